@@ -1,0 +1,1 @@
+"""What the library offers; see DESIGN in README.md."""
