@@ -1,0 +1,41 @@
+"""What differs between the arms of a campaign besides the environment under study. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+ALWAYS_DIFFERENT = ("load", "seconds", "hostname", "time")
+"""Last parts of keys that differ between any two launches and explain nothing."""
+
+REFUSED = "versions.mpi"
+"""A difference here makes a comparison meaningless."""
+
+
+def differences(launches: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """{key: {environment: value}} of everything recorded that is not the same everywhere.
+
+    Args:
+        launches: launch results; their "environment" tables are compared, nested keys dotted.
+    """
+    seen: dict[str, dict[str, str]] = {}
+    for launch in launches:
+        name = launch["launch"]["environment"]
+        for key, value in flatten(launch["environment"]).items():
+            if key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT:
+                seen.setdefault(key, {}).setdefault(name, value)
+    environments = {name for values in seen.values() for name in values}
+    return {
+        key: {name: values.get(name, "not recorded") for name in sorted(environments)}
+        for key, values in sorted(seen.items())
+        if len({values.get(name) for name in environments}) > 1
+    }
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested tables as {"a.b": "text"}."""
+    flat: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = str(value)
+    return flat

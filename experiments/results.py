@@ -1,0 +1,313 @@
+"""What a campaign's folder holds: written whole or not at all, read back as a DataFrame.
+
+results/<campaign>/campaign.json                    what was asked: spec, seed, schedule, machine
+results/<campaign>/launches/0003-docker.json, .npz  one launch: what was found, and its samples
+results/<campaign>/incoming/                        launches under way; nothing here is a result
+Nothing that a finished launch wrote is ever written again.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from experiments.bound import COPY, least_seconds
+from experiments.errors import ExperimentsError
+from experiments.spec import Experiment
+from experiments.statistics import FACTORS, median_interval
+
+FORMAT = 1
+QUICK_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
+COLUMNS = (
+    "block",
+    "arm",
+    *FACTORS,
+    "group",
+    "n",
+    "median_s",
+    "low_s",
+    "high_s",
+    "p95_s",
+    "p99_s",
+    "min_s",
+    "bound_s",
+    "unstable",
+)
+
+
+class ResultsError(ExperimentsError):
+    """A results folder cannot be read, or does not fit what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A results folder, read.
+
+    Attributes:
+        header: campaign.json.
+        launches: each finished launch's JSON, in the order of the file names.
+        cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank.
+        warnings: one sentence each; what a reader must know before believing a figure.
+    """
+
+    folder: Path
+    name: str
+    experiment: Experiment
+    header: dict[str, Any]
+    launches: list[dict[str, Any]]
+    cells: pd.DataFrame
+    warnings: list[str]
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write whole or not at all: a temporary neighbour, flushed to disk, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(values, file, indent=1, sort_keys=True)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def create(folder: Path, header: Mapping[str, Any]) -> None:
+    """Begin a campaign's folder.
+
+    Raises:
+        ResultsError: when another campaign's results are already there.
+    """
+    if (folder / "campaign.json").exists():
+        raise ResultsError(
+            f"{folder} already holds a campaign; pass --resume to complete it, or another --out"
+        )
+    (folder / "launches").mkdir(parents=True, exist_ok=True)
+    write_json(folder / "campaign.json", {"format": FORMAT, **header})
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """campaign.json.
+
+    Raises:
+        ResultsError: when there is none, it is cut short, or another version wrote it.
+    """
+    path = folder / "campaign.json"
+    if not folder.is_dir():
+        raise ResultsError(f"there is no results folder {folder}; make one: ./inv run --out DIR")
+    if not path.exists():
+        raise ResultsError(
+            f"{folder} holds no campaign.json, so it is no results folder; "
+            "name one with --results, or make one: ./inv run"
+        )
+    header = _read_json(path)
+    if header.get("format") != FORMAT:
+        raise ResultsError(
+            f"{path} is of format {header.get('format')!r}; this version reads format {FORMAT}: "
+            "use the version that wrote it, or measure again"
+        )
+    return header
+
+
+def finished(folder: Path) -> set[str]:
+    """Names of the launches that are complete."""
+    return {path.stem for path in (folder / "launches").glob("[0-9]*.json")}
+
+
+@contextlib.contextmanager
+def incoming(folder: Path, name: str) -> Iterator[Path]:
+    """An empty folder for one launch to write into; gone afterwards, whatever happened."""
+    place = folder / "incoming" / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            place.parent.rmdir()
+
+
+def accept(folder: Path, name: str, place: Path) -> None:
+    """Check what a launch wrote into `place` and take it in: samples first, JSON last.
+
+    Raises:
+        ResultsError: when the launch left nothing, or something torn.
+    """
+    result, samples = place / "result.json", place / "samples.npz"
+    if not result.exists() or not samples.exists():
+        raise ResultsError(
+            f"launch {name} ended well but wrote no result; see its log and --resume"
+        )
+    values = _read_json(result)
+    values["samples_sha256"] = hashlib.sha256(samples.read_bytes()).hexdigest()
+    _read_samples(samples)
+    launches = folder / "launches"
+    (place / "samples.npz").replace(launches / f"{name}.npz")
+    write_json(launches / f"{name}.json", values)
+
+
+def load(folder: str | Path) -> Campaign:
+    """Read a results folder.
+
+    Raises:
+        ResultsError: naming the file that is missing, torn or of another version.
+    """
+    folder = Path(folder)
+    header = read_header(folder)
+    experiment = Experiment.from_dict(header["experiment"], str(folder / "campaign.json"))
+    names = sorted(finished(folder))
+    if not names:
+        raise ResultsError(
+            f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
+        )
+    launches: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    warnings: list[str] = list(header.get("missing", []))
+    for name in names:
+        launch = _read_launch(folder, name)
+        samples = _read_samples(folder / "launches" / f"{name}.npz")
+        launches.append(launch)
+        rows.extend(_rows(launch, samples))
+    cells = pd.DataFrame(rows, columns=list(COLUMNS))
+    warnings += _warnings(header, launches, cells)
+    return Campaign(folder, header["name"], experiment, header, launches, cells, warnings)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
+    if not isinstance(values, dict):
+        raise ResultsError(f"{path} holds no JSON object; {_mend(path)}")
+    return values
+
+
+def _mend(path: Path) -> str:
+    if path.name == "campaign.json":
+        return "measure again into another --out"
+    return "delete it and complete the campaign with --resume"
+
+
+def _read_launch(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / "launches" / f"{name}.json"
+    launch = _read_json(path)
+    if launch.get("format") != FORMAT or "cells" not in launch or "launch" not in launch:
+        raise ResultsError(f"{path} is not a launch of format {FORMAT}; {_mend(path)}")
+    samples = path.with_suffix(".npz")
+    if not samples.exists():
+        raise ResultsError(f"{samples} is missing beside its {path.name}; {_mend(path)}")
+    if hashlib.sha256(samples.read_bytes()).hexdigest() != launch.get("samples_sha256"):
+        raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
+    return launch
+
+
+def _read_samples(path: Path) -> dict[str, NDArray[np.float64]]:
+    """Seconds per operation, one array of shape (iterations, ranks) per cell."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
+
+
+def _rows(
+    launch: dict[str, Any], samples: Mapping[str, NDArray[np.float64]]
+) -> Iterator[dict[str, Any]]:
+    asked = launch["launch"]
+    common = {key: asked[key] for key in ("block", "arm", "environment", "ranks", "binding")}
+    common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
+    common["dtype"] = asked["dtype"]
+    measured = [cell for cell in launch["cells"] if "skipped" not in cell]
+    copies = {
+        (cell["kind"], cell["locality"], cell["bytes"]): float(
+            np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1))
+        )
+        for cell in measured
+        if cell["operation"] == COPY
+    }
+    for cell in measured:
+        if cell["operation"] == COPY:
+            continue
+        times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
+        middle = median_interval(times)
+        copy = copies.get((cell["kind"], cell["locality"], cell["bytes"]), np.nan)
+        yield (
+            common
+            | {
+                key: cell[key]
+                for key in (
+                    "operation",
+                    "transport",
+                    "kind",
+                    "locality",
+                    "bytes",
+                    "emulated",
+                    "group",
+                )
+            }
+            | {
+                "n": times.size,
+                "median_s": middle.value,
+                "low_s": middle.low,
+                "high_s": middle.high,
+                "p95_s": float(np.quantile(times, 0.95)),
+                "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
+                "min_s": float(times.min()),
+                "bound_s": least_seconds(cell["operation"], asked["ranks"], copy),
+                "unstable": _unstable(times),
+            }
+        )
+
+
+def _unstable(times: NDArray[np.float64]) -> bool:
+    mean = float(times.mean())
+    return bool(times.std() >= 0.1 * mean or times.min() < 0.5 * mean or times.max() > 1.5 * mean)
+
+
+def _warnings(
+    header: Mapping[str, Any], launches: list[dict[str, Any]], cells: pd.DataFrame
+) -> Iterator[str]:
+    planned = sum(len(block["launches"]) for block in header["schedule"])
+    if len(launches) < planned:
+        yield (
+            f"{len(launches)} of {planned} planned launches are finished; complete the campaign "
+            "with --resume"
+        )
+    blocks = header["experiment"]["launches"]["blocks"]
+    if blocks < QUICK_BLOCKS:
+        yield (
+            f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
+            f"reach is {min(1.0, 2 * 0.5**blocks):.3f}, and a claim needs {QUICK_BLOCKS}"
+        )
+    emulated = sorted(set(cells.loc[cells["emulated"], "kind"]))
+    if emulated:
+        yield (
+            f"{', '.join(emulated)} is emulated on ordinary memory: its figures show that the path "
+            "works, and nothing about the speed of high-bandwidth memory"
+        )
+    reasons = Counter(
+        cell["skipped"] for launch in launches for cell in launch["cells"] if "skipped" in cell
+    )
+    for reason, count in sorted(reasons.items()):
+        yield f"{count} cells were not measured: {reason}"
+    for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
+        share = float(group["unstable"].mean())
+        if share > 0:
+            yield (
+                f"{arm}, {ranks} ranks: {share:.0%} of its cells are unstable within their launch "
+                "(standard deviation from 10 % of the mean, or an extreme 50 % off it)"
+            )

@@ -1,0 +1,322 @@
+"""The typed, validated form of an experiment: what a file in catalogue/ may say.
+
+Knows nothing of how a campaign is run. A typo is answered with the file, the key and the
+nearest valid name.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import ExperimentsError
+
+CATALOGUE = Path(__file__).parent / "catalogue"
+
+OPERATIONS = ("bcast", "gather", "allreduce", "reduce", "scatter", "allgather")
+TRANSPORTS = ("mpi", "pickle")
+KINDS = (
+    "regular",
+    "hbw",
+    "hbw_all",
+    "hbw_preferred",
+    "hbw_interleave",
+    "highest_bandwidth_local",
+    "dax_kmem",
+)
+DTYPES = ("float32", "float64", "int32", "int64")
+LOCALITIES = ("local", "remote")
+ENVIRONMENTS = ("host", "docker")
+BINDINGS = ("packed", "spread")
+CADENCES = ("isolated", "streaming")
+CACHES = ("warm", "rotating")
+
+UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
+
+
+class SpecError(ExperimentsError):
+    """An experiment, or a flag that changes one, says something that cannot be meant."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What varies inside a launch; every combination is a cell."""
+
+    operations: tuple[str, ...] = ("bcast", "gather", "allreduce")
+    transports: tuple[str, ...] = ("mpi",)
+    kinds: tuple[str, ...] = ("regular", "hbw")
+    localities: tuple[str, ...] = ("local",)
+    sizes: tuple[int, ...] = ()
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What varies between launches, and how often each is repeated."""
+
+    environments: tuple[str, ...] = ("host",)
+    ranks: tuple[int, ...] = (2,)
+    bindings: tuple[str, ...] = ("packed",)
+    blocks: int = 10
+    aa_pair: bool = True
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How one cell is timed. time_cap is in seconds per cell, warm-up not counted."""
+
+    cadence: str = "isolated"
+    cache: str = "warm"
+    time_cap: float = 0.5
+    min_iterations: int = 10
+    max_iterations: int = 1000
+    emulate_hbw: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question, and everything that is needed to measure its answer."""
+
+    name: str
+    title: str
+    question: str
+    factors: Factors = field(default_factory=Factors)
+    launches: Launches = field(default_factory=Launches)
+    measurement: Measurement = field(default_factory=Measurement)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as campaign.json holds them."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any], source: str) -> "Experiment":
+        """The validated experiment.
+
+        Raises:
+            SpecError: naming source, key, and the nearest name that would be valid.
+        """
+        _known_keys(values, Experiment, source, "")
+        for key in ("name", "title", "question"):
+            if not isinstance(values.get(key), str) or not values[key]:
+                raise SpecError(f"{source}: {key} is missing; give it as a line of text")
+        return Experiment(
+            name=values["name"],
+            title=values["title"],
+            question=values["question"],
+            factors=_factors(_table(values, "factors", source), source),
+            launches=_launches(_table(values, "launches", source), source),
+            measurement=_measurement(_table(values, "measurement", source), source),
+        )
+
+
+def names() -> list[str]:
+    """The experiments of the catalogue."""
+    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+
+
+def load(name: str) -> Experiment:
+    """An experiment by its name in the catalogue, or by the path of a .toml file."""
+    path = Path(name) if name.endswith(".toml") else CATALOGUE / f"{name}.toml"
+    if not path.is_file():
+        raise SpecError(_unknown("experiment", name, names()))
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
+    return Experiment.from_dict({"name": path.stem} | values, path.name)
+
+
+def restrict(
+    experiment: Experiment,
+    *,
+    environments: str | None = None,
+    ranks: str | None = None,
+    sizes: str | None = None,
+    blocks: int | None = None,
+    emulate_hbw: bool = False,
+) -> Experiment:
+    """The experiment with a user's flags in place of what its file says."""
+    values = experiment.to_dict()
+    launches, factors = values["launches"], values["factors"]
+    if environments:
+        wanted = ENVIRONMENTS if environments == "all" else environments.split(",")
+        launches["environments"] = list(wanted)
+    if ranks:
+        launches["ranks"] = parse_ranks(ranks)
+    if blocks is not None:
+        launches["blocks"] = blocks
+    if sizes:
+        factors["sizes"] = sizes
+    checked = Experiment.from_dict(values, "the command line")
+    wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
+    return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
+
+
+def check_ranks(experiment: Experiment, cores: int) -> None:
+    """Refuse more ranks than the cores can take turns on (RANKS_PER_CORE each)."""
+    limit = cores * RANKS_PER_CORE
+    worst = max(experiment.launches.ranks)
+    if worst > limit:
+        raise SpecError(
+            f"{worst} ranks were asked for; this machine has {cores} cores and can take turns on "
+            f"{limit} ranks at most: pass --ranks {min(limit, max(2, cores))}"
+        )
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "64", "1KiB", "16 MiB" or "2GiB"."""
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
+    if not match or match[2] not in UNITS:
+        units = ", ".join(unit for unit in UNITS if unit)
+        raise SpecError(f"size {text!r} does not parse; write a whole number and one of {units}")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Bytes of "1KiB:64MiB" (doubling), "1KiB:64MiB:4" (quadrupling) or "1KiB,1MiB"."""
+    if ":" not in text:
+        return tuple(parse_size(part) for part in text.split(","))
+    parts = text.split(":")
+    step = parts[2] if len(parts) > 2 else "2"
+    if len(parts) > 3 or not step.isdigit() or int(step) < 2:
+        raise SpecError(f"sizes {text!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
+    first, last = parse_size(parts[0]), parse_size(parts[1])
+    if not 0 < first <= last:
+        raise SpecError(f"sizes {text!r} run from {first} to {last} bytes; put the smaller first")
+    sizes = [first]
+    while sizes[-1] * int(step) <= last:
+        sizes.append(sizes[-1] * int(step))
+    return tuple(sizes)
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Rank counts of "2,4,8"."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SpecError(f"ranks {text!r} do not parse; write whole numbers: 2,4,8") from None
+
+
+def _table(values: Mapping[str, Any], key: str, source: str) -> Mapping[str, Any]:
+    table = values.get(key, {})
+    if not isinstance(table, Mapping):
+        raise SpecError(f"{source}: {key} must be a table, [{key}]; found {table!r}")
+    return table
+
+
+def _factors(table: Mapping[str, Any], source: str) -> Factors:
+    _known_keys(table, Factors, source, "factors")
+    choose = _Chooser(table, source, "factors")
+    dtype = choose.one("dtype", DTYPES, "float32")
+    sizes = table.get("sizes", "1KiB:16MiB:4")
+    found = parse_sizes(sizes) if isinstance(sizes, str) else tuple(sizes)
+    itemsize = int(dtype[-2:]) // 8
+    for size in found:
+        if not isinstance(size, int) or size <= 0 or size % itemsize:
+            raise SpecError(
+                f"{source}: size {size!r} in [factors] is not a positive multiple of the "
+                f"{itemsize} bytes of one {dtype}"
+            )
+    return Factors(
+        operations=choose.many("operations", OPERATIONS, Factors.operations),
+        transports=choose.many("transports", TRANSPORTS, Factors.transports),
+        kinds=choose.many("kinds", KINDS, Factors.kinds),
+        localities=choose.many("localities", LOCALITIES, Factors.localities),
+        sizes=tuple(sorted(set(found))),
+        dtype=dtype,
+    )
+
+
+def _launches(table: Mapping[str, Any], source: str) -> Launches:
+    _known_keys(table, Launches, source, "launches")
+    choose = _Chooser(table, source, "launches")
+    ranks = tuple(table.get("ranks", Launches.ranks))
+    if not ranks or not all(type(rank) is int and rank > 0 for rank in ranks):
+        raise SpecError(f"{source}: ranks {list(ranks)!r} must be whole numbers from 1 up")
+    return Launches(
+        environments=choose.many("environments", ENVIRONMENTS, Launches.environments),
+        ranks=tuple(sorted(set(ranks))),
+        bindings=choose.many("bindings", BINDINGS, Launches.bindings),
+        blocks=choose.count("blocks", Launches.blocks),
+        aa_pair=choose.flag("aa_pair", Launches.aa_pair),
+    )
+
+
+def _measurement(table: Mapping[str, Any], source: str) -> Measurement:
+    _known_keys(table, Measurement, source, "measurement")
+    choose = _Chooser(table, source, "measurement")
+    cap = table.get("time_cap", Measurement.time_cap)
+    if type(cap) not in (int, float) or cap <= 0:
+        raise SpecError(f"{source}: time_cap {cap!r} must be seconds, more than 0")
+    least = choose.count("min_iterations", Measurement.min_iterations)
+    most = choose.count("max_iterations", Measurement.max_iterations)
+    if least > most:
+        raise SpecError(f"{source}: min_iterations {least} is more than max_iterations {most}")
+    return Measurement(
+        cadence=choose.one("cadence", CADENCES, Measurement.cadence),
+        cache=choose.one("cache", CACHES, Measurement.cache),
+        time_cap=float(cap),
+        min_iterations=least,
+        max_iterations=most,
+        emulate_hbw=choose.flag("emulate_hbw", Measurement.emulate_hbw),
+    )
+
+
+@dataclass(frozen=True)
+class _Chooser:
+    """Reads the keys of one table and refuses what is not among the choices."""
+
+    table: Mapping[str, Any]
+    source: str
+    section: str
+
+    def one(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.table.get(key, default)
+        if value not in choices:
+            raise SpecError(f"{self.source}: {_unknown(key, value, choices)} [{self.section}]")
+        return str(value)
+
+    def many(self, key: str, choices: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+        values = self.table.get(key, default)
+        if isinstance(values, str) or not isinstance(values, Iterable) or not tuple(values):
+            raise SpecError(f"{self.source}: {key} in [{self.section}] must be a list of names")
+        for value in values:
+            if value not in choices:
+                raise SpecError(f"{self.source}: {_unknown(key, value, choices)} [{self.section}]")
+        return tuple(dict.fromkeys(values))
+
+    def count(self, key: str, default: int) -> int:
+        value = self.table.get(key, default)
+        if type(value) is not int or value < 1:
+            raise SpecError(
+                f"{self.source}: {key} {value!r} in [{self.section}] must be a whole number, "
+                "1 or more"
+            )
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.table.get(key, default)
+        if not isinstance(value, bool):
+            raise SpecError(
+                f"{self.source}: {key} {value!r} in [{self.section}] must be true or false"
+            )
+        return value
+
+
+def _known_keys(table: Mapping[str, Any], form: type, source: str, section: str) -> None:
+    valid = [item.name for item in fields(form)]
+    for key in table:
+        if key not in valid:
+            place = f" in [{section}]" if section else ""
+            raise SpecError(f"{source}: {_unknown('key', key, valid)}{place}")
+
+
+def _unknown(what: str, value: object, choices: Iterable[str]) -> str:
+    known = list(choices)
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"

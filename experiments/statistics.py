@@ -1,0 +1,201 @@
+"""Medians, their intervals and paired ratios over blocks: METHOD of the project, as pure functions.
+
+Knows DataFrames and numbers only; where they are stored is results.py's business.
+Sources: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (medians, nonparametric intervals);
+Efron, JASA 82 (1987) 171 (BCa); Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. J. Stat. 6 (1979)
+65 (correction).
+"""
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+SEED = 20201019  # fixed, so that an interval is the same each time it is computed
+
+FACTORS = (
+    "environment",
+    "ranks",
+    "binding",
+    "locality",
+    "operation",
+    "transport",
+    "kind",
+    "emulated",
+    "dtype",
+    "bytes",
+    "cadence",
+    "cache",
+)
+"""What names a cell; `arm` names the launch within a block and `block` the replicate."""
+
+
+class Interval(NamedTuple):
+    """A point estimate with the ends of its confidence interval, in the unit of the samples."""
+
+    value: float
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=4096)
+def _median_ranks(n: int, confidence: float) -> tuple[int, int] | None:
+    """0-based order statistics that enclose the median, None when n is too small (below 6)."""
+    low = int(stats.binom.ppf((1 - confidence) / 2, n, 0.5))
+    return (low - 1, n - low) if low >= 1 else None
+
+
+def median_interval(samples: Sequence[float] | NDArray[np.float64]) -> Interval:
+    """Median and its distribution-free interval from order statistics.
+
+    Args:
+        samples: n seconds, any order.
+
+    Returns:
+        The ends are NaN below 6 samples: the whole range then covers less than 95 %.
+    """
+    ordered = np.sort(np.asarray(samples, dtype=float))
+    if ordered.size == 0:
+        return Interval(np.nan, np.nan, np.nan)
+    ranks = _median_ranks(ordered.size, CONFIDENCE)
+    if ranks is None:
+        return Interval(float(np.median(ordered)), np.nan, np.nan)
+    return Interval(float(np.median(ordered)), float(ordered[ranks[0]]), float(ordered[ranks[1]]))
+
+
+def bca_median(values: Sequence[float] | NDArray[np.float64]) -> Interval:
+    """Median with its bias-corrected, accelerated bootstrap interval (fixed random generator).
+
+    One value has no interval (NaN); equal values have an interval of no width.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.size == 0:
+        return Interval(np.nan, np.nan, np.nan)
+    median = float(np.median(array))
+    if array.size == 1:
+        return Interval(median, np.nan, np.nan)
+    if np.ptp(array) == 0:
+        return Interval(median, median, median)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a degenerate BCa is answered by the percentile method
+        for method in ("BCa", "percentile"):
+            found = stats.bootstrap(
+                (array,),
+                np.median,
+                n_resamples=RESAMPLES,
+                confidence_level=CONFIDENCE,
+                method=method,
+                rng=np.random.default_rng(SEED),
+            ).confidence_interval
+            if np.isfinite(found.low) and np.isfinite(found.high):
+                return Interval(median, float(found.low), float(found.high))
+    return Interval(median, np.nan, np.nan)
+
+
+def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Holm's step-down correction; NaN (nothing to test) stays NaN and does not count."""
+    values = np.asarray(p, dtype=float)
+    corrected = np.full(values.shape, np.nan)
+    tested = np.flatnonzero(np.isfinite(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
+    steps = values[order] * (order.size - np.arange(order.size))
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if order.size else steps
+    return corrected
+
+
+def signed_rank(ratios: NDArray[np.float64]) -> float:
+    """Two-sided Wilcoxon signed-rank p of log(ratio) against no effect; NaN below 2 blocks."""
+    logs = np.log(ratios)
+    if logs.size < 2:
+        return float("nan")
+    if not logs.any():
+        return 1.0
+    return float(stats.wilcoxon(logs).pvalue)
+
+
+def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
+    """Median of the launch medians for each cell of each arm.
+
+    Returns:
+        One row per arm and FACTORS with median_s, low_s, high_s (seconds), bound_s and launches.
+    """
+    keys = ["arm", *FACTORS]
+    rows: list[dict[str, Any]] = []
+    for values, group in cells.groupby(keys, sort=True, observed=True):
+        middle = median_interval(group["median_s"].to_numpy(dtype=float))
+        rows.append(
+            dict(zip(keys, values, strict=True))
+            | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
+            | {"bound_s": float(group["bound_s"].median()), "launches": len(group)}
+        )
+    extra = ["median_s", "low_s", "high_s", "bound_s", "launches"]
+    return pd.DataFrame(rows, columns=[*keys, *extra])
+
+
+def paired_ratio(
+    cells: pd.DataFrame, column: str, numerator: str, denominator: str
+) -> pd.DataFrame:
+    """Ratio of launch medians within each block, then median and BCa interval over the blocks.
+
+    Args:
+        cells: launch medians as results.load gives them.
+        column: what differs between the two sides: "arm", "kind", "locality" or "binding".
+        numerator, denominator: the two values of that column.
+
+    Returns:
+        One row per combination of the other factors with ratio, low, high, blocks, p, p_holm.
+        Comparing arms, the denominator's factors stand for both; comparing bindings, which
+        never share a block, the n-th block of one is paired with the n-th of the other.
+    """
+    free = {column, "environment"} if column == "arm" else {column}
+    if column == "kind":
+        free.add("emulated")
+    keys = [factor for factor in FACTORS if factor not in free]
+    if column != "arm":
+        keys.insert(0, "arm")
+    frame = cells[cells[column].isin([numerator, denominator])].copy()
+    frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
+    wide = frame.pivot_table(
+        index=[*keys, "pair"], columns=column, values="median_s", aggfunc="first", observed=True
+    )
+    columns = [*keys, "ratio", "low", "high", "blocks", "p", "p_holm"]
+    if numerator not in wide or denominator not in wide:
+        return pd.DataFrame(columns=columns)
+    ratios = (wide[numerator] / wide[denominator]).dropna().rename("ratio").reset_index()
+    rows: list[dict[str, Any]] = []
+    for values, group in ratios.groupby(keys, sort=True, observed=True):
+        paired = group["ratio"].to_numpy(dtype=float)
+        middle = bca_median(paired)
+        rows.append(
+            dict(zip(keys, values, strict=True))
+            | {"ratio": middle.value, "low": middle.low, "high": middle.high}
+            | {"blocks": paired.size, "p": signed_rank(paired)}
+        )
+    result = pd.DataFrame(rows, columns=columns[:-1])
+    result["p_holm"] = holm(result["p"].to_numpy(dtype=float))
+    return result
+
+
+def _replicate(frame: pd.DataFrame) -> "pd.Series[int]":
+    """The how-manieth block of its ranks and binding each row belongs to."""
+    return frame.groupby(["ranks", "binding"])["block"].rank(method="dense").astype(int)
+
+
+def noise_floor(cells: pd.DataFrame) -> float:
+    """The smallest effect that may be claimed: how far the A/A pair strays from 1.
+
+    Returns:
+        The 95th percentile over cells of |ratio - 1| of host-again over host; NaN where the
+        campaign holds no A/A pair.
+    """
+    twins = paired_ratio(cells, "arm", "host-again", "host")
+    if twins.empty:
+        return float("nan")
+    return float(np.quantile(np.abs(twins["ratio"].to_numpy(dtype=float) - 1), CONFIDENCE))
