@@ -1,1 +1,29 @@
-"""What the library offers; see DESIGN in README.md."""
+"""What the library offers, by its public names; nothing is implemented here."""
+
+from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory, PlacementUnknown
+from hbmcomm.memory.arrays import asarray, empty, full, zeros
+from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
+from hbmcomm.memory.memkind import memkind_version
+from hbmcomm.memory.numpy_memory import numpy_memory
+from hbmcomm.memory.placement import placement, placement_method
+from hbmcomm.memory.topology import topology
+
+__all__ = [
+    "KINDS",
+    "HbmcommError",
+    "Kind",
+    "KindUnavailable",
+    "OutOfMemory",
+    "PlacementUnknown",
+    "asarray",
+    "default_kind",
+    "empty",
+    "full",
+    "memkind_version",
+    "numpy_memory",
+    "placement",
+    "placement_method",
+    "resolve",
+    "topology",
+    "zeros",
+]
