@@ -1,0 +1,236 @@
+"""The MPI program: reads one launch, measures its cells, writes what it found.
+
+Started as `mpiexec -n N python -m experiments.harness FOLDER` by every environment alike. FOLDER
+holds launch.json; result.json and samples.npz are written beside it by rank 0. It draws nothing,
+schedules nothing and starts nothing.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+import hbmcomm
+from experiments.bound import COPY
+from experiments.measure import binding, datapath, machine, operations, timing, versions
+from experiments.measure.buffers import Pool, Unavailable, make_pool
+from experiments.measure.trial import Trial
+from experiments.schedule import Cell, Launch
+
+FORMAT = 1
+PR_SET_PDEATHSIG = 1
+PROGRESS_SECONDS = 0.2
+MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
+
+Samples = dict[str, NDArray[np.float64]]
+
+
+def main(folder: Path) -> None:
+    """One rank's whole life."""
+    _die_with_parent()
+    comm = MPI.COMM_WORLD.Dup()
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    if launch.ranks != comm.size:
+        raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
+    began = time.time()
+    cpu = _pin(comm.rank, launch.binding)
+    paths = datapath.probe(comm)
+    pools, skipped = _pools(comm, launch, cpu)
+    cells, samples = _measure(comm, launch, pools, skipped, folder / "progress")
+    ranks = comm.gather(
+        {"rank": comm.rank, "cpu": cpu, "pools": [_describe(key, pools[key]) for key in pools]}
+    )
+    every = comm.gather(paths)
+    if comm.rank == 0 and every is not None:
+        environment = {
+            "versions": versions.versions(),
+            "hashes": versions.hashes(),
+            "machine": machine.machine(),
+            "datapath": every[0] | {"cma": _summary(every, "cma"), "kcmp": _summary(every, "kcmp")},
+        }
+        result = {
+            "format": FORMAT,
+            "launch": launch.to_dict(),
+            "environment": environment,
+            "ranks": ranks,
+            "cells": cells,
+            "began": began,
+            "seconds": time.time() - began,
+        }
+        np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
+        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def _die_with_parent() -> None:
+    """A rank whose launcher is gone must not go on alone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _pin(rank: int, how: str) -> int:
+    allowed = os.sched_getaffinity(0)
+    cpus = {
+        node.id: [cpu for cpu in node.cpus if cpu in allowed] for node in hbmcomm.topology().nodes
+    }
+    cpu = binding.cpu_of(rank, how, cpus)
+    os.sched_setaffinity(0, {cpu})
+    return cpu
+
+
+def _pools(
+    comm: MPI.Intracomm, launch: Launch, cpu: int
+) -> tuple[dict[tuple[str, str], Pool], dict[tuple[str, str], str]]:
+    """The buffers of every kind and locality asked for, and why some cannot be had."""
+    pools: dict[tuple[str, str], Pool] = {}
+    skipped: dict[tuple[str, str], str] = {}
+    lengths = _lengths(comm.rank, launch)
+    _check_memory(comm, launch, lengths)
+    for kind, locality in dict.fromkeys((cell.kind, cell.locality) for cell in launch.cells):
+        transports = sorted({cell.transport for cell in launch.cells})
+        try:
+            pools[kind, locality] = make_pool(
+                comm, kind, locality, transports, launch.dtype, lengths, cpu
+            )
+        except Unavailable as reason:
+            skipped[kind, locality] = str(reason)
+    return pools, skipped
+
+
+def _lengths(rank: int, launch: Launch) -> tuple[int, int]:
+    """Elements of send and receive memory that the largest cell needs, or that fool the cache."""
+    itemsize = np.dtype(launch.dtype).itemsize
+    needs = [
+        (operations.sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize)
+        for cell in _with_copies(launch.cells)
+    ]
+    send = max(need.send * elements for need, elements in needs)
+    recv = max(need.recv * elements for need, elements in needs)
+    if launch.measurement.cache == "rotating":
+        twice = 2 * machine.last_level_cache() // itemsize
+        largest = max(elements for _, elements in needs)
+        send, recv = send + max(twice, largest), recv + max(twice, largest)
+    return send, recv
+
+
+def _check_memory(comm: MPI.Intracomm, launch: Launch, lengths: tuple[int, int]) -> None:
+    pools = len({(cell.kind, cell.locality) for cell in launch.cells})
+    needed = comm.allreduce(sum(lengths) * np.dtype(launch.dtype).itemsize * pools)
+    available = machine.available_memory()
+    if needed > MEMORY_SHARE * available:
+        raise SystemExit(
+            f"launch {launch.name} needs {needed / 2**20:.0f} MiB of buffers on its "
+            f"{launch.ranks} ranks; {available / 2**20:.0f} MiB are free: ask for smaller --sizes"
+        )
+
+
+def _longest_send(launch: Launch) -> int:
+    """Elements of the longest send buffer that any rank has in any cell."""
+    itemsize = np.dtype(launch.dtype).itemsize
+    return (
+        max(
+            operations.sizes(cell.operation, operations.ROOT, launch.ranks).send * cell.bytes
+            for cell in _with_copies(launch.cells)
+        )
+        // itemsize
+    )
+
+
+def _with_copies(cells: tuple[Cell, ...]) -> Iterator[Cell]:
+    """The cells in their order, each kind and size preceded by the copy that bounds it."""
+    seen: set[tuple[str, str, int]] = set()
+    for cell in cells:
+        key = (cell.kind, cell.locality, cell.bytes)
+        if key not in seen:
+            seen.add(key)
+            yield Cell(COPY, cell.transport, cell.kind, cell.locality, cell.bytes)
+        yield cell
+
+
+def _measure(
+    comm: MPI.Intracomm,
+    launch: Launch,
+    pools: dict[tuple[str, str], Pool],
+    skipped: dict[tuple[str, str], str],
+    progress: Path,
+) -> tuple[list[dict[str, Any]], Samples]:
+    cost = timing.clock_cost()
+    pattern = operations.ramp(_longest_send(launch), launch.dtype)
+    cells: list[dict[str, Any]] = []
+    samples: Samples = {}
+    planned = list(_with_copies(launch.cells))
+    told = 0.0
+    for number, cell in enumerate(planned):
+        reason = skipped.get((cell.kind, cell.locality))
+        if reason is not None:
+            cells.append(asdict(cell) | {"skipped": reason})
+            continue
+        pool = pools[cell.kind, cell.locality]
+        found = _time(comm, launch, cell, pool, pattern, cost)
+        key = f"c{number:05d}"
+        samples[key] = found.seconds
+        cells.append(
+            asdict(cell)
+            | {"samples": key, "warmup": found.warmup, "group": found.group}
+            | {"emulated": pool.emulated}
+        )
+        if comm.rank == 0 and time.monotonic() - told > PROGRESS_SECONDS:
+            told = time.monotonic()
+            progress.write_text(f"{number + 1} {len(planned)}", encoding="utf-8")
+    return cells, samples
+
+
+def _time(
+    comm: MPI.Intracomm,
+    launch: Launch,
+    cell: Cell,
+    pool: Pool,
+    pattern: operations.Array,
+    cost: float,
+) -> timing.Samples:
+    """Time one cell, its data checked at the first and at the last iteration."""
+    elements = cell.bytes // np.dtype(launch.dtype).itemsize
+    slots = pool.slots(cell.operation, elements, comm.rank, comm.size)
+    rotating = launch.measurement.cache == "rotating"
+    slots = slots[: comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
+    trial = Trial(cell.operation, pool.communicators[cell.transport], slots, pattern)
+    trial.prepare(0)()
+    trial.check()
+    found = timing.measure(trial.prepare, comm, launch.measurement, cost)
+    trial.check()
+    return found
+
+
+def _describe(key: tuple[str, str], pool: Pool) -> dict[str, Any]:
+    kind, locality = key
+    return {
+        "kind": kind,
+        "locality": locality,
+        "emulated": pool.emulated,
+        "nodes": list(pool.nodes),
+        "placement": {str(node): size for node, size in sorted(pool.placement.items())},
+    }
+
+
+def _summary(every: list[dict[str, Any]], key: str) -> str:
+    return "; ".join(sorted({str(each[key]) for each in every}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: mpiexec -n N python -m experiments.harness FOLDER")
+    try:
+        main(Path(sys.argv[1]))
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or error.code:
+            print(f"rank {MPI.COMM_WORLD.rank}: {error}", file=sys.stderr, flush=True)
+            MPI.COMM_WORLD.Abort(1)
+        raise

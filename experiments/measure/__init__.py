@@ -1,0 +1,1 @@
+"""What the ranks themselves need to measure: numpy, mpi4py, hbmcomm and nothing more."""

@@ -1,0 +1,136 @@
+"""The buffers of one launch: allocated in a kind, touched, and proven to be where they should be.
+
+Pin first, then allocate, then touch: memkind and first touch both decide at that moment.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.measure.operations import Array, sizes
+
+
+class Unavailable(Exception):
+    """These buffers cannot be had on this machine; the text says why, alike on every rank."""
+
+
+class Misplaced(Exception):
+    """A strict kind has pages outside its nodes: nothing measured there would mean anything."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Send and receive memory of one kind and locality on one rank, cut into slots by use.
+
+    Attributes:
+        communicators: by transport; all of them work on the same memory.
+        send, recv: flat arrays of the launch's dtype.
+        placement: {node: bytes} of both, as the kernel reports it.
+    """
+
+    communicators: dict[str, MPI.Intracomm]
+    kind: str
+    emulated: bool
+    nodes: tuple[int, ...]
+    send: Array
+    recv: Array
+    placement: dict[int, int]
+
+    def slots(
+        self, operation: str, elements: int, rank: int, ranks: int
+    ) -> list[tuple[Array, Array]]:
+        """Disjoint (send, recv) views for messages of that many elements; at least one."""
+        need = sizes(operation, rank, ranks)
+        given, taken = need.send * elements, need.recv * elements
+        fitting = min(
+            self.send.size // given if given else self.send.size,
+            self.recv.size // taken if taken else self.recv.size,
+        )
+        return [
+            (self.send[i * given : (i + 1) * given], self.recv[i * taken : (i + 1) * taken])
+            for i in range(fitting)
+        ]
+
+
+def make_pool(
+    comm: MPI.Intracomm,
+    kind: str,
+    locality: str,
+    transports: Iterable[str],
+    dtype: str,
+    lengths: tuple[int, int],
+    cpu: int,
+) -> Pool:
+    """Allocate, touch and check; a collective over comm.
+
+    Args:
+        lengths: elements of this rank's send and receive memory.
+        cpu: where this rank is pinned; decides which nodes are local and which remote.
+
+    Raises:
+        Unavailable: on every rank, when any rank cannot have the kind or so much of it.
+        Misplaced: on every rank, when a strict kind's pages lie elsewhere.
+    """
+    made: dict[str, MPI.Intracomm] = {}
+    arrays: list[Array] = []
+    problem = ""
+    try:
+        nodes = remote_nodes(kind, cpu) if locality == "remote" else None
+        found = hbmcomm.resolve(kind, nodes)
+    except (hbmcomm.HbmcommError, Unavailable) as error:
+        problem = str(error)
+    _agree(comm, problem, Unavailable)
+    for transport in transports:
+        made[transport] = hbmcomm.Communicator(comm, kind=kind, transport=transport, nodes=nodes)
+    first = next(iter(made.values()))
+    try:
+        arrays = [first.empty(length, dtype) for length in lengths]
+        for array in arrays:
+            array.fill(comm.rank + 1)
+    except hbmcomm.OutOfMemory as error:
+        problem = str(error)
+    _agree(comm, problem, Unavailable)
+    placed = _placement(arrays)
+    if found.strict and set(placed) - set(found.nodes):
+        problem = f"kind {kind} belongs on nodes {found.nodes}; the kernel reports {placed}"
+    _agree(comm, problem, Misplaced)
+    return Pool(made, kind, found.emulated, found.nodes, arrays[0], arrays[1], placed)
+
+
+def remote_nodes(kind: str, cpu: int) -> tuple[int, ...]:
+    """The farthest node of the kind's sort of memory, as seen from a CPU.
+
+    Raises:
+        Unavailable: where there is no second node to be remote.
+    """
+    topology = hbmcomm.topology()
+    own = topology.node_of_cpu(cpu)
+    wants_hbm = kind != "regular"
+    seen_from = next(node for node in topology.nodes if node.id == own).distances
+    distances = {
+        node.id: seen_from[node.id]
+        for node in topology.nodes
+        if node.total_bytes and (node.id in topology.hbm.nodes) == wants_hbm
+    }
+    farthest = max(distances, key=lambda node: (distances[node], node), default=None)
+    if farthest is None or distances[farthest] <= min(distances.values()):
+        raise Unavailable(f"remote {kind}: this machine has no second node of that sort of memory")
+    return (farthest,)
+
+
+def _agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:
+    """Raise on every rank when any rank has a problem, with the first one's text."""
+    problems = [text for text in comm.allgather(problem) if text]
+    if problems:
+        raise error(problems[0])
+
+
+def _placement(arrays: Iterable[Array]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for array in arrays:
+        if array.size:
+            for node, size in hbmcomm.placement(array).items():
+                total[node] = total.get(node, 0) + size
+    return total

@@ -1,0 +1,88 @@
+"""What this machine is and how its kernel is set. Reads, never writes; knows nothing of MPI.
+
+A collector answers "not found" where the machine does not tell.
+"""
+
+import os
+import platform
+import re
+from pathlib import Path
+
+CPU = Path("/sys/devices/system/cpu")
+SETTINGS = {
+    "governor": CPU / "cpu0/cpufreq/scaling_governor",
+    "turbo_off": CPU / "intel_pstate/no_turbo",
+    "boost": CPU / "cpufreq/boost",
+    "thp": Path("/sys/kernel/mm/transparent_hugepage/enabled"),
+    "thp_shmem": Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
+    "numa_balancing": Path("/proc/sys/kernel/numa_balancing"),
+    "load": Path("/proc/loadavg"),
+}
+
+
+def read(path: Path) -> str:
+    """A small file's text, or "not found"."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "not found"
+
+
+def status(path: Path = Path("/proc/self/status")) -> dict[str, str]:
+    """/proc/self/status as a table."""
+    lines = (line.partition(":") for line in read(path).splitlines())
+    return {key: value.strip() for key, _, value in lines}
+
+
+def machine() -> dict[str, str]:
+    """Kernel, processor and the settings that move a benchmark."""
+    cpuinfo = read(Path("/proc/cpuinfo"))
+    return {
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "cpu": _first(r"model name\s*:\s*(.*)", cpuinfo),
+        "microcode": _first(r"microcode\s*:\s*(.*)", cpuinfo),
+        "cpus_online": read(CPU / "online"),
+        "last_level_cache_bytes": str(last_level_cache()),
+        "memory_total": _first(r"MemTotal:\s*(.*)", read(Path("/proc/meminfo"))),
+    } | {name: read(path) for name, path in SETTINGS.items()}
+
+
+def last_level_cache() -> int:
+    """Bytes of the largest cache that CPU 0 sees; 32 MiB where sysfs does not tell."""
+    found = [
+        int(size[:-1]) * {"K": 2**10, "M": 2**20}[size[-1]]
+        for path in CPU.glob("cpu0/cache/index*/size")
+        if (size := read(path)) and size[-1] in "KM"
+    ]
+    return max(found, default=32 * 2**20)
+
+
+def available_memory() -> int:
+    """Bytes that can be allocated without swapping, as the kernel estimates."""
+    return int(_first(r"MemAvailable:\s*(\d+)", read(Path("/proc/meminfo")))) * 1024
+
+
+def namespaces() -> dict[str, str]:
+    """Identity of each namespace: what is the same is shared."""
+    found = {}
+    for name in ("ipc", "mnt", "net", "pid", "user", "uts"):
+        try:
+            found[name] = str(Path(f"/proc/self/ns/{name}").readlink())
+        except OSError:
+            found[name] = "not found"
+    return found
+
+
+def shm_bytes(path: str = "/dev/shm") -> str:
+    """Size of the shared-memory file system."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return "not found"
+    return str(found.f_blocks * found.f_frsize)
+
+
+def _first(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    return match[1].strip() if match else "not found"

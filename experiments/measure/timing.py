@@ -1,0 +1,120 @@
+"""The clock, its cost, and the loop that times one operation until the answer is narrow enough.
+
+Knows nothing of what it times: it is given a call, a preparation and a communicator.
+Source: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (stopping rule, rank maximum).
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from experiments.spec import Measurement
+
+WARMUP = 10  # operations before the first that counts, and at least a tenth of those that count
+CLOCK_SHARE = 0.05  # of an interval that reading the clock may take
+NARROW = 0.025  # half-width of the median's interval, relative to it, at which timing stops
+
+Call = Callable[[], object]
+Prepare = Callable[[int], Call]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Seconds per operation, shape (warmup + timed, ranks); complete on rank 0 only."""
+
+    seconds: NDArray[np.float64]
+    warmup: int
+    group: int
+
+
+def clock_cost() -> float:
+    """Seconds that one reading of the clock takes: the median of 2000 pairs."""
+    clock = time.perf_counter_ns
+    pairs = [clock() - clock() for _ in range(2000)]
+    return float(-np.median(pairs)) * 1e-9
+
+
+def group_size(seconds: float, cost: float) -> int:
+    """Operations per interval so that reading the clock stays below CLOCK_SHARE of it."""
+    return max(1, math.ceil(cost / (CLOCK_SHARE * max(seconds, 1e-9))))
+
+
+def is_narrow(seconds: NDArray[np.float64]) -> bool:
+    """Whether the median's 95 % interval (order statistics) lies within NARROW of it."""
+    n = seconds.size
+    low, high = math.floor((n - 1.96 * math.sqrt(n)) / 2), math.ceil((n + 1.96 * math.sqrt(n)) / 2)
+    if low < 1 or high >= n:
+        return False
+    ordered = np.sort(seconds)
+    return bool(ordered[high] - ordered[low - 1] <= 2 * NARROW * np.median(ordered))
+
+
+def measure(prepare: Prepare, comm: MPI.Intracomm, asked: Measurement, cost: float) -> Samples:
+    """Time one operation; a collective over comm.
+
+    Args:
+        prepare: given the iteration's number, makes the buffers ready, outside the timed interval,
+            and returns the call to be timed.
+        comm: for the barriers and the decisions of rank 0, not for the operation.
+        cost: clock_cost() of this rank.
+    """
+    isolated = asked.cadence == "isolated"
+    warm = [_batch(prepare, comm, isolated, 0, WARMUP, 1)]
+    planned, group = _plan(warm[0], comm, asked, cost)
+    more = max(0, math.ceil(planned / 10) - WARMUP)
+    if more:
+        warm.append(_batch(prepare, comm, isolated, WARMUP, more, group))
+    warmup = WARMUP + more
+
+    timed: list[NDArray[np.float64]] = []
+    done, batch, started = 0, asked.min_iterations, time.monotonic()
+    while batch:
+        timed.append(_batch(prepare, comm, isolated, warmup + done, batch, group))
+        done += batch
+        left = min(planned, 10 * warmup) - done
+        late = time.monotonic() - started > asked.time_cap
+        enough = comm.rank == 0 and is_narrow(np.concatenate(timed).max(axis=1))
+        batch = comm.bcast(0 if left <= 0 or late or enough else min(left, done), root=0)
+    return Samples(np.concatenate(warm + timed), warmup, group)
+
+
+def _batch(
+    prepare: Prepare,
+    comm: MPI.Intracomm,
+    isolated: bool,
+    first: int,
+    count: int,
+    group: int,
+) -> NDArray[np.float64]:
+    """Seconds per operation of `count` iterations, gathered on rank 0: shape (count, ranks)."""
+    clock = time.perf_counter_ns
+    repeat = range(group)
+    own = np.empty(count)
+    for i in range(count):
+        call = prepare(first + i)
+        if isolated:
+            comm.Barrier()
+        begin = clock()
+        for _ in repeat:
+            call()
+        own[i] = clock() - begin
+    own *= 1e-9 / group
+    every = np.empty((comm.size, count)) if comm.rank == 0 else None
+    comm.Gather(own, every, root=0)
+    return every.T if every is not None else own[:, np.newaxis]
+
+
+def _plan(
+    warm: NDArray[np.float64], comm: MPI.Intracomm, asked: Measurement, cost: float
+) -> tuple[int, int]:
+    """Iterations to time and operations per interval, decided by rank 0 for all."""
+    typical, quickest = float(np.median(warm.max(axis=1))), float(np.median(warm.min(axis=1)))
+    fitting = math.ceil(asked.time_cap / max(typical, 1e-9))
+    planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
+    found: tuple[int, int] = comm.bcast((planned, group_size(quickest, cost)), root=0)
+    return found
