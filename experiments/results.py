@@ -177,7 +177,7 @@ def load(folder: str | Path) -> Campaign:
     rows: list[dict[str, Any]] = []
     warnings: list[str] = list(header.get("missing", []))
     for name in names:
-        launch = _read_launch(folder, name)
+        launch = read_launch(folder, name)
         samples = _read_samples(folder / "launches" / f"{name}.npz")
         launches.append(launch)
         rows.extend(_rows(launch, samples))
@@ -202,7 +202,8 @@ def _mend(path: Path) -> str:
     return "delete it and complete the campaign with --resume"
 
 
-def _read_launch(folder: Path, name: str) -> dict[str, Any]:
+def read_launch(folder: Path, name: str) -> dict[str, Any]:
+    """One finished launch's JSON, its samples proven to be those that it wrote."""
     path = folder / "launches" / f"{name}.json"
     launch = _read_json(path)
     if launch.get("format") != FORMAT or "cells" not in launch or "launch" not in launch:

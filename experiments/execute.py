@@ -1,0 +1,120 @@
+"""Start one command, watch it, and leave nothing of it behind, whatever happens.
+
+Knows neither launches nor results: a command, a log file and a function to call while waiting.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import requests
+
+import docker
+from experiments.environments.command import Command, Container, Process
+from experiments.errors import ExperimentsError
+
+TICK = 0.1  # seconds between two looks
+GRACE = 3.0  # seconds between asking a process to end and ending it
+MARK = "HBMCOMM_LAUNCH"  # variable by which a launch's stray processes are known
+
+EngineError = (docker.errors.DockerException, requests.exceptions.RequestException)
+
+
+class EngineLost(ExperimentsError):
+    """The container engine stopped answering."""
+
+
+def execute(
+    command: Command, log: Path, client: "docker.DockerClient | None", tick: Callable[[], None]
+) -> int:
+    """Run to the end and return the exit code; output goes to `log`.
+
+    `tick` is called every TICK seconds; what it raises, Ctrl-C included, ends the command.
+
+    Raises:
+        EngineLost: when the engine fails while the container runs.
+    """
+    if isinstance(command, Process):
+        return _process(command, log, tick)
+    if client is None:
+        raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
+    try:
+        return _container(command, log, client, tick)
+    except EngineError as error:
+        raise EngineLost(
+            f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
+            "it runs (invoke doctor), then complete the campaign with --resume"
+        ) from error
+
+
+def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
+    mark = f"{os.getpid()}.{time.monotonic_ns()}"
+    environment = {**os.environ, **command.environment, MARK: mark}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command.argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches the driver, which then ends the launch
+        )
+        try:
+            while process.poll() is None:
+                time.sleep(TICK)
+                tick()
+            return process.returncode
+        finally:
+            _end(process)
+            for pid in _marked(mark):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask the command's process group to end, wait, then end it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes that carry the launch's mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def _container(
+    command: Container, log: Path, client: "docker.DockerClient", tick: Callable[[], None]
+) -> int:
+    container: Any = client.containers.create(command.image, list(command.argv), **command.options)
+    try:
+        container.start()
+        while container.status in ("created", "running"):
+            time.sleep(TICK)
+            tick()
+            container.reload()
+        return int(container.attrs["State"]["ExitCode"])
+    finally:
+        with contextlib.suppress(*EngineError, OSError):
+            log.write_bytes(container.logs())
+        with contextlib.suppress(*EngineError):
+            container.remove(force=True)
+
+
+def _brief(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,63 @@
+"""What the user sees while launches run: a bar on a terminal, plain lines elsewhere."""
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+class Display:
+    """Progress over launches, to be used in a with statement."""
+
+    def __init__(self, total: int, done: int, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._total, self._done = total, done
+        self._name, self._began = "", 0.0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task: TaskID = self._bar.add_task("", total=total, completed=done)
+
+    def __enter__(self) -> "Display":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, name: str) -> None:
+        """A launch starts."""
+        self._name, self._began = name, time.monotonic()
+        self._bar.update(self._task, description=name)
+
+    def within(self, share: float) -> None:
+        """How much of the current launch is done, 0 to 1."""
+        self._bar.update(self._task, completed=self._done + share)
+
+    def end(self) -> None:
+        """The current launch is complete."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done)
+        if not self._console.is_terminal:
+            seconds = time.monotonic() - self._began
+            self._console.print(f"[{self._done}/{self._total}] {self._name}: {seconds:.1f} s")

@@ -1,0 +1,137 @@
+"""Runs a campaign: the only place where launches are started, one after the other.
+
+Everything it starts is given to it as commands; what a launch found is taken in by results.py.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import docker
+from experiments import results
+from experiments.confounders import REFUSED, flatten
+from experiments.environments.command import Command
+from experiments.errors import ExperimentsError
+from experiments.execute import execute
+from experiments.progress import Display
+from experiments.schedule import Block, Launch
+
+STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
+TOLD_LINES = 12  # of a failed launch's log that the error message repeats
+
+
+class LaunchFailed(ExperimentsError):
+    """A launch did not end well; what finished before it is kept."""
+
+
+class Environment(Protocol):
+    """Anything that turns a launch into a command."""
+
+    def command(self, launch: Launch, folder: Path) -> Command:
+        """The command that runs the harness over a folder holding launch.json."""
+
+
+def run(
+    folder: Path,
+    blocks: Sequence[Block],
+    environments: Mapping[str, Environment],
+    client: "docker.DockerClient | None",
+    owner: tuple[int, int],
+) -> None:
+    """Run every launch that is not finished yet.
+
+    Args:
+        folder: a results folder that results.create has begun.
+        environments: by the names that the launches use.
+        client: the engine for those that answer with a container.
+        owner: uid and gid that container ranks write as.
+
+    Raises:
+        LaunchFailed, EngineLost: finished launches stay, `--resume` completes.
+        ResultsError: when a launch's result does not fit those before it.
+    """
+    finished = results.finished(folder)
+    launches = [launch for block in blocks for launch in block.launches]
+    waiting = [launch for launch in launches if launch.name not in finished]
+    with Display(len(launches), len(launches) - len(waiting)) as display:
+        for launch in waiting:
+            display.begin(launch.name)
+            _launch(folder, launch, environments[launch.environment], client, owner, display.within)
+            display.end()
+
+
+def _launch(
+    folder: Path,
+    launch: Launch,
+    environment: Environment,
+    client: "docker.DockerClient | None",
+    owner: tuple[int, int],
+    within: Callable[[float], None],
+) -> None:
+    with results.incoming(folder, launch.name) as place:
+        results.write_json(place / "launch.json", launch.to_dict())
+        _give(place, owner)
+        log = folder / "logs" / f"{launch.name}.log"
+        log.parent.mkdir(exist_ok=True)
+        watch = _Watch(place / "progress", launch, within)
+        command = environment.command(launch, place.absolute())
+        code = execute(command, log, client, watch.look)
+        if code:
+            raise LaunchFailed(_explain(launch, code, log))
+        results.accept(folder, launch.name, place)
+        _same_mpi(folder, launch.name)
+
+
+def _give(place: Path, owner: tuple[int, int]) -> None:
+    """Let the container's user write here; root alone can and need give."""
+    if os.getuid() == 0:
+        for path in (place, place / "launch.json"):
+            os.chown(path, *owner)
+
+
+class _Watch:
+    """Looks at a launch's progress file; a launch that stands still is ended."""
+
+    def __init__(self, progress: Path, launch: Launch, within: Callable[[float], None]) -> None:
+        self._progress, self._launch, self._within = progress, launch, within
+        self._told, self._moved = "", time.monotonic()
+
+    def look(self) -> None:
+        told = self._progress.read_text() if self._progress.exists() else ""
+        now = time.monotonic()
+        if told != self._told:
+            self._told, self._moved = told, now
+            done, _, total = told.partition(" ")
+            if total:
+                self._within(int(done) / int(total))
+        elif now - self._moved > STALLED:
+            raise LaunchFailed(
+                f"launch {self._launch.name} stood still for {STALLED:.0f} s and was ended; "
+                "finished launches are kept: try again with --resume"
+            )
+
+
+def _explain(launch: Launch, code: int, log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
+    memory = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
+    return (
+        f"launch {launch.name} failed with exit code {code}{memory}; its last lines:\n{told}\n"
+        f"The whole log is {log}. Finished launches are kept: --resume goes on from here."
+    )
+
+
+def _same_mpi(folder: Path, name: str) -> None:
+    """Refuse to compare different MPI versions: every launch must hold the first one's."""
+    found = {
+        each: flatten(results.read_launch(folder, each)["environment"])[REFUSED]
+        for each in (min(results.finished(folder)), name)
+    }
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{each}: {version}" for each, version in found.items())
+        raise results.ResultsError(
+            f"the launches hold different MPIs ({told}), so nothing can be compared; "
+            "rebuild the image with this environment's MPI: invoke build"
+        )
