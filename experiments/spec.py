@@ -213,14 +213,13 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
     choose = _Chooser(table, source, "factors")
     dtype = choose.one("dtype", DTYPES, "float32")
     sizes = table.get("sizes", "1KiB:16MiB:4")
-    found = parse_sizes(sizes) if isinstance(sizes, str) else tuple(sizes)
+    found = parse_sizes(sizes) if isinstance(sizes, str) else sizes
     itemsize = int(dtype[-2:]) // 8
-    for size in found:
-        if not isinstance(size, int) or size <= 0 or size % itemsize:
-            raise SpecError(
-                f"{source}: size {size!r} in [factors] is not a positive multiple of the "
-                f"{itemsize} bytes of one {dtype}"
-            )
+    if not _positive(found) or any(size % itemsize for size in found):
+        raise SpecError(
+            f"{source}: sizes {sizes!r} in [factors] must be positive multiples of the {itemsize} "
+            f"bytes of one {dtype}: FIRST:LAST:FACTOR, or a list"
+        )
     return Factors(
         operations=choose.many("operations", OPERATIONS, Factors.operations),
         transports=choose.many("transports", TRANSPORTS, Factors.transports),
@@ -234,9 +233,9 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
 def _launches(table: Mapping[str, Any], source: str) -> Launches:
     _known_keys(table, Launches, source, "launches")
     choose = _Chooser(table, source, "launches")
-    ranks = tuple(table.get("ranks", Launches.ranks))
-    if not ranks or not all(type(rank) is int and rank > 0 for rank in ranks):
-        raise SpecError(f"{source}: ranks {list(ranks)!r} must be whole numbers from 1 up")
+    ranks = table.get("ranks", Launches.ranks)
+    if not _positive(ranks):
+        raise SpecError(f"{source}: ranks {ranks!r} must be a list of whole numbers from 1 up")
     return Launches(
         environments=choose.many("environments", ENVIRONMENTS, Launches.environments),
         ranks=tuple(sorted(set(ranks))),
@@ -305,6 +304,15 @@ class _Chooser:
                 f"{self.source}: {key} {value!r} in [{self.section}] must be true or false"
             )
         return value
+
+
+def _positive(values: object) -> bool:
+    """Whether it is a list of whole numbers from 1 up."""
+    return (
+        isinstance(values, list | tuple)
+        and len(values) > 0
+        and all(type(value) is int and value > 0 for value in values)
+    )
 
 
 def _known_keys(table: Mapping[str, Any], form: type, source: str, section: str) -> None:

@@ -1,0 +1,149 @@
+"""Medians, intervals and paired ratios, against samples whose answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from experiments import statistics
+from experiments.statistics import FACTORS
+
+CELL = {
+    "environment": "host",
+    "ranks": 2,
+    "binding": "packed",
+    "locality": "local",
+    "operation": "bcast",
+    "transport": "mpi",
+    "kind": "regular",
+    "emulated": False,
+    "dtype": "float32",
+    "bytes": 1024,
+    "cadence": "isolated",
+    "cache": "warm",
+}
+
+
+def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
+    """Launch medians by the value of one column, one per block."""
+    rows = [
+        CELL
+        | {"arm": "host", "block": block, "median_s": seconds, "bound_s": 1e-6}
+        | {column: value}
+        | ({"environment": value.removesuffix("-again")} if column == "arm" else {})
+        for value, medians in times.items()
+        for block, seconds in enumerate(medians)
+    ]
+    return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, "median_s", "bound_s"])
+
+
+def test_the_median_interval_covers_the_median_at_least_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    for n in (6, 15, 60):
+        hits = 0
+        for _ in range(1000):
+            found = statistics.median_interval(rng.lognormal(size=n))
+            hits += found.low <= 1.0 <= found.high
+        assert hits >= 935  # 95 % less three standard errors
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_fewer_than_six_samples_have_no_interval(n: int) -> None:
+    found = statistics.median_interval(np.arange(n, dtype=float))
+    assert found.value == (n - 1) / 2
+    assert np.isnan(found.low)
+    assert np.isnan(found.high)
+
+
+def test_no_sample_has_no_median() -> None:
+    assert np.isnan(statistics.median_interval([]).value)
+
+
+def test_the_bootstrap_interval_is_the_same_each_time_and_encloses_the_median() -> None:
+    values = [1.0, 1.1, 0.9, 1.3, 1.05, 0.97]
+    found = statistics.bca_median(values)
+    assert found == statistics.bca_median(values)
+    assert found.low <= found.value <= found.high
+    assert found.low < found.high
+
+
+def test_equal_values_have_an_interval_of_no_width_and_one_value_none() -> None:
+    assert statistics.bca_median([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+    assert np.isnan(statistics.bca_median([2.0]).low)
+
+
+def test_holm_matches_the_worked_example_and_leaves_what_was_not_tested() -> None:
+    found = statistics.holm([0.01, 0.04, float("nan"), 0.03])
+    assert found[[0, 1, 3]] == pytest.approx([0.03, 0.06, 0.06])
+    assert np.isnan(found[2])
+
+
+def test_holm_is_at_least_as_strict_as_each_test_alone() -> None:
+    p = np.random.default_rng(2).uniform(size=40)
+    assert (statistics.holm(p) >= p).all()
+    assert (statistics.holm(p) <= 1).all()
+
+
+def test_six_blocks_reach_the_exact_signed_rank_p_that_is_promised() -> None:
+    assert statistics.signed_rank(np.array([1.1, 1.2, 1.3, 1.15, 1.25, 1.35])) == 0.03125
+
+
+def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> None:
+    drift = [1.0, 3.0, 1.2, 2.5, 1.1, 2.0]
+    found = statistics.paired_ratio(
+        cells({"host": drift, "docker": [1.1 * each for each in drift]}), "arm", "docker", "host"
+    )
+    assert len(found) == 1
+    assert found["ratio"][0] == pytest.approx(1.1)
+    assert found["low"][0] == pytest.approx(1.1)
+    assert found["blocks"][0] == 6
+    assert found["p"][0] == 0.03125
+
+
+def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
+    found = statistics.paired_ratio(
+        cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}), "arm", "docker", "host"
+    )
+    assert found["blocks"][0] == 2
+
+
+def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
+    found = statistics.paired_ratio(
+        cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
+    )
+    assert found["ratio"][0] == pytest.approx(3.0)
+    assert found["arm"][0] == "host"
+
+
+def test_bindings_which_never_share_a_block_are_paired_by_replicate() -> None:
+    frame = cells({"packed": [1.0, 2.0], "spread": [2.0, 4.0]}, "binding")
+    frame.loc[frame["binding"] == "spread", "block"] += 10
+    found = statistics.paired_ratio(frame, "binding", "spread", "packed")
+    assert found["ratio"][0] == pytest.approx(2.0)
+    assert found["blocks"][0] == 2
+
+
+def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
+    found = statistics.paired_ratio(cells({"host": [1.0]}), "arm", "docker", "host")
+    assert found.empty
+    assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
+
+
+def test_the_noise_floor_is_how_far_the_twins_stray() -> None:
+    frame = cells({"host": [1.0] * 6, "host-again": [1.04] * 6})
+    assert statistics.noise_floor(frame) == pytest.approx(0.04)
+    assert np.isnan(statistics.noise_floor(cells({"host": [1.0]})))
+
+
+def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
+    found = statistics.over_launches(cells({"host": [1.0, 2.0, 3.0, 4.0, 5.0, 60.0]}))
+    assert found["median_s"][0] == 3.5
+    assert (found["low_s"][0], found["high_s"][0]) == (1.0, 60.0)
+    assert found["launches"][0] == 6
+
+
+def test_the_signed_rank_test_keeps_its_size_when_there_is_no_effect() -> None:
+    rng = np.random.default_rng(3)
+    p = [statistics.signed_rank(np.exp(rng.normal(scale=0.1, size=10))) for _ in range(1000)]
+    false_alarms = sum(each <= 0.05 for each in p)
+    assert false_alarms <= stats.binom.ppf(0.999, 1000, 0.05)
