@@ -1,0 +1,101 @@
+"""A dockerd of our own on a machine without a service manager: its start and its end.
+
+Does not know whether one is needed, nor whether it answers: that is engine.py.
+"""
+
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from experiments.provision import programs
+
+Process = subprocess.Popen[bytes]
+
+STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
+CONNECT_PATIENCE = 5.0  # seconds
+
+# Where dockerd keeps what it starts, by default. Left behind by a killed one, it stops the next.
+PIDFILES = {
+    Path("/var/run/docker.pid"): "dockerd",
+    Path("/var/run/docker/containerd/containerd.pid"): "containerd",
+}
+SYSTEM_CONTAINERD = Path("/run/containerd/containerd.sock")
+
+
+def command() -> list[str]:
+    """dockerd with its default paths."""
+    return [programs.find("dockerd") or "dockerd"]
+
+
+def start(log: Path) -> Process:
+    """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def end(daemon: Process) -> None:
+    """End it by its pid; it ends its containers and its containerd first."""
+    if daemon.poll() is not None:
+        return
+    daemon.send_signal(signal.SIGTERM)
+    try:
+        daemon.wait(STOP_PATIENCE)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+def clear_leftovers(
+    pidfiles: dict[Path, str] = PIDFILES, containerd: Path = SYSTEM_CONTAINERD
+) -> bool:
+    """Remove what a killed dockerd or containerd left behind; True when a dockerd lives after all.
+
+    Args:
+        pidfiles: each with the name of the process that it should name.
+        containerd: the socket that dockerd would trust to have a containerd behind it.
+    """
+    alive = False
+    for pidfile, name in pidfiles.items():
+        if not pidfile.exists():
+            continue
+        if _process_name(pidfile) == name:
+            alive |= name == "dockerd"
+        else:
+            pidfile.unlink(missing_ok=True)
+    if containerd.exists() and not _accepts(containerd):
+        containerd.unlink(missing_ok=True)
+    return alive
+
+
+def complaint(log: Path) -> str:
+    """The last line that it wrote."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return said[-1] if said else "it said nothing"
+
+
+def _process_name(pidfile: Path) -> str:
+    """The name of the living process that the file names, or nothing."""
+    try:
+        pid = int(pidfile.read_text(encoding="ascii"))
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(CONNECT_PATIENCE)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,145 @@
+"""A Docker engine that answers: the one that runs, or one that is started for as long as needed.
+
+Installs nothing (packages.py) and knows nothing of images.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import docker
+import requests
+from docker.constants import DEFAULT_TIMEOUT_SECONDS
+from docker.errors import APIError, DockerException, NotFound
+
+from experiments.errors import ExperimentsError
+from experiments.provision import dockerd, programs
+from experiments.provision.paths import BUILD
+
+LOG = BUILD / "dockerd.log"
+CAMPAIGN_LABEL = "hbmcomm.campaign"
+ANSWER_PATIENCE = 10  # seconds for one ping
+START_PATIENCE = 60.0  # seconds until an engine that starts must answer
+POLL = 0.1  # seconds
+
+
+class EngineMissing(ExperimentsError):
+    """No container engine answers; the text says the one thing to do."""
+
+
+@contextmanager
+def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
+    """A client of an engine that answers. A dockerd that had to be started ends on leaving.
+
+    Raises:
+        EngineMissing: when none answers and none can be started here.
+    """
+    daemon = None
+    client, silence = _connect()
+    if client is None:
+        _refuse_unless_startable(silence)
+        daemon = _start(log)
+    try:
+        client = client or _await_answer(daemon, log)
+        try:
+            yield client
+        finally:
+            client.close()
+    finally:
+        if daemon is not None:
+            dockerd.end(daemon)
+
+
+def answers() -> bool:
+    """Whether an engine answers now; starts none."""
+    client, _ = _connect()
+    if client is not None:
+        client.close()
+    return client is not None
+
+
+def remove_containers(client: docker.DockerClient, campaign_id: str) -> list[str]:
+    """End and remove every container of a campaign, found by its label; their names."""
+    removed = []
+    ours: dict[str, str | list[str] | bool] = {"label": f"{CAMPAIGN_LABEL}={campaign_id}"}
+    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
+        try:
+            container.remove(force=True, v=True)
+        except NotFound:
+            continue
+        except APIError as error:
+            if error.status_code != requests.codes.conflict:  # somebody is removing it already
+                raise
+        removed.append(str(container.name))
+    return removed
+
+
+def has_systemd() -> bool:
+    """Whether systemd manages this machine's services (the test of sd_booted(3))."""
+    return Path("/run/systemd/system").is_dir()
+
+
+def _connect() -> tuple[docker.DockerClient | None, str]:
+    """A client that has been answered, or None and the words of whoever refused."""
+    try:
+        client = docker.from_env(timeout=ANSWER_PATIENCE)
+    except DockerException as error:
+        return None, str(error)
+    try:
+        client.ping()
+    except (DockerException, requests.RequestException) as error:
+        client.close()
+        return None, str(error)
+    client.api.timeout = DEFAULT_TIMEOUT_SECONDS
+    return client, ""
+
+
+def _refuse_unless_startable(silence: str) -> None:
+    if host := os.environ.get("DOCKER_HOST"):
+        raise EngineMissing(
+            f"no container engine answers at DOCKER_HOST={host}; start it, or unset DOCKER_HOST"
+        )
+    if "Permission denied" in silence:
+        raise EngineMissing(
+            "the container engine runs, but this user may not speak to it; "
+            "sudo usermod -aG docker $USER, then log in again"
+        )
+    if programs.find("dockerd") is None:
+        raise EngineMissing(
+            "no container engine is installed; sudo apt-get install -y docker.io iptables"
+        )
+    if os.geteuid() != 0:
+        start = "sudo systemctl start docker" if has_systemd() else "sudo dockerd &"
+        raise EngineMissing(f"the container engine does not run, and only root starts it; {start}")
+
+
+def _start(log: Path) -> dockerd.Process | None:
+    """Start the engine; the process where it is ours to end, None where it is the machine's."""
+    if has_systemd():
+        subprocess.run(["systemctl", "start", "docker"], capture_output=True, check=False)
+        return None
+    if dockerd.clear_leftovers():
+        return None
+    return dockerd.start(log)
+
+
+def _await_answer(daemon: dockerd.Process | None, log: Path) -> docker.DockerClient:
+    deadline = time.monotonic() + START_PATIENCE
+    silence = ""
+    while time.monotonic() < deadline:
+        client, silence = _connect()
+        if client is not None:
+            return client
+        if daemon is not None and daemon.poll() is not None:
+            raise EngineMissing(
+                f"dockerd ended while it started: {dockerd.complaint(log)}; "
+                f"read {log.parent.name}/{log.name}"
+            )
+        time.sleep(POLL)
+    where = "journalctl -u docker" if has_systemd() else f"read {log.parent.name}/{log.name}"
+    raise EngineMissing(
+        f"the container engine does not answer within {START_PATIENCE:.0f} s: {silence}; {where}"
+    )

@@ -1,0 +1,171 @@
+"""What of the system is missing before a container can be measured, and its installation with apt.
+
+Does not start anything: a dockerd that is installed but silent is engine.py's concern.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.provision import engine, programs
+from experiments.provision.paths import BUILD
+
+LOCK_PATIENCE = 300  # seconds that apt waits for another apt to finish
+LOG = BUILD / "apt.log"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package by its Debian and Ubuntu name, and what it is good for."""
+
+    name: str
+    purpose: str
+
+
+ENGINE = Package("docker.io", "container engine")
+IPTABLES = Package("iptables", "container engine's networks")
+DEBOOTSTRAP = Package("debootstrap", "base image where no registry answers")
+MEMKIND = Package("libmemkind0", "memory kinds")
+PACKAGES = (ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What is still missing after everything that may be tried, why, and what mends it."""
+
+    packages: tuple[Package, ...]
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"missing: {_listed(self.packages)}; {self.reason}; to mend it: {self.remedy}"
+
+
+def missing() -> tuple[Package, ...]:
+    """The packages of PACKAGES that this machine lacks.
+
+    A docker command alone is no engine: dockerd on the machine is, or anything that answers.
+    """
+    engine_answers = engine.answers()
+    present = {
+        ENGINE: engine_answers or programs.find("dockerd") is not None,
+        IPTABLES: engine_answers or programs.find("iptables") is not None,
+        DEBOOTSTRAP: programs.find("debootstrap") is not None,
+        MEMKIND: _loads("libmemkind.so.0"),
+    }
+    return tuple(package for package in PACKAGES if not present[package])
+
+
+def ensure(
+    say: Callable[[str], None] = print,
+    yes: bool = False,
+    ask: Callable[[str], str] | None = None,
+) -> Lacking | None:
+    """Install what is missing, after saying so; None when nothing lacks any more.
+
+    Args:
+        say: takes one line of progress.
+        yes: do not ask. Without a terminal nobody is asked either.
+        ask: puts a question and returns the answer; by default `input`, on a terminal.
+    """
+    wanted = missing()
+    if not wanted:
+        return None
+    if programs.find("apt-get") is None:
+        names = ", ".join(package.purpose for package in wanted)
+        return Lacking(
+            wanted, "this machine has no apt", f"install with its package manager: {names}"
+        )
+    if os.geteuid() != 0:
+        return Lacking(wanted, "installing needs root", f"sudo {remedy(wanted)}")
+    say(f"Installing with apt: {_listed(wanted)}")
+    if ask is None and sys.stdin is not None and sys.stdin.isatty():
+        ask = input
+    if (
+        not yes
+        and ask is not None
+        and ask("Go ahead? [Y/n] ").strip().lower()
+        not in (
+            "",
+            "y",
+            "yes",
+        )
+    ):
+        return Lacking(wanted, "their installation was declined", remedy(wanted))
+    _install(wanted)
+    left = missing()
+    if not left:
+        return None
+    return Lacking(left, f"apt failed: {_last_error(LOG)}", f"{remedy(left)} (see {_shown(LOG)})")
+
+
+def remedy(packages: tuple[Package, ...]) -> str:
+    """The one line that a person types."""
+    names = " ".join(package.name for package in packages)
+    return f"apt-get install -y --no-install-recommends {names}"
+
+
+def install_command(packages: tuple[Package, ...]) -> list[str]:
+    """The command that installs them without a question, waiting for a running apt to finish."""
+    return [
+        "apt-get",
+        "-o",
+        f"DPkg::Lock::Timeout={LOCK_PATIENCE}",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        *(package.name for package in packages),
+    ]
+
+
+def update_command() -> list[str]:
+    """The command that fetches apt's lists."""
+    return ["apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_PATIENCE}", "update"]
+
+
+def _install(packages: tuple[Package, ...]) -> None:
+    """Lists that are empty or outdated fail at once: only then are they fetched anew."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    with LOG.open("w", encoding="utf-8") as log:
+
+        def run(command: list[str]) -> bool:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                check=False,
+            )
+            return done.returncode == 0
+
+        if not run(install_command(packages)):
+            run(update_command())
+            run(install_command(packages))
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _last_error(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
+    return errors[0] if errors else "it installed nothing"
+
+
+def _listed(packages: tuple[Package, ...]) -> str:
+    return ", ".join(f"{package.name} ({package.purpose})" for package in packages)
+
+
+def _shown(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
