@@ -17,12 +17,13 @@ def differences(launches: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, st
         launches: launch results; their "environment" tables are compared, nested keys dotted.
     """
     seen: dict[str, dict[str, str]] = {}
+    environments: set[str] = set()
     for launch in launches:
         name = launch["launch"]["environment"]
+        environments.add(name)
         for key, value in flatten(launch["environment"]).items():
             if key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT:
                 seen.setdefault(key, {}).setdefault(name, value)
-    environments = {name for values in seen.values() for name in values}
     return {
         key: {name: values.get(name, "not recorded") for name in sorted(environments)}
         for key, values in sorted(seen.items())

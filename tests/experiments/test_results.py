@@ -1,0 +1,161 @@
+"""A results folder: written whole or not at all, read back, and refused when it is torn."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import results, spec
+from experiments.results import ResultsError
+from experiments.schedule import Block, Cell, Launch, schedule
+
+TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
+
+
+def begin(folder: Path) -> tuple[Block, ...]:
+    blocks = schedule(TINY, 1)
+    launches = [[each.name for each in block.launches] for block in blocks]
+    results.create(
+        folder,
+        {
+            "name": "quick",
+            "experiment": TINY.to_dict(),
+            "seed": 1,
+            "schedule": [{"launches": names} for names in launches],
+            "missing": [],
+        },
+    )
+    return blocks
+
+
+def found(launch: Launch, place: Path, seconds: float = 1e-5) -> None:
+    """Write what the harness would have written for a launch."""
+    cells: list[dict[str, Any]] = []
+    samples: dict[str, np.ndarray] = {}
+    copies = {(cell.kind, cell.bytes) for cell in launch.cells}
+    every = [Cell("copy", "mpi", kind, "local", size) for kind, size in sorted(copies)]
+    for number, cell in enumerate([*every, *launch.cells]):
+        key = f"c{number}"
+        half = np.full((30, launch.ranks), seconds / 2)
+        half[10:, 1] = seconds
+        samples[key] = half
+        cells.append(
+            vars(cell) | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
+        )
+    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": {}}
+    (place / "result.json").write_text(json.dumps(result))
+    np.savez(place / "samples.npz", **samples)
+
+
+def finish(folder: Path, launch: Launch) -> None:
+    with results.incoming(folder, launch.name) as place:
+        found(launch, place)
+        results.accept(folder, launch.name, place)
+
+
+def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Path) -> None:
+    launches = [launch for block in begin(tmp_path) for launch in block.launches]
+    for launch in launches:
+        finish(tmp_path, launch)
+    campaign = results.load(tmp_path)
+    assert list(campaign.cells.columns) == list(results.COLUMNS)
+    assert len(campaign.cells) == len(launches) * len(launches[0].cells)
+    assert campaign.experiment == TINY
+    assert "copy" not in set(campaign.cells["operation"])
+
+
+def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    cells = results.load(tmp_path).cells
+    assert (cells["median_s"] == 1e-5).all()
+    assert (cells["n"] == 20).all()
+    assert cells["p99_s"].isna().all()
+
+
+def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    cells = results.load(tmp_path).cells.set_index("operation")
+    assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 8)
+    assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 8)
+
+
+def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    told = " ".join(results.load(tmp_path).warnings)
+    assert "1 of 6 planned launches are finished" in told
+    assert "hbw is emulated" in told
+    assert "2 paired blocks" in told
+    assert "p they can reach is 0.500" in told
+
+
+def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
+    begin(tmp_path)
+    with pytest.raises(ResultsError, match="already holds a campaign; pass --resume"):
+        begin(tmp_path)
+
+
+def test_a_launch_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    with pytest.raises(KeyboardInterrupt), results.incoming(tmp_path, launch.name) as place:
+        found(launch, place)
+        raise KeyboardInterrupt
+    assert results.finished(tmp_path) == set()
+    assert not (tmp_path / "incoming").exists()
+
+
+def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    with results.incoming(tmp_path, launch.name) as place:
+        with pytest.raises(ResultsError, match="wrote no result"):
+            results.accept(tmp_path, launch.name, place)
+        found(launch, place)
+        (place / "samples.npz").write_bytes(b"PK torn")
+        with pytest.raises(ResultsError, match="cannot be read"):
+            results.accept(tmp_path, launch.name, place)
+    assert results.finished(tmp_path) == set()
+
+
+def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="there is no results folder"):
+        results.load(tmp_path / "nowhere")
+    with pytest.raises(ResultsError, match=r"holds no campaign\.json"):
+        results.load(tmp_path)
+    begin(tmp_path)
+    with pytest.raises(ResultsError, match=r"no finished launch yet.*--resume"):
+        results.load(tmp_path)
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
+    begin(tmp_path)
+    header = json.loads((tmp_path / "campaign.json").read_text())
+    results.write_json(tmp_path / "campaign.json", header | {"format": 2})
+    with pytest.raises(ResultsError, match="is of format 2; this version reads format 1"):
+        results.load(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    path = tmp_path / "launches" / f"{launch.name}.{ending}"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume"):
+        results.load(tmp_path)
+
+
+def test_a_truncated_header_is_named(tmp_path: Path) -> None:
+    begin(tmp_path)
+    (tmp_path / "campaign.json").write_text('{"format": 1')
+    with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
+        results.load(tmp_path)
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    results.write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        results.write_json(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
