@@ -84,7 +84,7 @@ def _pulled(
     """The image from its registry; None when that does not answer within a few seconds."""
     try:
         with _patience(client, REGISTRY_PATIENCE):
-            client.api.inspect_distribution(reference)
+            client.images.get_registry_data(reference)
         progress(f"base: pulling {reference}")
         with _patience(client, PULL_PATIENCE):
             client.images.pull(reference)
@@ -112,9 +112,8 @@ def _bootstrapped(
         )
     if not bootstrap.is_current(client, plan.suite):
         bootstrap.make(client, plan, progress)
-    base = _here(client, plan.suite.bootstrapped, plan.suite.python)
-    assert base is not None
-    return base
+    image = client.images.get(plan.suite.bootstrapped)
+    return Base(plan.suite.bootstrapped, str(image.id), plan.suite.python)
 
 
 def _python_of(client: docker.DockerClient, reference: str) -> str:

