@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import docker
 import requests
 
-import docker
 from experiments.environments.command import Command, Container, Process
 from experiments.errors import ExperimentsError
 

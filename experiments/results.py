@@ -84,8 +84,8 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def create(folder: Path, header: Mapping[str, Any]) -> None:
-    """Begin a campaign's folder.
+def refuse_existing(folder: Path) -> None:
+    """Fail before any work is done for a folder that cannot take it.
 
     Raises:
         ResultsError: when another campaign's results are already there.
@@ -94,6 +94,15 @@ def create(folder: Path, header: Mapping[str, Any]) -> None:
         raise ResultsError(
             f"{folder} already holds a campaign; pass --resume to complete it, or another --out"
         )
+
+
+def create(folder: Path, header: Mapping[str, Any]) -> None:
+    """Begin a campaign's folder.
+
+    Raises:
+        ResultsError: when another campaign's results are already there.
+    """
+    refuse_existing(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
     write_json(folder / "campaign.json", {"format": FORMAT, **header})
 

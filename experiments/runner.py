@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import docker
+
 from experiments import results
 from experiments.confounders import REFUSED, flatten
 from experiments.environments.command import Command

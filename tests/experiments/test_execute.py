@@ -1,0 +1,102 @@
+"""A command is run to its end, and nothing of it stays behind, whatever happens."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.command import Container, Process
+from experiments.execute import EngineLost, execute
+
+
+def never() -> None:
+    """A tick at which nothing happens."""
+
+
+def python(code: str) -> Process:
+    return Process((sys.executable, "-c", code), {"GREETING": "hello"})
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def after(path: Path, error: BaseException) -> Callable[[], None]:
+    """A tick that raises once the file is there."""
+
+    def tick() -> None:
+        if path.exists() and path.read_text():
+            raise error
+
+    return tick
+
+
+def test_output_and_exit_code_of_a_process_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = execute(
+        python("import os, sys; print(os.environ['GREETING']); sys.exit(3)"), log, None, never
+    )
+    assert code == 3
+    assert log.read_text() == "hello\n"
+
+
+def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, subprocess, sys, time, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        execute(command, tmp_path / "log", None, after(pids, KeyboardInterrupt()))
+    assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
+
+
+def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:
+    """Open MPI gives each rank its own process group, which ending mpiexec's does not reach."""
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, pathlib, subprocess, sys, time\n"
+        "code = 'import time; time.sleep(600)'\n"
+        "rank = subprocess.Popen([sys.executable, '-c', code], start_new_session=True)\n"
+        f"pathlib.Path({str(pids)!r}).write_text(str(rank.pid))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
+    deadline = time.monotonic() + 10
+    while alive(int(pids.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(int(pids.read_text()))
+
+
+def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"pathlib.Path({str(pids)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
+    assert not alive(int(pids.read_text()))
+
+
+def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: Path) -> None:
+    with pytest.raises(EngineLost, match="invoke doctor"):
+        execute(Container("image", ("true",), {}), tmp_path / "log", None, never)
+
+
+def test_the_variables_of_the_driver_reach_the_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    execute(python("import os; print(os.environ['PATH'])"), log, None, never)
+    assert log.read_text().strip() == os.environ["PATH"]
