@@ -11,8 +11,8 @@ import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from experiments.errors import ExperimentsError
 from experiments.provision import bootstrap, suites
+from experiments.provision.bootstrap import BaseMissing
 
 AUTO, BOOTSTRAP = "auto", "bootstrap"
 REGISTRY_PATIENCE = 5  # seconds for a registry to answer at all
@@ -24,10 +24,6 @@ ASK_PYTHON = (
     "python3 -c 'import sys; print(*sys.version_info[:2], sep=\".\")' 2>/dev/null "
     '|| { . /etc/os-release; echo "$VERSION_CODENAME"; }'
 )
-
-
-class BaseMissing(ExperimentsError):
-    """No base image can be had; the text says what was tried and the one thing to do."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], N
         choice: "auto", "bootstrap", or the reference of an image.
 
     Raises:
-        BaseMissing, BootstrapFailed: naming what was tried.
+        BaseMissing: naming what was tried.
     """
     wanted = suites.with_python(suites.host_python())
     if choice == BOOTSTRAP:

@@ -27,8 +27,8 @@ SCRIPT_LABEL = "hbmcomm.bootstrap"
 STAGE_LABEL = "hbmcomm.stage"
 
 
-class BootstrapFailed(ExperimentsError):
-    """No base image can be made here; the text says why and the one thing to do."""
+class BaseMissing(ExperimentsError):
+    """No base image can be had; the text says what was tried and the one thing to do."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,15 @@ def make(client: docker.DockerClient, plan: Recipe, progress: Callable[[str], No
     """Bootstrap and import it as plan.suite.bootstrapped.
 
     Raises:
-        BootstrapFailed: without debootstrap, without root, or with its last line.
+        BaseMissing: without debootstrap, without root, or with its last line.
     """
     if programs.find("debootstrap") is None:
-        raise BootstrapFailed(
+        raise BaseMissing(
             "no registry gives a base image and debootstrap, which makes one, is not installed; "
             "sudo apt-get install -y debootstrap"
         )
     if os.geteuid() != 0:
-        raise BootstrapFailed(
+        raise BaseMissing(
             "no registry gives a base image, and making one needs root; "
             "run the same command once as root: sudo ./inv build --base bootstrap"
         )
@@ -105,7 +105,7 @@ def _debootstrap(plan: Recipe, target: Path) -> None:
         )
     if done.returncode != 0:
         said = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
-        raise BootstrapFailed(
+        raise BaseMissing(
             f"bootstrapping {plan.suite.name} failed: {said[-1]}; "
             f"read {LOG.parent.name}/{LOG.name}, or name an image that is here with --base"
         )
@@ -121,7 +121,7 @@ def _import(client: docker.DockerClient, target: Path, suite: Suite) -> None:
             packing.stdout, repository=repository, tag=tag, changes=labels
         )
     if packing.returncode != 0 or '"error"' in answer:
-        raise BootstrapFailed(
+        raise BaseMissing(
             f"importing the base image failed: {answer.strip()}; is the disk full? df -h"
         )
 

@@ -83,12 +83,14 @@ def complaint(log: Path) -> str:
 
 
 def _process_name(pidfile: Path) -> str:
-    """The name of the living process that the file names, or nothing."""
+    """The name of the living process that the file names, or nothing. A zombie is not alive."""
     try:
         pid = int(pidfile.read_text(encoding="ascii"))
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):
         return ""
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    return "" if rest.split()[0] == "Z" else name
 
 
 def _accepts(path: Path) -> bool:

@@ -3,11 +3,11 @@
 Installs nothing (packages.py) and knows nothing of images.
 """
 
+import contextlib
 import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import docker
@@ -30,7 +30,7 @@ class EngineMissing(ExperimentsError):
     """No container engine answers; the text says the one thing to do."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
     """A client of an engine that answers. A dockerd that had to be started ends on leaving.
 
@@ -53,12 +53,13 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
             dockerd.end(daemon)
 
 
-def answers() -> bool:
-    """Whether an engine answers now; starts none."""
+def version() -> str | None:
+    """The version of the engine that answers now, or None; starts none."""
     client, _ = _connect()
-    if client is not None:
-        client.close()
-    return client is not None
+    if client is None:
+        return None
+    with contextlib.closing(client):
+        return str(client.version().get("Version", "version unknown"))
 
 
 def remove_containers(client: docker.DockerClient, campaign_id: str) -> list[str]:

@@ -26,6 +26,7 @@ from experiments.provision.wheelhouse import Wheelhouse
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 LOG = BUILD / "image.log"
 INPUTS_LABEL = "hbmcomm.inputs"
+PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 BUILD_PATIENCE = 600  # seconds that one step may be silent
 LAST_LINES = 8  # of the log, in the message of a failed build
 
@@ -53,23 +54,32 @@ def ensure(
     mpi: str = "openmpi",
     progress: Callable[[str], None] = print,
 ) -> Image:
-    """The image for an MPI ("openmpi", "mpich" or "impi") on a base ("auto", "bootstrap" or a name).
+    """The image for an MPI on a base, as it should be today.
+
+    Args:
+        base: "auto", "bootstrap", or the name of an image.
+        mpi: "openmpi", "mpich" or "impi".
 
     Raises:
-        BaseMissing, BootstrapFailed, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+        BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
     """
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    tag = f"hbmcomm:{mpi}"
+    name = tag(mpi)
     inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
-    rebuilt = not _is_current(client, tag, inputs)
+    rebuilt = not _is_current(client, name, inputs)
     if rebuilt:
-        progress(f"image: building {tag} on {foundation.reference}")
-        _build(client, build_options(tag, mpi, foundation, wheels, inputs, revision()), wheels)
+        progress(f"image: building {name} on {foundation.reference}")
+        _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
         client.images.prune(filters={"dangling": True, "label": STAGE_LABEL})
-    found = client.images.get(tag)
-    progress(f"image: {tag} {'built' if rebuilt else 'is up to date'}")
-    return Image(tag, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+    found = client.images.get(name)
+    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
+    return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+
+
+def tag(mpi: str) -> str:
+    """The name of the image for an MPI, built or not."""
+    return f"hbmcomm:{mpi}"
 
 
 def build_options(

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from experiments.provision import engine, programs
 from experiments.provision.paths import BUILD
@@ -50,7 +49,7 @@ def missing() -> tuple[Package, ...]:
 
     A docker command alone is no engine: dockerd on the machine is, or anything that answers.
     """
-    engine_answers = engine.answers()
+    engine_answers = engine.version() is not None
     present = {
         ENGINE: engine_answers or programs.find("dockerd") is not None,
         IPTABLES: engine_answers or programs.find("iptables") is not None,
@@ -60,47 +59,52 @@ def missing() -> tuple[Package, ...]:
     return tuple(package for package in PACKAGES if not present[package])
 
 
-def ensure(
-    say: Callable[[str], None] = print,
-    yes: bool = False,
-    ask: Callable[[str], str] | None = None,
-) -> Lacking | None:
+def ensure(say: Callable[[str], None] = print, yes: bool = False) -> Lacking | None:
     """Install what is missing, after saying so; None when nothing lacks any more.
 
     Args:
         say: takes one line of progress.
         yes: do not ask. Without a terminal nobody is asked either.
-        ask: puts a question and returns the answer; by default `input`, on a terminal.
     """
     wanted = missing()
     if not wanted:
         return None
-    if programs.find("apt-get") is None:
-        names = ", ".join(package.purpose for package in wanted)
+    hindrance = obstacle(wanted, programs.find("apt-get") is not None, os.geteuid() == 0)
+    if hindrance:
+        return hindrance
+    return install(wanted, say, None if yes or not _on_terminal() else input)
+
+
+def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
+    """Why they cannot be installed from here, or None. Pure."""
+    if not has_apt:
+        purposes = ", ".join(package.purpose for package in packages)
         return Lacking(
-            wanted, "this machine has no apt", f"install with its package manager: {names}"
+            packages, "this machine has no apt", f"its own package manager, for: {purposes}"
         )
-    if os.geteuid() != 0:
-        return Lacking(wanted, "installing needs root", f"sudo {remedy(wanted)}")
-    say(f"Installing with apt: {_listed(wanted)}")
-    if ask is None and sys.stdin is not None and sys.stdin.isatty():
-        ask = input
-    if (
-        not yes
-        and ask is not None
-        and ask("Go ahead? [Y/n] ").strip().lower()
-        not in (
-            "",
-            "y",
-            "yes",
-        )
-    ):
-        return Lacking(wanted, "their installation was declined", remedy(wanted))
-    _install(wanted)
-    left = missing()
-    if not left:
+    if not is_root:
+        return Lacking(packages, "installing needs root", f"sudo {remedy(packages)}")
+    return None
+
+
+def install(
+    packages: tuple[Package, ...],
+    say: Callable[[str], None],
+    ask: Callable[[str], str] | None = None,
+) -> Lacking | None:
+    """Install them with apt, as root; None when that succeeds.
+
+    Args:
+        ask: puts a question to a person and returns the answer; None: nobody is asked.
+    """
+    say(f"installing with apt: {_listed(packages)}")
+    if ask and ask("Go ahead? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+        return Lacking(packages, "their installation was declined", remedy(packages))
+    if _apt(packages):
         return None
-    return Lacking(left, f"apt failed: {_last_error(LOG)}", f"{remedy(left)} (see {_shown(LOG)})")
+    return Lacking(
+        packages, f"apt failed: {_last_error()}", f"{remedy(packages)}, or read build/{LOG.name}"
+    )
 
 
 def remedy(packages: tuple[Package, ...]) -> str:
@@ -127,7 +131,7 @@ def update_command() -> list[str]:
     return ["apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_PATIENCE}", "update"]
 
 
-def _install(packages: tuple[Package, ...]) -> None:
+def _apt(packages: tuple[Package, ...]) -> bool:
     """Lists that are empty or outdated fail at once: only then are they fetched anew."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
@@ -144,9 +148,14 @@ def _install(packages: tuple[Package, ...]) -> None:
             )
             return done.returncode == 0
 
-        if not run(install_command(packages)):
-            run(update_command())
-            run(install_command(packages))
+        if run(install_command(packages)):
+            return True
+        run(update_command())  # one mirror of several may fail and the rest still suffice
+        return run(install_command(packages))
+
+
+def _on_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _loads(library: str) -> bool:
@@ -157,15 +166,11 @@ def _loads(library: str) -> bool:
     return True
 
 
-def _last_error(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+def _last_error() -> str:
+    lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
-    return errors[0] if errors else "it installed nothing"
+    return errors[-1] if errors else "without a word"
 
 
 def _listed(packages: tuple[Package, ...]) -> str:
     return ", ".join(f"{package.name} ({package.purpose})" for package in packages)
-
-
-def _shown(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
