@@ -1,0 +1,39 @@
+"""What lies under docker/ is read by an engine and by sh, never imported."""
+
+import re
+import subprocess
+
+import pytest
+
+from experiments.provision.paths import ROOT
+
+DOCKER = ROOT / "docker"
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+
+
+def test_no_python_lies_there_to_hide_the_docker_sdk():
+    assert not list(DOCKER.rglob("*.py"))
+
+
+def test_the_import_of_docker_is_the_sdk():
+    import docker
+
+    assert docker.__file__ is not None
+    assert "site-packages" in docker.__file__
+
+
+@pytest.mark.parametrize("newer", ["--mount", "# syntax", "<<", "--link", "--chmod"])
+def test_the_dockerfile_builds_with_the_classic_builder(newer):
+    assert newer not in DOCKERFILE
+
+
+def test_the_dockerfile_names_no_host():
+    assert not re.search(r"https?://", DOCKERFILE)
+
+
+def test_the_last_user_is_not_root():
+    assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)[-1] == "1000:1000"
+
+
+def test_the_script_is_plain_sh():
+    subprocess.run(["sh", "-n", str(DOCKER / "bootstrap.sh")], check=True)

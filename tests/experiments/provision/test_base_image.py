@@ -1,0 +1,27 @@
+import pytest
+
+from experiments.provision import base_image, suites
+from experiments.provision.bootstrap import BaseMissing
+
+pytestmark = pytest.mark.container
+
+
+def test_an_image_that_nobody_has_is_named_with_the_way_out(engine):
+    with pytest.raises(BaseMissing, match=r"no-such-image:hbmcomm.*--base bootstrap"):
+        base_image.ensure(engine, "no-such-image:hbmcomm", lambda line: None)
+
+
+def test_what_lies_here_is_taken_without_a_word_to_the_registry(engine, image):
+    said = []
+    base = base_image.ensure(engine, "auto", said.append)
+    assert base.reference == image.base
+    assert said == []
+
+
+def test_a_foreign_image_is_asked_for_its_python(engine, image):
+    base = base_image.ensure(engine, image.tag, lambda line: None)
+    assert base.python == image.python
+
+
+def test_the_bases_python_is_the_hosts_where_a_suite_has_it(image):
+    assert image.python == suites.with_python(suites.host_python()).python

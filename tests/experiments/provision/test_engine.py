@@ -1,0 +1,56 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.provision import engine as engine_provision
+from experiments.provision.engine import CAMPAIGN_LABEL, EngineMissing
+
+
+def test_an_engine_that_does_not_answer_is_named_with_its_address(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    assert engine_provision.version() is None
+    with (
+        pytest.raises(EngineMissing, match=r"DOCKER_HOST=unix:///nowhere.*unset DOCKER_HOST"),
+        engine_provision.running(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("host", ["gibberish://", "tcp://127.0.0.1:1"])
+def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch, host):
+    monkeypatch.setenv("DOCKER_HOST", host)
+    with pytest.raises(EngineMissing), engine_provision.running():
+        pass
+
+
+@pytest.mark.container
+def test_an_engine_that_runs_already_is_used_and_left_running(engine):
+    with engine_provision.running() as client:
+        assert client.ping()
+    assert engine.ping()
+    assert engine_provision.version() == engine.version()["Version"]
+
+
+@pytest.mark.container
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see the daemon's session")
+def test_ctrl_c_in_this_session_does_not_reach_a_dockerd_of_ours(engine):
+    pid = int(Path("/var/run/docker.pid").read_text())
+    assert os.getsid(pid) != os.getsid(0)
+
+
+@pytest.mark.container
+def test_only_the_containers_of_the_campaign_are_removed(engine, image):
+    ours, others = (
+        engine.containers.run(
+            image.tag, ["sleep", "60"], detach=True, network_mode="none", labels=labels
+        )
+        for labels in ({CAMPAIGN_LABEL: "test-a"}, {CAMPAIGN_LABEL: "test-b"})
+    )
+    try:
+        assert engine_provision.remove_containers(engine, "test-a") == [ours.name]
+        assert engine_provision.remove_containers(engine, "test-a") == []
+        others.reload()
+        assert others.status == "running"
+    finally:
+        assert engine_provision.remove_containers(engine, "test-b") == [others.name]

@@ -1,0 +1,151 @@
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.provision import image as image_provision
+from experiments.provision.base_image import Base
+from experiments.provision.image import ImageBuildFailed
+from experiments.provision.wheelhouse import Wheelhouse
+
+BASE = Base("debian:bookworm-slim", "sha256:base", "3.11")
+WHEELS = Wheelhouse(Path("/w"), (Path("/w/a-1-py3-none-any.whl"), Path("/w/b-2.whl")), "wheels")
+RANK = (
+    "from mpi4py import MPI; import numpy; import hbmcomm, experiments.harness; "
+    "a = numpy.ones(1 << 20); MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, a); print('sum', a[0])"
+)
+LEAST_PRIVILEGE = {
+    "read_only": True,
+    "tmpfs": {"/tmp": ""},
+    "user": "4321:4321",
+    "network_mode": "none",
+    "cap_drop": ["ALL"],
+    "cap_add": ["SYS_NICE"],
+    "security_opt": ["no-new-privileges"],
+}
+
+
+def test_the_build_is_asked_for_exactly_this():
+    options = image_provision.build_options(
+        "hbmcomm:openmpi", "openmpi", BASE, WHEELS, "inputs", "0123abc-dirty"
+    )
+    assert options == {
+        "tag": "hbmcomm:openmpi",
+        "buildargs": {"BASE": "debian:bookworm-slim", "MPI": "openmpi"},
+        "labels": {
+            "org.opencontainers.image.revision": "0123abc-dirty",
+            "hbmcomm.wheelhouse": "wheels",
+            "hbmcomm.inputs": "inputs",
+            "hbmcomm.mpi": "openmpi",
+            "hbmcomm.python": "3.11",
+            "hbmcomm.base": "debian:bookworm-slim",
+        },
+        "network_mode": "host",
+        "custom_context": True,
+        "rm": True,
+        "forcerm": True,
+    }
+
+
+def test_the_context_is_the_dockerfile_and_the_wheels_and_nothing_else(tmp_path):
+    assert image_provision.context(Path("/d/Dockerfile"), WHEELS.wheels) == [
+        ("Dockerfile", Path("/d/Dockerfile")),
+        ("wheelhouse/a-1-py3-none-any.whl", Path("/w/a-1-py3-none-any.whl")),
+        ("wheelhouse/b-2.whl", Path("/w/b-2.whl")),
+    ]
+
+
+def test_a_packed_context_opens_as_an_archive(tmp_path):
+    with (tmp_path / "context.tar").open("w+b") as archive:
+        image_provision._pack([("Dockerfile", image_provision.DOCKERFILE)], archive)
+        with tarfile.open(fileobj=archive) as tar:
+            packed = tar.extractfile("Dockerfile")
+            assert packed is not None
+            assert packed.read() == image_provision.DOCKERFILE.read_bytes()
+
+
+def test_whatever_goes_into_the_image_changes_its_inputs():
+    inputs = image_provision.inputs_hash(b"FROM x", BASE, WHEELS)
+    assert inputs == image_provision.inputs_hash(b"FROM x", BASE, WHEELS)
+    others = [
+        image_provision.inputs_hash(b"FROM y", BASE, WHEELS),
+        image_provision.inputs_hash(b"FROM x", replace(BASE, id="sha256:new"), WHEELS),
+        image_provision.inputs_hash(b"FROM x", replace(BASE, reference="ubuntu"), WHEELS),
+        image_provision.inputs_hash(b"FROM x", BASE, replace(WHEELS, hash="new")),
+    ]
+    assert len({inputs, *others}) == 5
+
+
+def test_a_folder_without_git_has_an_unknown_revision(tmp_path):
+    assert image_provision.revision(tmp_path) == "unknown"
+
+
+@pytest.mark.container
+def test_an_image_whose_inputs_are_the_same_is_not_built_again(engine, image):
+    again = image_provision.ensure(engine)
+    assert not again.rebuilt
+    assert replace(image, rebuilt=False) == again
+
+
+@pytest.mark.container
+def test_the_image_says_what_went_into_it_and_runs_as_nobody_important(engine, image):
+    found = engine.images.get(image.tag)
+    assert found.labels["hbmcomm.inputs"] == image.inputs
+    assert found.labels["hbmcomm.mpi"] == "openmpi"
+    assert found.labels["org.opencontainers.image.revision"]
+    assert len(found.labels["hbmcomm.wheelhouse"]) == 64
+    assert found.attrs["Config"]["User"] == "1000:1000"
+
+
+@pytest.mark.container
+@pytest.mark.ranks
+def test_two_ranks_run_with_the_least_privilege_that_places_memory(engine, image):
+    output = engine.containers.run(
+        image.tag,
+        ["mpiexec", "--oversubscribe", "-n", "2", "python", "-c", RANK],
+        remove=True,
+        **LEAST_PRIVILEGE,
+    )
+    assert output.decode().split() == ["sum", "2.0"] * 2
+
+
+@pytest.mark.container
+def test_memkind_opens_in_the_image(engine, image):
+    output = engine.containers.run(
+        image.tag,
+        ["python", "-c", "import ctypes; ctypes.CDLL('libmemkind.so.0'); print('opened')"],
+        remove=True,
+        **LEAST_PRIVILEGE,
+    )
+    assert output == b"opened\n"
+
+
+@pytest.mark.container
+def test_an_image_that_does_not_build_ends_with_the_last_words_of_the_log(
+    engine, image, tmp_path, monkeypatch
+):
+    broken = tmp_path / "Dockerfile"
+    broken.write_text("ARG BASE\nFROM ${BASE}\nRUN echo about to fail && exit 7\n")
+    monkeypatch.setattr(image_provision, "DOCKERFILE", broken)
+    monkeypatch.setattr(image_provision, "LOG", tmp_path / "image.log")
+    with pytest.raises(ImageBuildFailed) as failure:
+        image_provision.ensure(engine, progress=lambda line: None)
+    assert "about to fail" in str(failure.value)
+    assert "returned a non-zero code: 7" in str(failure.value)
+    assert "about to fail" in (tmp_path / "image.log").read_text()
+    assert engine.images.get(image.tag).id == image.id
+
+
+@pytest.mark.container
+def test_a_replaced_image_does_not_pile_up(engine, image, tmp_path, monkeypatch):
+    edited = tmp_path / "Dockerfile"
+    for number in range(2):
+        edited.write_text(f"ARG BASE\nFROM ${{BASE}}\nLABEL hbmcomm.stage=image n={number}\n")
+        monkeypatch.setattr(image_provision, "DOCKERFILE", edited)
+        monkeypatch.setattr(image_provision, "tag", lambda mpi: "hbmcomm:test")
+        built = image_provision.ensure(engine, progress=lambda line: None)
+        assert built.rebuilt
+    dangling = engine.images.list(filters={"dangling": True, "label": "hbmcomm.stage"})
+    engine.images.remove("hbmcomm:test")
+    assert dangling == []

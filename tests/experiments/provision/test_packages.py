@@ -1,0 +1,73 @@
+import os
+import shutil
+
+import pytest
+
+from experiments.provision import packages
+from experiments.provision.packages import DEBOOTSTRAP, ENGINE, IPTABLES, MEMKIND, Package
+
+UNKNOWN = Package("no-such-package-of-hbmcomm", "nothing")
+root_with_apt = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("apt-get") is None, reason="needs root and apt"
+)
+
+
+def test_the_command_installs_without_questions_and_waits_for_another_apt():
+    assert packages.install_command((ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)) == [
+        "apt-get",
+        "-o",
+        "DPkg::Lock::Timeout=300",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "docker.io",
+        "iptables",
+        "debootstrap",
+        "libmemkind0",
+    ]
+
+
+def test_lists_are_fetched_with_the_same_patience():
+    assert packages.update_command() == ["apt-get", "-o", "DPkg::Lock::Timeout=300", "update"]
+
+
+def test_without_apt_the_answer_names_what_each_package_is_for():
+    lacking = packages.obstacle((ENGINE, MEMKIND), has_apt=False, is_root=True)
+    assert str(lacking) == (
+        "missing: docker.io (container engine), libmemkind0 (memory kinds); "
+        "this machine has no apt; "
+        "to mend it: its own package manager, for: container engine, memory kinds"
+    )
+
+
+def test_without_root_the_answer_is_one_command():
+    lacking = packages.obstacle((ENGINE, IPTABLES), has_apt=True, is_root=False)
+    assert lacking is not None
+    assert lacking.remedy == "sudo apt-get install -y --no-install-recommends docker.io iptables"
+
+
+def test_root_with_apt_meets_no_obstacle():
+    assert packages.obstacle((ENGINE,), has_apt=True, is_root=True) is None
+
+
+@pytest.mark.parametrize("answer", ["n", "no", "later"])
+def test_an_answer_that_is_not_yes_installs_nothing(answer):
+    said = []
+    lacking = packages.install((UNKNOWN,), said.append, lambda question: answer)
+    assert said == ["installing with apt: no-such-package-of-hbmcomm (nothing)"]
+    assert lacking is not None
+    assert lacking.reason == "their installation was declined"
+
+
+@root_with_apt
+@pytest.mark.container
+def test_what_apt_cannot_find_is_reported_in_its_own_words():
+    lacking = packages.install((UNKNOWN,), lambda line: None)
+    assert lacking is not None
+    assert lacking.reason == f"apt failed: Unable to locate package {UNKNOWN.name}"
+
+
+@root_with_apt
+@pytest.mark.container
+def test_where_an_engine_answers_neither_it_nor_its_networks_are_missing(engine):
+    assert not {ENGINE, IPTABLES} & set(packages.missing())

