@@ -1,7 +1,7 @@
 """What the library offers, by its public names; nothing is implemented here."""
 
 from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory, PlacementUnknown
-from hbmcomm.memory.arrays import asarray, empty, full, zeros
+from hbmcomm.memory.arrays import asarray, empty, full, source, zeros
 from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
 from hbmcomm.memory.memkind import memkind_version
 from hbmcomm.memory.numpy_memory import numpy_memory
@@ -24,6 +24,7 @@ __all__ = [
     "placement",
     "placement_method",
     "resolve",
+    "source",
     "topology",
     "zeros",
 ]

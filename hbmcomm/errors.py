@@ -1,6 +1,6 @@
 """The errors a user of hbmcomm can meet, each with one clear message.
 
-What was asked, what was found, what to do next: the raiser writes all three; nothing here formats anything.
+What was asked, what was found, what to do next: the raiser writes all three.
 """
 
 
@@ -9,11 +9,11 @@ class HbmcommError(Exception):
 
 
 class KindUnavailable(HbmcommError):
-    """A kind of memory that exists in general but not on this machine, or not for this process."""
+    """A kind of memory that this machine has not, or that this process may not use."""
 
 
 class OutOfMemory(HbmcommError, MemoryError):
-    """The nodes of a strict kind have less memory free than was asked for; nothing was allocated."""
+    """A strict kind has less memory free than was asked for; nothing was allocated."""
 
 
 class PlacementUnknown(HbmcommError):

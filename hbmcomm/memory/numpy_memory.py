@@ -1,8 +1,97 @@
-"""Provisional; replaced within the hour."""
+"""Makes NumPy itself allocate in a kind of memory, through its allocator hook (NEP 49).
+
+memkind's functions have the signatures that the hook wants, with the kind for context, so the hook
+is a struct of their addresses, made through ctypes: no compiler, no Python in an allocation's path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
+
+from hbmcomm.errors import KindUnavailable
+from hbmcomm.memory import memkind
+from hbmcomm.memory.blocks import memkind_serves
+from hbmcomm.memory.kinds import Kind, resolve
+
+_NUMPY_CORE = "numpy._core._multiarray_umath"  # the module that carries the table; not public
+_SET_HANDLER = 304  # entry of PyDataMem_SetHandler in NumPy's table of C functions, since 1.22
+_CAPSULE_NAME = b"mem_handler"  # NumPy refuses a capsule of another name
+
+
+class _Allocator(ctypes.Structure):
+    _fields_ = (
+        ("context", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    )
+
+
+class _Handler(ctypes.Structure):
+    """PyDataMem_Handler, version 1, of numpy/ndarraytypes.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("allocator", _Allocator),
+    )
 
 
 @contextmanager
-def numpy_memory(kind: str) -> Any:
-    yield
+def numpy_memory(kind: str) -> Iterator[Kind]:
+    """Every NumPy array made inside lives in memory of this kind, and is freed into it later.
+
+    Nests. Holds for the calling thread; threads started inside do not inherit it. NumPy calls memkind
+    without asking us: past the free memory of a strict kind the kernel ends the process, where
+    `hbmcomm.empty` raises OutOfMemory, so make big arrays with that.
+
+    Raises:
+        ValueError: No such kind.
+        KindUnavailable: This machine has none of it, or libmemkind is missing or disagrees.
+    """
+    resolved = resolve(kind)
+    try:
+        memkind_serves(resolved)
+    except memkind.MemkindError as error:
+        raise KindUnavailable(f"numpy_memory({kind!r}) works through memkind: {error}") from None
+    previous = _set_handler(_capsule(kind))
+    try:
+        yield resolved
+    finally:
+        _set_handler(previous)
+
+
+@cache
+def _capsule(kind: str) -> Any:
+    """The hook for a kind, made once and kept for ever: arrays point to it until they are freed."""
+    addresses = (memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS)
+    allocator = _Allocator(memkind.kind_address(kind), *addresses)
+    handler = _Handler(f"memkind {kind}".encode(), 1, allocator)
+    _KEPT.append(handler)
+    return _new_capsule(ctypes.addressof(handler), _CAPSULE_NAME, None)
+
+
+_KEPT: list[_Handler] = []
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+def _numpy_function(entry: int) -> int:
+    """The address of an entry in the table of C functions that NumPy exports to extensions."""
+    table = _capsule_pointer(import_module(_NUMPY_CORE)._ARRAY_API, None)
+    return int(ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[entry])
+
+
+_set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_function(_SET_HANDLER))

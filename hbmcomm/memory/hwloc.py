@@ -1,0 +1,47 @@
+"""Asks libhwloc, where it is installed, what it calls each NUMA node (HBM, MCDRAM, CXL ...).
+
+Opened at run time; knows the five calls and three fields it needs of hwloc 2 and nothing more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cffi import FFI
+
+_SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below stand first in its struct hwloc_obj
+_NUMA_NODES = -3  # HWLOC_TYPE_DEPTH_NUMANODE
+
+_ffi: Any = FFI()
+_ffi.cdef("""
+    typedef struct hwloc_topology *hwloc_topology_t;
+    struct hwloc_obj_start { int type; char *subtype; unsigned os_index; };
+    int hwloc_topology_init(hwloc_topology_t *);
+    int hwloc_topology_load(hwloc_topology_t);
+    void hwloc_topology_destroy(hwloc_topology_t);
+    int hwloc_get_nbobjs_by_depth(hwloc_topology_t, int);
+    struct hwloc_obj_start *hwloc_get_obj_by_depth(hwloc_topology_t, int, unsigned);
+""")
+
+
+def subtypes() -> dict[int, str]:
+    """Node number -> hwloc's subtype, for the nodes that have one; empty without hwloc."""
+    try:
+        lib: Any = _ffi.dlopen(_SONAME)
+    except OSError:
+        return {}
+    handle = _ffi.new("hwloc_topology_t *")
+    if lib.hwloc_topology_init(handle) != 0:
+        return {}
+    try:
+        if lib.hwloc_topology_load(handle[0]) != 0:
+            return {}
+        count = lib.hwloc_get_nbobjs_by_depth(handle[0], _NUMA_NODES)
+        objects = [lib.hwloc_get_obj_by_depth(handle[0], _NUMA_NODES, i) for i in range(count)]
+        return {
+            object_.os_index: _ffi.string(object_.subtype).decode()
+            for object_ in objects
+            if object_.subtype
+        }
+    finally:
+        lib.hwloc_topology_destroy(handle[0])

@@ -1,0 +1,147 @@
+"""The kernel's calls for memory: map, bind to nodes, populate, and ask where pages are.
+
+Thin: plain integers in, plain values out, OSError on refusal. libc has no wrapper for the policy
+calls, so they go through syscall(2) with the numbers of the architecture. Knows nothing of kinds.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+from cffi import FFI
+
+from hbmcomm.memory.kinds import Policy
+
+PAGE = mmap.PAGESIZE
+
+_ffi: Any = FFI()
+_ffi.cdef("""
+    void *mmap(void *, size_t, int, int, int, long);
+    int munmap(void *, size_t);
+    int madvise(void *, size_t, int);
+    long syscall(long, ...);
+""")
+_libc: Any = _ffi.dlopen(None)
+
+_GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239}
+_NUMBERS = {
+    "x86_64": {"mbind": 237, "get_mempolicy": 239, "move_pages": 279},
+    "ppc64le": {"mbind": 259, "get_mempolicy": 260, "move_pages": 301},
+    "aarch64": _GENERIC,
+    "riscv64": _GENERIC,
+    "loongarch64": _GENERIC,
+}
+
+# include/uapi/linux/mempolicy.h and include/uapi/asm-generic/mman-common.h
+_MODES = {"default": 0, "preferred": 1, "bind": 2, "interleave": 3}
+_PREFERRED_MANY = 5  # since 5.15; "preferred" with more than one node
+_MODE_NAMES: dict[int, Policy] = {
+    0: "default",
+    1: "preferred",
+    2: "bind",
+    3: "interleave",
+    _PREFERRED_MANY: "preferred",
+}
+_MODE_FLAGS = 0b111 << 13
+_BY_ADDRESS = 2
+_NODE_OF_ADDRESS = 1 | _BY_ADDRESS
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
+_MASK_BITS = 1024  # MAX_NUMNODES is at most this
+_WORD = 64
+
+
+def map_private(nbytes: int) -> int:
+    """The address of `nbytes` of fresh, zero, private memory, page-aligned and not yet there."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = _libc.mmap(_ffi.NULL, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if int(_ffi.cast("intptr_t", address)) == -1:
+        raise _refused("mmap")
+    return int(_ffi.cast("uintptr_t", address))
+
+
+def unmap(address: int, nbytes: int) -> None:
+    """Gives a mapping back."""
+    if _libc.munmap(_ffi.cast("void *", address), nbytes) != 0:
+        raise _refused("munmap")
+
+
+def bind(address: int, nbytes: int, policy: Policy, nodes: Sequence[int]) -> None:
+    """Sets where the pages of a range will come from (mbind). The range starts on a page."""
+    mode = _PREFERRED_MANY if policy == "preferred" and len(nodes) > 1 else _MODES[policy]
+    mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
+    for node in nodes:
+        mask[node // _WORD] |= 1 << node % _WORD
+    _call("mbind", _pointer(address), _long(nbytes), _long(mode), mask, _long(_MASK_BITS), _long(0))
+
+
+def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
+    """The policy of the mapping at `address` and the nodes it names (get_mempolicy)."""
+    mode = _ffi.new("int *")
+    mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
+    flags = _long(_BY_ADDRESS)
+    _call("get_mempolicy", mode, mask, _long(_MASK_BITS), _pointer(address), flags)
+    nodes = tuple(bit for bit in range(_MASK_BITS) if mask[bit // _WORD] >> bit % _WORD & 1)
+    return _MODE_NAMES.get(mode[0] & ~_MODE_FLAGS, "default"), nodes
+
+
+def node_of(address: int) -> int:
+    """The node that holds the touched page at `address` (get_mempolicy)."""
+    node = _ffi.new("int *")
+    _call("get_mempolicy", node, _ffi.NULL, _long(0), _pointer(address), _long(_NODE_OF_ADDRESS))
+    return int(node[0])
+
+
+def nodes_of(first: int, pages: int) -> list[int]:
+    """The node of each of `pages` pages from `first` on, negative for no page (move_pages)."""
+    addresses = _ffi.new("uintptr_t[]", [first + PAGE * page for page in range(pages)])
+    status = _ffi.new("int[]", pages)
+    _call("move_pages", _long(0), _long(pages), addresses, _ffi.NULL, status, _long(0))
+    return list(status)
+
+
+def advise_huge_pages(address: int, nbytes: int) -> None:
+    """Asks for transparent huge pages in a range; a kernel without them is no error."""
+    first, length = _whole_pages(address, nbytes)
+    _libc.madvise(_ffi.cast("void *", first), length, mmap.MADV_HUGEPAGE)
+
+
+def populate(address: int, nbytes: int) -> None:
+    """Makes the pages of a range be there, contents unchanged; OSError where memory is short."""
+    first, length = _whole_pages(address, nbytes)
+    if _libc.madvise(_ffi.cast("void *", first), length, _POPULATE_WRITE) == 0:
+        return
+    if _ffi.errno != errno.EINVAL:
+        raise _refused("madvise(MADV_POPULATE_WRITE)")
+    memory = _ffi.cast("volatile char *", address)
+    for offset in range(0, nbytes, PAGE):
+        memory[offset] = memory[offset]
+
+
+def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:
+    first = address & -PAGE
+    return first, -(-(address + nbytes) // PAGE) * PAGE - first
+
+
+def _call(name: str, *arguments: Any) -> None:
+    number = _NUMBERS.get(platform.machine(), {}).get(name)
+    if number is None:
+        raise OSError(errno.ENOSYS, f"{name}: number unknown on {platform.machine()}")
+    if _libc.syscall(number, *arguments) != 0:
+        raise _refused(name)
+
+
+def _refused(name: str) -> OSError:
+    return OSError(_ffi.errno, f"{name}: {os.strerror(_ffi.errno)}")
+
+
+def _pointer(address: int) -> Any:
+    return _ffi.cast("void *", address)
+
+
+def _long(value: int) -> Any:
+    return _ffi.cast("long", value)

@@ -1,0 +1,123 @@
+"""What the memory of a machine looks like, as plain frozen values; who reads it is `topology`.
+
+Knows no files and decides nothing. Bytes, bytes per second, seconds; nodes as the kernel counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Node:
+    """A NUMA node; bandwidths (bytes/s) and latencies (s) as HMAT gives them, None where not."""
+
+    id: int
+    cpus: tuple[int, ...]
+    total_bytes: int
+    free_bytes: int
+    available_bytes: int
+    """Free bytes plus the page cache that the kernel gives up when a program asks."""
+    distances: Mapping[int, int]
+    initiators: tuple[int, ...] = ()
+    """Nodes with CPUs that reach this memory best, as HMAT says; empty where it says nothing."""
+    read_bandwidth: float | None = None
+    write_bandwidth: float | None = None
+    read_latency: float | None = None
+    write_latency: float | None = None
+    is_hbm: bool = False
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A memory tier of the kernel: a lower number is faster memory, 4 is ordinary DRAM."""
+
+    number: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DaxDevice:
+    """Memory that firmware set apart; `online` says whether it serves as a NUMA node now."""
+
+    name: str
+    target_node: int
+    size_bytes: int
+    online: bool
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A last-level cache of some CPUs, or (with `node`) a memory-side cache before that node."""
+
+    level: int
+    size_bytes: int
+    cpus: tuple[int, ...] = ()
+    node: int | None = None
+
+
+@dataclass(frozen=True)
+class HbmFinding:
+    """Which nodes are high-bandwidth memory, the rule that decided, and all the evidence."""
+
+    nodes: tuple[int, ...]
+    rule: str
+    evidence: tuple[str, ...]
+    emulated: bool
+    """True where configuration names nodes that nothing else calls high-bandwidth memory."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The memory of a machine at the moment of reading."""
+
+    nodes: tuple[Node, ...]
+    dax: tuple[DaxDevice, ...]
+    tiers: tuple[Tier, ...]
+    caches: tuple[Cache, ...]
+    processor: str
+    hbm: HbmFinding
+
+    @property
+    def memory_nodes(self) -> tuple[int, ...]:
+        """The nodes that have any memory; a GPU or an empty socket can be a node without."""
+        return tuple(node.id for node in self.nodes if node.total_bytes)
+
+    def node(self, number: int) -> Node:
+        """The node of that number; ValueError where there is none."""
+        for node in self.nodes:
+            if node.id == number:
+                return node
+        raise ValueError(f"no NUMA node {number}; there are {[node.id for node in self.nodes]}")
+
+    def node_of_cpu(self, cpu: int) -> int:
+        """The number of the node that `cpu` belongs to; ValueError where there is no such CPU."""
+        for node in self.nodes:
+            if cpu in node.cpus:
+                return node.id
+        raise ValueError(f"no CPU {cpu} on any of the {len(self.nodes)} NUMA nodes")
+
+    def nearest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of `among` that the firmware puts nearest to `cpu_node` (all of a tie)."""
+        distances = self.node(cpu_node).distances
+        least = min((distances[number] for number in among), default=0)
+        return tuple(number for number in among if distances[number] == least)
+
+    def local_nodes(self, cpu_node: int) -> tuple[int, ...]:
+        """The memory that belongs to `cpu_node`: its own, and nodes without CPUs next to it.
+
+        HMAT's word counts; where it is silent, the nearest nodes with CPUs own a node without.
+        """
+        with_cpus = tuple(node.id for node in self.nodes if node.cpus)
+        return tuple(
+            node.id
+            for node in self.nodes
+            if node.total_bytes
+            and cpu_node
+            in (
+                (node.id,)
+                if node.cpus
+                else node.initiators or self.nearest(node.id, among=with_cpus)
+            )
+        )

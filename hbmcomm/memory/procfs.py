@@ -1,0 +1,44 @@
+"""Reads what /proc tells about memory: the processor, GPUs' memory nodes, the allowed nodes.
+
+Each function is given the root of a procfs tree. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+from hbmcomm.memory.sysfs import NodeMemory, parse_list, parse_meminfo
+
+
+def processor(procfs: Path) -> dict[str, str]:
+    """The fields of the first processor in cpuinfo, as text; empty where unreadable."""
+    try:
+        with (procfs / "cpuinfo").open() as lines:
+            first = list(itertools.takewhile(str.strip, lines))
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def gpu_nodes(procfs: Path) -> dict[int, str]:
+    """{node: PCI address} of GPUs whose memory is a NUMA node, as NVIDIA's driver tells."""
+    found = {}
+    for status in sorted((procfs / "driver/nvidia/gpus").glob("*/numa_status")):
+        node = re.search(r"Node:\s*(\d+)", status.read_text())
+        if node:
+            found[int(node[1])] = status.parent.name
+    return found
+
+
+def allowed_nodes(procfs: Path) -> tuple[int, ...] | None:
+    """The nodes that this process may allocate on (its cpuset); None where nothing says."""
+    allowed = re.search(r"^Mems_allowed_list:\s*(\S+)", (procfs / "self/status").read_text(), re.M)
+    return parse_list(allowed[1]) if allowed else None
+
+
+def machine_memory(procfs: Path) -> NodeMemory:
+    """Memory of the whole machine, in bytes."""
+    return parse_meminfo((procfs / "meminfo").read_text())
