@@ -1,0 +1,159 @@
+"""One sentence per question: what may be claimed, and what may not. Draws nothing.
+
+An effect is claimed only where its whole interval lies beyond the noise floor of the campaign.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plots.findings import BASELINE, CONTAINERS, Findings, emulated, in_order, rows, usual
+from plots.labels import (
+    bytes_text,
+    interval_text,
+    operation_name,
+    percent_text,
+    ranks_text,
+    ratio_text,
+)
+
+NO_CLAIM = "no effect above the noise floor can be claimed"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, and one sentence (or two) that answers it."""
+
+    question: str
+    sentence: str
+
+
+def answers(found: Findings) -> list[Answer]:
+    """The campaign's answers, in the order in which the paper asks."""
+    asked = [Answer("How much faster are collectives in high-bandwidth memory?", _memory(found))]
+    asked += [
+        Answer(question, _place(found, factor, done))
+        for factor, question, done in (
+            ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
+            ("locality", "What does a distant buffer cost?", "with buffers on another node"),
+        )
+        if _asked(found, factor)
+    ]
+    arms = [str(arm) for arm in dict.fromkeys(found.containers.get("arm", []))]
+    absent = [level for level in CONTAINERS if level in found.unmeasured]
+    return asked + [
+        Answer(f"What does a container cost ({arm})?", _container(found, arm))
+        for arm in [*arms, *(arm for arm in absent if arm not in arms)]
+    ]
+
+
+def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":
+    """Rows whose whole interval lies above 1 + floor or below 1 - floor.
+
+    False for all without a noise floor, and for a row without an interval.
+    """
+    if not math.isfinite(floor):
+        return pd.Series(False, index=frame.index)
+    return (frame["low"] > 1 + floor) | (frame["high"] < 1 - floor)
+
+
+def _memory(found: Findings) -> str:
+    frame = found.speedups
+    if frame.empty:
+        reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in CONTAINERS]
+        return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
+    kind = in_order(frame["kind"], ("hbw",))[0]
+    frame = frame[frame["kind"] == kind]
+    if emulated(frame):
+        return (
+            f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
+            f"works; its ratios to {BASELINE} memory, {_range(frame)} over {len(frame)} cells, "
+            "show the spread of the measurement and nothing about high-bandwidth memory."
+        )
+    claimed = frame[beyond(frame, found.floor)]
+    faster = claimed[claimed["ratio"] > 1]
+    if faster.empty:
+        return (
+            f"In {kind} over {BASELINE} memory {_no_claim(found.floor)} for a speed-up in any of "
+            f"{len(frame)} cells (ratios {_range(frame)})."
+        )
+    best = max(rows(faster), key=lambda cell: cell.ratio)
+    return (
+        f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory (95 % "
+        f"interval {interval_text(best.low, best.high)}; {_cell(best)}, {best.arm}); "
+        f"faster beyond the noise floor in {len(faster)} of {len(frame)} cells. The paper claims "
+        "4.45 for Broadcast at 16 ranks and 4.87 at most."
+    )
+
+
+def _asked(found: Findings, factor: str) -> bool:
+    measured = not found.placements.empty and factor in set(found.placements["factor"])
+    levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
+    return measured or any(level in found.unmeasured for level in levels)
+
+
+def _place(found: Findings, factor: str, done: str) -> str:
+    frame = found.placements
+    frame = frame if frame.empty else frame[frame["factor"] == factor]
+    if frame.empty:
+        levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
+        return "Not measured. " + "; ".join(
+            f"{level}: {found.unmeasured[level]}" for level in levels if level in found.unmeasured
+        )
+    held = {"binding": "locality", "locality": "binding"}[factor]
+    return _slowdown(usual(frame, held), found.floor, done)
+
+
+def _container(found: Findings, arm: str) -> str:
+    frame = found.containers
+    frame = frame if frame.empty else frame[frame["arm"] == arm]
+    if frame.empty:
+        return f"Not measured. {arm}: {found.unmeasured[arm]}"
+    return _slowdown(frame, found.floor, f"in {arm}")
+
+
+def _slowdown(frame: pd.DataFrame, floor: float, done: str) -> str:
+    middle = float(np.median(frame["ratio"]))
+    start = (
+        f"The median cell takes {ratio_text(middle)} times as long {done} (ratios {_range(frame)} "
+        f"over {len(frame)} cells); "
+    )
+    claimed = frame[beyond(frame, floor)]
+    if claimed.empty:
+        return start + f"{_no_claim(floor)} in any of them."
+    slower, faster = claimed[claimed["ratio"] > 1], claimed[claimed["ratio"] < 1]
+    parts = []
+    if len(slower):
+        worst = max(rows(slower), key=lambda cell: cell.ratio)
+        parts.append(f"{len(slower)} are slower beyond the noise floor, up to {_ratio(worst)}")
+    if len(faster):
+        best = min(rows(faster), key=lambda cell: cell.ratio)
+        parts.append(f"{len(faster)} are faster beyond it, down to {_ratio(best)}")
+    rest = len(frame) - len(claimed)
+    end = f"; in the other {rest} {_no_claim(floor)}" if rest else ""
+    significant = int((claimed["p_holm"] < 0.05).sum())
+    test = f"Holm-corrected p is below 0.05 in {significant or 'none'} of those {len(claimed)}."
+    return start + "; ".join(parts) + end + f". {test}"
+
+
+def _no_claim(floor: float) -> str:
+    if not math.isfinite(floor):
+        return f"{NO_CLAIM} (this campaign has no A/A pair, so its noise floor is unknown)"
+    return f"{NO_CLAIM} (±{percent_text(floor)})"
+
+
+def _ratio(cell: Any) -> str:
+    interval = interval_text(cell.low, cell.high)
+    return f"{ratio_text(cell.ratio)} times (95 % interval {interval}; {_cell(cell)})"
+
+
+def _cell(cell: Any) -> str:
+    place = f"{bytes_text(cell.bytes)}, {ranks_text(cell.ranks)}"
+    return f"{operation_name(cell.operation)}, {cell.transport}, {place}"
+
+
+def _range(frame: pd.DataFrame) -> str:
+    return f"{ratio_text(frame['ratio'].min())} to {ratio_text(frame['ratio'].max())}"

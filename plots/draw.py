@@ -1,0 +1,97 @@
+"""From a results folder to files: every figure and table, written whole or not at all.
+
+The same folder gives the same bytes, whatever the locale, the working directory or the clock.
+"""
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import ExperimentsError
+from experiments.results import load
+from plots.figures.container import container
+from plots.figures.placement import placement
+from plots.figures.speedup import speedup
+from plots.figures.times import times
+from plots.findings import Findings, find
+from plots.sheet import Drawing, Skipped
+from plots.style import style
+from plots.tables import csv, latex, tables
+
+FORMATS = ("pdf", "svg", "png")
+
+
+class PlotsError(ExperimentsError):
+    """What was asked of the plots cannot be drawn or written."""
+
+
+def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Every figure and table of a campaign, as files in `out`.
+
+    Returns:
+        The files written: figures in each format, tables as .csv and .tex.
+
+    Raises:
+        ResultsError: the folder holds no readable results.
+        PlotsError: an unknown format, or `out` cannot be written.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
+    found = find(load(results))
+    written = []
+    for drawing in drawings(found):
+        if isinstance(drawing, Drawing):
+            for name in formats:
+                written.append(write(out / f"{drawing.name}.{name}", encode(drawing, name)))
+    for table in tables(found):
+        written.append(write(out / f"{table.name}.csv", csv(table).encode()))
+        written.append(write(out / f"{table.name}.tex", latex(table).encode()))
+    return written
+
+
+def drawings(found: Findings) -> list[Drawing | Skipped]:
+    """Every figure, in the paper's order; those that the campaign cannot fill say why."""
+    with style():
+        return [*times(found), *speedup(found), *placement(found), *container(found)]
+
+
+def encode(drawing: Drawing, form: str) -> bytes:
+    """A figure as the bytes of a file; no date, no random identifier, no version in them."""
+    metadata: dict[str, dict[str, Any]] = {
+        "pdf": {
+            "Title": drawing.title,
+            "Creator": "hbmcomm",
+            "Producer": None,
+            "CreationDate": None,
+        },
+        "svg": {"Title": drawing.title, "Creator": "hbmcomm", "Date": None},
+        "png": {"Title": drawing.title, "Software": "hbmcomm"},
+    }
+    memory = io.BytesIO()
+    with style():
+        drawing.figure.savefig(memory, format=form, metadata=metadata[form])
+    return memory.getvalue()
+
+
+def write(path: Path, content: bytes) -> Path:
+    """Write whole or not at all: a temporary neighbour, then renamed.
+
+    Raises:
+        PlotsError: the folder cannot be made or written, or the disk is full.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        raise PlotsError(
+            f"{path} cannot be written ({error.strerror}); free some space or name another --out"
+        ) from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
+    return path

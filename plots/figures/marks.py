@@ -1,0 +1,137 @@
+"""Marks that several figures share: points with intervals, size axes, legend entries."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from plots.findings import in_order
+from plots.labels import bytes_text, kind_name
+from plots.style import INK, KINDS, LINES, PAPER, line, look
+
+HOLLOW = "Hollow mark: too few launches for a 95 % interval."
+
+
+def points(
+    axes: Axes,
+    frame: pd.DataFrame,
+    *,
+    across: tuple[str, float],
+    value: str,
+    colour: str,
+    marker: str,
+    join: Any = None,
+) -> None:
+    """A point with its interval for every row; hollow where low and high are NaN.
+
+    Args:
+        frame: columns `value`, low and high of the same unit, and the across column.
+        across: column of the horizontal axis, and the factor its values are shifted by so that
+            series side by side do not hide one another.
+        join: line style that connects the points, None for none.
+    """
+    column, shift = across
+    frame = frame.sort_values(column)
+    x = frame[column].to_numpy(dtype=float) * shift
+    y = frame[value].to_numpy(dtype=float)
+    low, high = (frame[end].to_numpy(dtype=float) for end in ("low", "high"))
+    if join is not None:
+        axes.plot(x, y, linestyle=join, color=colour, zorder=2)
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.any():
+        axes.vlines(x[known], low[known], high[known], color=colour, linewidth=1.4, zorder=2.5)
+    for mask, face in ((known, colour), (~known, PAPER)):
+        if mask.any():
+            axes.plot(
+                x[mask],
+                y[mask],
+                linestyle="none",
+                marker=marker,
+                markerfacecolor=face,
+                markeredgecolor=colour,
+                markeredgewidth=0.7,
+                zorder=3,
+            )
+
+
+def dodge(index: int, of: int) -> float:
+    """Factor that sets series apart on a logarithmic size axis: at most a sixth of an octave."""
+    return float(2 ** (0.3 * (index - (of - 1) / 2) / max(1, of - 1))) if of > 1 else 1.0
+
+
+def size_axis(axes: Axes, sizes: Sequence[int], most: int) -> None:
+    """A logarithmic axis of message sizes: a tick at each, at most `most` of them labelled."""
+    sizes = sorted(set(sizes))
+    labelled = spread(sizes, most)
+    axes.set_xscale("log", base=2)
+    margin = 2.0 ** max(0.5, 0.08 * math.log2(sizes[-1] / sizes[0]))
+    axes.set_xlim(sizes[0] / margin, sizes[-1] * margin)
+    axes.xaxis.set_major_locator(FixedLocator([float(size) for size in labelled]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(round(size))))
+    axes.xaxis.set_minor_locator(FixedLocator([float(size) for size in sizes]))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def spread(values: Sequence[int], most: int) -> list[int]:
+    """At most `most` of the values, evenly spaced, both ends among them."""
+    count = min(most, len(values))
+    return [values[round(place)] for place in np.linspace(0, len(values) - 1, count)]
+
+
+def ratio_span(frame: pd.DataFrame, *, least: float, most: float) -> float:
+    """Span of an axis from 1/span to span that holds every ratio and interval, within limits."""
+    drawn = np.log(frame[["ratio", "low", "high"]].to_numpy(dtype=float))
+    return min(most, max(least, math.exp(1.12 * float(np.nanmax(np.abs(drawn))))))
+
+
+def ratio_axis(axis: Axis, span: float) -> None:
+    """Round ratios on both sides of 1 as ticks; the scale and the limits are the caller's."""
+    axis.set_major_locator(FixedLocator(_ratio_ticks(span)))
+    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _ratio_ticks(span: float) -> list[float]:
+    for limit, ticks in (
+        (1.1, [0.95, 1, 1.05]),
+        (1.24, [0.9, 1, 1.1]),
+        (1.6, [0.8, 1, 1.25]),
+        (2.2, [0.67, 1, 1.5]),
+        (3.2, [0.5, 1, 2]),
+        (4.4, [0.33, 1, 3]),
+    ):
+        if span <= limit:
+            return ticks
+    return [0.1, 0.33, 1, 3, 10]
+
+
+def kind_handles(frame: pd.DataFrame) -> list[Artist]:
+    """A legend entry for each kind of memory in the frame."""
+    emulated = set(frame.loc[frame["emulated"].astype(bool), "kind"])
+    return [
+        Line2D(
+            [],
+            [],
+            color=look(kind).colour,
+            marker=look(kind).marker,
+            linestyle="none",
+            label=kind_name(kind, kind in emulated),
+        )
+        for kind in in_order(frame["kind"], KINDS)
+    ]
+
+
+def transport_handles(transports: Iterable[str]) -> list[Artist]:
+    """A legend entry for each transport, where there is more than one."""
+    names = in_order(transports, LINES)
+    if len(names) < 2:
+        return []
+    return [Line2D([], [], color=INK, linestyle=line(name), label=name) for name in names]

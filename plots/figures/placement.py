@@ -1,0 +1,135 @@
+"""Figure 3: what it costs to spread ranks over nodes, and to keep their buffers far away."""
+
+import pandas as pd
+
+from plots.figures.marks import (
+    HOLLOW,
+    dodge,
+    kind_handles,
+    points,
+    ratio_axis,
+    ratio_span,
+    size_axis,
+    transport_handles,
+)
+from plots.findings import HOST, Findings, emulated, in_order, rows, usual
+from plots.labels import (
+    EMULATED,
+    OPERATIONS,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+    setting,
+)
+from plots.sheet import Drawing, Skipped, say_instead, sheet
+from plots.style import KINDS, MUTED, line, look
+
+NAME = "placement"
+TITLE = "Placement of ranks and buffers"
+FACTORS = {
+    "binding": ("spread over packed", "locality", ("spread", "packed")),
+    "locality": ("remote over local", "binding", ("remote", "local")),
+}
+"""Factor -> (what is divided by what, the factor held at its usual level, its two levels)."""
+
+
+def placement(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per rank count: a row per operation, a column per placement factor."""
+    frame = found.placements
+    lacking = {
+        factor: f"{level}: {found.unmeasured[level]}"
+        for factor, (_, _, levels) in FACTORS.items()
+        for level in levels
+        if level in found.unmeasured
+    }
+    if frame.empty:
+        reason = "; ".join(lacking.values()) or (
+            "this campaign varies neither where ranks run (packed, spread) nor where their buffers "
+            "are (local, remote)"
+        )
+        return [Skipped(NAME, TITLE, reason)]
+    arm = in_order(frame["arm"], (HOST,))[0]
+    frame = frame[frame["arm"] == arm]
+    return [
+        _drawing(frame[frame["ranks"] == ranks], int(ranks), arm, lacking)
+        for ranks in sorted(set(frame["ranks"]))
+    ]
+
+
+def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str]) -> Drawing:
+    parts = {
+        factor: usual(frame[frame["factor"] == factor], held)
+        for factor, (_, held, _) in FACTORS.items()
+    }
+    frame = pd.concat([part for part in parts.values() if not part.empty])
+    factors = [f for f in FACTORS if not parts[f].empty or f in lacking]
+    operations = in_order(frame["operation"], OPERATIONS)
+    sizes = sorted(set(frame["bytes"]))
+    page = sheet(
+        f"Placement, {ranks_text(ranks)}, {arm}",
+        setting(frame.drop(columns=["binding", "locality"], errors="ignore")),
+        rows=len(operations),
+        columns=len(factors),
+        panel_height=1.0,
+        column_heads=[FACTORS[factor][0] for factor in factors],
+        row_heads=[operation_name(operation) for operation in operations],
+        legend=[*kind_handles(frame), *transport_handles(frame["transport"])],
+        legend_columns=2,
+        alerts=[EMULATED] if emulated(frame) else [],
+        notes=[
+            "Ratio of times, median over paired blocks with 95 % interval; above 1× is slower."
+            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+        ],
+        left=0.42,
+    )
+    for row, operation in zip(page.panels, operations, strict=True):
+        for axes, factor in zip(row, factors, strict=True):
+            mine = parts[factor]
+            mine = mine[mine["operation"] == operation]
+            if mine.empty:
+                say_instead(axes, lacking.get(factor, "No cell of it is finished."))
+                continue
+            axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+            kinds = in_order(mine["kind"], KINDS)
+            for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
+                points(
+                    axes,
+                    series,
+                    across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
+                    value="ratio",
+                    colour=look(str(kind)).colour,
+                    marker=look(str(kind)).marker,
+                    join=line(str(transport)),
+                )
+    size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 8)
+    span = ratio_span(frame, least=1.1, most=10.0)
+    axes = page.panels[0][0]
+    axes.set_yscale("log")
+    axes.set_ylim(1 / span, span)
+    ratio_axis(axes.yaxis, span)
+    for axes in page.panels[-1]:
+        axes.set_xlabel("message size per rank")
+    return Drawing(
+        f"{NAME}-{ranks}-ranks",
+        f"{TITLE}, {ranks_text(ranks)}",
+        "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
+        "hold them, and time with buffers on another node's memory over time with buffers on the "
+        "rank's own; median over paired blocks with its BCa bootstrap 95 % interval. Above 1× the "
+        "first is slower.",
+        _description(frame, ranks),
+        page.figure,
+    )
+
+
+def _description(frame: pd.DataFrame, ranks: int) -> str:
+    largest = frame[frame["bytes"] == frame["bytes"].max()]
+    parts = [
+        f"{FACTORS[cell.factor][0]}, {operation_name(cell.operation)}, {cell.transport}, "
+        f"{cell.kind}: {ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        for cell in rows(largest)
+    ]
+    return (
+        f"Line charts of placement ratios against message size, {ranks_text(ranks)}. At "
+        f"{bytes_text(int(frame['bytes'].max()))}: " + " ".join(parts)
+    )

@@ -1,0 +1,149 @@
+"""Figure 1: time of a collective against message size, kinds and transports side by side."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from plots.figures.marks import (
+    HOLLOW,
+    dodge,
+    kind_handles,
+    points,
+    size_axis,
+    transport_handles,
+)
+from plots.findings import CONTAINERS, HOST, Findings, emulated, in_order, usual
+from plots.labels import (
+    EMULATED,
+    OPERATIONS,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    seconds_text,
+    setting,
+    tick_text,
+)
+from plots.sheet import Drawing, Skipped, say_instead, sheet
+from plots.style import BOUND_LINE, INK, KINDS, LINES, line, look
+
+NAME = "times"
+TITLE = "Time against message size"
+
+
+def times(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per rank count: a row of panels per operation, a column per environment."""
+    if found.times.empty:
+        return [Skipped(NAME, TITLE, "no cell was measured")]
+    return [
+        _drawing(usual(found.times[found.times["ranks"] == ranks]), int(ranks), found.unmeasured)
+        for ranks in sorted(set(found.times["ranks"]))
+    ]
+
+
+def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Drawing:
+    frame = frame.rename(columns={"low_s": "low", "high_s": "high"})
+    operations = in_order(frame["operation"], OPERATIONS)
+    arms = in_order(frame["arm"], (HOST,))
+    absent = [level for level in (HOST, *CONTAINERS) if level in unmeasured]
+    columns = arms + [level for level in absent if level not in arms]
+    sizes = sorted(set(frame["bytes"]))
+    handles = [
+        *kind_handles(frame),
+        Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound"),
+        *transport_handles(frame["transport"]),
+    ]
+    page = sheet(
+        f"Time per operation, {ranks_text(ranks)}",
+        setting(frame),
+        rows=len(operations),
+        columns=len(columns),
+        panel_height=1.2,
+        column_heads=columns,
+        row_heads=[operation_name(operation) for operation in operations],
+        legend=handles,
+        legend_columns=2,
+        alerts=[EMULATED] if emulated(frame) else [],
+        notes=[
+            "Median of launch medians with its 95 % interval."
+            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+        ],
+    )
+    for row, operation in zip(page.panels, operations, strict=True):
+        for axes, arm in zip(row, columns, strict=True):
+            mine = frame[(frame["operation"] == operation) & (frame["arm"] == arm)]
+            if arm in absent:
+                say_instead(axes, f"{arm}: {unmeasured[arm]}")
+            elif mine.empty:
+                say_instead(axes, "No cell of it is finished.")
+            else:
+                _panel(axes, mine)
+    size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 8)
+    _time_axis(page.panels[0][0], frame)
+    for axes in page.panels[-1]:
+        axes.set_xlabel("message size per rank")
+    return Drawing(
+        f"{NAME}-{ranks}-ranks",
+        f"{TITLE}, {ranks_text(ranks)}",
+        "Each point is the median over launches of the launch's median time, with its 95 % "
+        "nonparametric interval; the time of one operation is the maximum over ranks. Lines "
+        "connect sizes only. Isolated: ranks are synchronised before each "
+        "operation. Dotted: the least time in which the same launch's copy bandwidth, "
+        "all ranks copying at once, could move the operation's traffic. Both axes are "
+        "logarithmic; series are set apart sideways so that none hides another.",
+        _description(frame, ranks),
+        page.figure,
+    )
+
+
+def _panel(axes: Axes, frame: pd.DataFrame) -> None:
+    kinds = in_order(frame["kind"], KINDS)
+    for index, kind in enumerate(kinds):
+        mine = frame[frame["kind"] == kind]
+        shift = dodge(index, len(kinds))
+        for transport in in_order(mine["transport"], LINES):
+            points(
+                axes,
+                mine[mine["transport"] == transport],
+                across=("bytes", shift),
+                value="median_s",
+                colour=look(kind).colour,
+                marker=look(kind).marker,
+                join=line(transport),
+            )
+        bound = mine.groupby("bytes")["bound_s"].median().dropna()
+        axes.plot(
+            bound.index.to_numpy(dtype=float) * shift,
+            bound.to_numpy(dtype=float),
+            color=look(kind).colour,
+            linestyle=BOUND_LINE,
+            linewidth=0.9,
+            zorder=1.5,
+        )
+
+
+def _time_axis(axes: Axes, frame: pd.DataFrame) -> None:
+    drawn = frame[["median_s", "low", "high", "bound_s"]].to_numpy(dtype=float)
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    axes.set_yscale("log")
+    axes.set_ylim(drawn.min() / 1.6, drawn.max() * 2.2)
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    axes.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _description(frame: pd.DataFrame, ranks: int) -> str:
+    """The ends of every line in words."""
+    parts = []
+    for (arm, operation, transport, kind), mine in frame.groupby(
+        ["arm", "operation", "transport", "kind"], sort=True
+    ):
+        ends = mine.sort_values("bytes").iloc[[0, -1]]
+        said = " to ".join(
+            f"{seconds_text(median)} at {bytes_text(int(size))}"
+            for size, median in zip(ends["bytes"], ends["median_s"], strict=True)
+        )
+        parts.append(f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {said}.")
+    return f"Line charts of time against message size, {ranks_text(ranks)}. " + " ".join(parts)

@@ -1,0 +1,129 @@
+"""The words and numbers on figures and in tables: names, units, rounding. Knows no drawing.
+
+Independent of the locale: numbers are formatted here and nowhere else.
+"""
+
+import math
+
+import pandas as pd
+
+EMULATED = (
+    "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
+)
+
+OPERATIONS = {
+    "bcast": "Broadcast",
+    "gather": "Gather",
+    "allreduce": "AllReduce",
+    "reduce": "Reduce",
+    "scatter": "Scatter",
+    "allgather": "AllGather",
+    "reduce_scatter": "Reduce-scatter",
+    "alltoall": "All-to-all",
+}
+"""Name in the code and as the paper spells it, in the order in which figures show them."""
+
+_KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+NOTHING = "–"
+"""Stands where there is no number."""
+
+
+def operation_name(operation: str) -> str:
+    """As the paper spells it."""
+    return OPERATIONS.get(operation, operation)
+
+
+def kind_name(kind: str, emulated: bool) -> str:
+    """memkind's spelling with what it stands for."""
+    return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
+
+
+def ranks_text(ranks: int) -> str:
+    """ "1 rank", "16 ranks"."""
+    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+def bytes_text(count: int) -> str:
+    """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
+    power = 0
+    while count >= 1024 ** (power + 1) and power < len(_BINARY) - 1:
+        power += 1
+    return f"{_trimmed(count / 1024**power, 2)} {_BINARY[power]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Three significant digits and a unit: "12.3 µs"; a dash for NaN."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    size, unit = next(((s, u) for s, u in _TIMES if abs(seconds) >= s * 0.9995), _TIMES[-1])
+    return f"{significant(seconds / size)} {unit}"
+
+
+def tick_text(seconds: float) -> str:
+    """A decade on a time axis: "10 µs"."""
+    size, unit = next(((s, u) for s, u in _TIMES if seconds >= s * 0.9995), _TIMES[-1])
+    return f"{_trimmed(seconds / size, 3)} {unit}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A plain decimal with so many significant digits, never in powers of ten."""
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{places}f}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Two decimals: "1.04"; from 10 on one: "12.3"; a dash for NaN."""
+    if not math.isfinite(ratio):
+        return NOTHING
+    return f"{ratio:.2f}" if abs(ratio) < 10 else f"{ratio:.1f}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """ "0.98 to 1.10", or a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return f"{ratio_text(low)} to {ratio_text(high)}"
+
+
+def ratio_and_interval(ratio: float, low: float, high: float) -> str:
+    """ "1.04 (95 % interval 0.98 to 1.10)"."""
+    return f"{ratio_text(ratio)} (95 % interval {interval_text(low, high)})"
+
+
+def p_text(p: float) -> str:
+    """Three decimals; "< 0.001" below."""
+    if not math.isfinite(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def percent_text(share: float) -> str:
+    """ "3.1 %" of 0.031; a dash for NaN."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
+
+
+def setting(frame: pd.DataFrame) -> str:
+    """What all rows have in common, in words: "ranks packed, local memory, warm cache"."""
+    parts = []
+    for column, form in (
+        ("binding", "ranks {}"),
+        ("locality", "{} memory"),
+        ("dtype", "{}"),
+        ("cadence", "{}"),
+        ("cache", "{} cache"),
+    ):
+        values = sorted(set(frame[column].astype(str))) if column in frame else []
+        if len(values) == 1:
+            parts.append(form.format(values[0]))
+    return ", ".join(parts)
+
+
+def _trimmed(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

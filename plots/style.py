@@ -1,0 +1,153 @@
+"""How every figure looks: colours, markers, lines and sizes. Knows no data.
+
+Colours follow Okabe and Ito (colour-blind safe), darkened where white paper needs it; kinds differ
+by marker and ranks by lightness too, so that greyscale works. Text in SVG is drawn as outlines:
+with font names instead, a machine without DejaVu Sans would show other widths and overlaps.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.style.core import STYLE_BLACKLIST
+
+COLUMN_INCHES = 3.4
+"""Width of one column of a two-column paper; every figure is drawn at this width."""
+
+TEXT_POINTS = 7.0
+HEAD_POINTS = 8.5
+
+INK = "#1b2733"
+MUTED = "#55626f"
+GRID = "#dde3e8"
+PAPER = "#ffffff"
+BAND = "#c9d1d9"
+ALERT = "#a33b00"
+
+DARK = {
+    INK: "#e6ebf0",
+    MUTED: "#a9b4bf",
+    GRID: "#333d47",
+    PAPER: "#161b21",
+    BAND: "#46525e",
+    ALERT: "#ff9a5c",
+    "#0b4f7d": "#63b3ed",
+    "#d55e00": "#ff8c3a",
+    "#007a5a": "#3ccb9f",
+    "#b0568a": "#e59ac6",
+    "#8a6d00": "#e0b93c",
+    "#2b8cbe": "#8fd3f4",
+    "#4d4d4d": "#c4c4c4",
+    "#bdd7e7": "#24506e",
+    "#8ab8d6": "#3a7299",
+    "#4f90bc": "#5a9ac6",
+    "#1f659b": "#8cc1e6",
+    "#08406b": "#c2e0f5",
+    "#021f38": "#e8f4fc",
+}
+"""What stands for each colour of a figure on a dark page; only these colours are used."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What tells one series from another, in colour and without."""
+
+    colour: str
+    marker: str
+
+
+KINDS = {
+    "regular": Look("#0b4f7d", "o"),
+    "hbw": Look("#d55e00", "s"),
+    "hbw_all": Look("#007a5a", "^"),
+    "hbw_preferred": Look("#b0568a", "D"),
+    "hbw_interleave": Look("#8a6d00", "v"),
+    "highest_bandwidth_local": Look("#2b8cbe", "P"),
+    "dax_kmem": Look("#4d4d4d", "X"),
+}
+
+LINES: dict[str, Any] = {
+    "mpi": "-",
+    "pickle": (0, (4, 1.6)),
+    "direct": (0, (5, 1.2, 1, 1.2)),
+    "hierarchical": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
+}
+BOUND_LINE: Any = (0, (1, 1.4))
+
+SHADES = ("#bdd7e7", "#8ab8d6", "#4f90bc", "#1f659b", "#08406b", "#021f38")
+"""Light to dark, for what is ordered (rank counts)."""
+
+_SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": TEXT_POINTS,
+    "axes.titlesize": TEXT_POINTS,
+    "axes.labelsize": TEXT_POINTS,
+    "xtick.labelsize": TEXT_POINTS,
+    "ytick.labelsize": TEXT_POINTS,
+    "legend.fontsize": TEXT_POINTS,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": PAPER,
+    "figure.facecolor": PAPER,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "xtick.major.pad": 2.0,
+    "ytick.major.pad": 2.0,
+    "axes.labelpad": 2.0,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 2.8,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "savefig.dpi": 300,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "hbmcomm",
+    "pdf.fonttype": 42,
+    "axes.formatter.use_locale": False,
+    "text.parse_math": False,
+}
+
+
+def look(kind: str) -> Look:
+    """The look of a kind; one that has none of its own looks like ordinary ink."""
+    return KINDS.get(kind, Look(INK, "*"))
+
+
+def line(transport: str) -> Any:
+    """The line style of a transport."""
+    return LINES.get(transport, ":")
+
+
+def shade(index: int, of: int) -> str:
+    """The index-th of `of` ordered colours, light to dark, spread over all of SHADES."""
+    if of <= 1:
+        return SHADES[3]
+    return SHADES[min(len(SHADES) - 1, round(index * (len(SHADES) - 2) / (of - 1)))]
+
+
+def style() -> AbstractContextManager[None]:
+    """Draw in our style: matplotlib's own defaults plus ours, whatever the user's settings say."""
+    defaults: dict[Any, Any] = {
+        key: value
+        for key, value in matplotlib.rcParamsDefault.items()
+        if key not in STYLE_BLACKLIST
+    }
+    return matplotlib.rc_context(defaults | _SETTINGS)

@@ -1,0 +1,216 @@
+"""The tables behind the figures: CSV with raw numbers, LaTeX and HTML with the same in words.
+
+Knows columns and their units; computes nothing that findings.py has not computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from plots.findings import BASELINE, HOST, Findings, in_order
+from plots.labels import (
+    OPERATIONS,
+    bytes_text,
+    interval_text,
+    operation_name,
+    p_text,
+    ratio_text,
+    seconds_text,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table, as numbers and as text.
+
+    Attributes:
+        data: raw values for the CSV; seconds, bytes and plain ratios.
+        head, rows: the same for readers; columns that never vary stand in the caption instead.
+        numeric: which columns hold numbers, aligned to the right.
+    """
+
+    name: str
+    title: str
+    caption: str
+    data: pd.DataFrame
+    head: list[str]
+    rows: list[list[str]]
+    numeric: list[bool]
+
+
+_Column = tuple[str, Callable[[Any], str], bool]
+
+_FACTORS: dict[str, _Column] = {
+    "factor": ("factor", str, False),
+    "arm": ("arm", str, False),
+    "ranks": ("ranks", str, True),
+    "binding": ("binding", str, False),
+    "locality": ("locality", str, False),
+    "operation": ("operation", operation_name, False),
+    "transport": ("transport", str, False),
+    "kind": ("kind", str, False),
+    "dtype": ("dtype", str, False),
+    "cadence": ("cadence", str, False),
+    "cache": ("cache", str, False),
+    "bytes": ("message per rank", lambda size: bytes_text(int(size)), True),
+}
+
+
+def tables(found: Findings) -> list[Table]:
+    """Every table that this campaign fills."""
+    candidates = [
+        (
+            "times",
+            "Times",
+            "Median over launches of the launch median, its 95 % nonparametric interval, and the "
+            "least time that the memory's copy bandwidth allows.",
+            found.times,
+        ),
+        (
+            "speedup",
+            "Speed-up of high-bandwidth memory",
+            f"Time in {BASELINE} memory over time in the kind named.",
+            found.speedups,
+        ),
+        (
+            "placement",
+            "Placement",
+            "Time spread over packed (binding), remote over local (locality).",
+            found.placements,
+        ),
+        (
+            "container",
+            "Cost of a container",
+            f"Time in the arm named over time on the {HOST}.",
+            found.containers,
+        ),
+    ]
+    return [
+        _table(name, title, caption, data)
+        for name, title, caption, data in candidates
+        if not data.empty
+    ]
+
+
+def csv(table: Table) -> str:
+    """The raw values; floats with all their digits, so that reading gives the same back."""
+    return str(table.data.to_csv(index=False, lineterminator="\n"))
+
+
+def latex(table: Table) -> str:
+    """A booktabs longtable; needs \\usepackage{booktabs,longtable}."""
+    head = " & ".join(escape(text) for text in table.head) + r" \\"
+    align = "".join("r" if numeric else "l" for numeric in table.numeric)
+    body = [" & ".join(escape(text) for text in row) + r" \\" for row in table.rows]
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs,longtable}",
+            rf"\begin{{longtable}}{{{align}}}",
+            rf"\caption{{{escape(table.title)}. {escape(table.caption)}}}\\",
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endfirsthead",
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endhead",
+            r"\bottomrule",
+            r"\endfoot",
+            *body,
+            r"\end{longtable}",
+            "",
+        ]
+    )
+
+
+def escape(text: str) -> str:
+    """Text as LaTeX prints it, with the characters of our own labels spelt in ASCII."""
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "µ": r"\textmu{}",
+    "×": r"\texttimes{}",
+    "±": r"\textpm{}",
+    "–": "--",
+}
+
+
+def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
+    factors = [key for key in _FACTORS if key in data]
+    varied = [key for key in factors if data[key].nunique() > 1 or key in ("operation", "bytes")]
+    measures = _TIMES if "median_s" in data else _RATIOS
+    ordered = data.sort_values(varied, key=_reading_order, kind="stable")
+    flags = ordered.get("emulated", pd.Series(False, index=ordered.index))
+    shown = ordered.assign(
+        kind=[
+            f"{kind} (emulated)" if flag else kind
+            for kind, flag in zip(ordered["kind"], flags, strict=True)
+        ]
+    ).to_dict("records")
+    constant = [
+        f"{_FACTORS[key][0]} {_FACTORS[key][1](shown[0][key])}"
+        for key in factors
+        if key not in varied
+    ]
+    if "ratio" in data:
+        caption += (
+            " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
+            "interval over blocks; p of Wilcoxon's signed-rank test, Holm-corrected over the "
+            "cells of the comparison."
+        )
+    if constant:
+        caption += f" All rows: {', '.join(constant)}."
+    return Table(
+        name,
+        title,
+        caption,
+        data,
+        head=[_FACTORS[key][0] for key in varied] + [text for text, _ in measures],
+        rows=[
+            [_FACTORS[key][1](row[key]) for key in varied] + [form(row) for _, form in measures]
+            for row in shown
+        ],
+        numeric=[_FACTORS[key][2] for key in varied] + [True] * len(measures),
+    )
+
+
+def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Names in the order in which figures show them; numbers as they are."""
+    if column.name in ("ranks", "bytes"):
+        return column
+    known = in_order(column, (HOST, BASELINE, *OPERATIONS))
+    return column.map({value: place for place, value in enumerate(known)})
+
+
+_Row = dict[Any, Any]
+
+_TIMES: list[tuple[str, Callable[[_Row], str]]] = [
+    ("median", lambda row: seconds_text(row["median_s"])),
+    ("95 % from", lambda row: seconds_text(row["low_s"])),
+    ("to", lambda row: seconds_text(row["high_s"])),
+    ("memory bound", lambda row: seconds_text(row["bound_s"])),
+    ("launches", lambda row: str(row["launches"])),
+]
+_RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
+    ("ratio", lambda row: ratio_text(row["ratio"])),
+    ("95 % interval", lambda row: interval_text(row["low"], row["high"])),
+    ("blocks", lambda row: str(row["blocks"])),
+    ("p", lambda row: p_text(row["p"])),
+    ("p (Holm)", lambda row: p_text(row["p_holm"])),
+]
