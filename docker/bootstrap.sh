@@ -9,13 +9,15 @@ suite=$1
 mirror=$2
 target=$3
 
+components=main
+include=python3,python3-venv,libmemkind0
 case $suite in
-    noble) components=main,universe ;; # Ubuntu keeps memkind and venv in universe
-    *) components=main ;;
+    noble) components=main,universe ;;     # Ubuntu keeps memkind and venv in universe
+    trixie) include=python3,python3-venv ;; # Debian dropped memkind after bookworm
 esac
 
-debootstrap --variant=minbase --components="$components" \
-    --include=python3,python3-venv,libmemkind0 "$suite" "$target" "$mirror"
+debootstrap --variant=minbase --components="$components" --include="$include" \
+    "$suite" "$target" "$mirror"
 
 # What nobody reads in a container, and what apt would fetch again.
 rm -rf "$target"/usr/share/doc/* "$target"/usr/share/info/* "$target"/usr/share/locale/* \

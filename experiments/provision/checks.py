@@ -14,7 +14,7 @@ from pathlib import Path
 
 import hbmcomm
 from experiments.measure import machine
-from experiments.provision import dockerd, engine, packages, programs
+from experiments.provision import engine, packages, programs
 
 ROOT = Path("/")
 MIB = 2**20
@@ -134,13 +134,12 @@ def container_engine() -> Finding:
         )
     if os.geteuid() == 0:
         return Finding("container engine", "installed, started when it is needed", ok=True)
-    start = "systemctl start docker" if engine.has_systemd() else " ".join(dockerd.command())
     return Finding(
         "container engine",
         "installed, does not answer",
         False,
         "only root starts it",
-        f"sudo {start}",
+        engine.start_remedy(),
     )
 
 

@@ -78,6 +78,11 @@ def remove_containers(client: docker.DockerClient, campaign_id: str) -> list[str
     return removed
 
 
+def start_remedy() -> str:
+    """What a user who is not root types to have the engine started."""
+    return "sudo systemctl start docker" if has_systemd() else "sudo dockerd &"
+
+
 def has_systemd() -> bool:
     """Whether systemd manages this machine's services (the test of sd_booted(3))."""
     return Path("/run/systemd/system").is_dir()
@@ -113,8 +118,9 @@ def _refuse_unless_startable(silence: str) -> None:
             "no container engine is installed; sudo apt-get install -y docker.io iptables"
         )
     if os.geteuid() != 0:
-        start = "sudo systemctl start docker" if has_systemd() else "sudo dockerd &"
-        raise EngineMissing(f"the container engine does not run, and only root starts it; {start}")
+        raise EngineMissing(
+            f"the container engine does not run, and only root starts it; {start_remedy()}"
+        )
 
 
 def _start(log: Path) -> dockerd.Process | None:

@@ -100,11 +100,19 @@ def install(
     say(f"installing with apt: {_listed(packages)}")
     if ask and ask("Go ahead? [Y/n] ").strip().lower() not in ("", "y", "yes"):
         return Lacking(packages, "their installation was declined", remedy(packages))
-    if _apt(packages):
-        return None
-    return Lacking(
-        packages, f"apt failed: {_last_error()}", f"{remedy(packages)}, or read build/{LOG.name}"
-    )
+    offered, complaint = _apt(packages)
+    if complaint:
+        return Lacking(
+            offered, f"apt failed: {complaint}", f"{remedy(offered)}, or read build/{LOG.name}"
+        )
+    rest = tuple(package for package in packages if package not in offered)
+    if rest:
+        return Lacking(
+            rest,
+            "this release of the distribution does not offer it",
+            "install it from its sources; everything that does not need it works",
+        )
+    return None
 
 
 def remedy(packages: tuple[Package, ...]) -> str:
@@ -131,8 +139,11 @@ def update_command() -> list[str]:
     return ["apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_PATIENCE}", "update"]
 
 
-def _apt(packages: tuple[Package, ...]) -> bool:
-    """Lists that are empty or outdated fail at once: only then are they fetched anew."""
+def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
+    """The packages that apt offers, all installed; or what it complained about.
+
+    Lists that are empty or outdated fail at once: only then are they fetched anew.
+    """
     LOG.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     with LOG.open("w", encoding="utf-8") as log:
@@ -149,9 +160,12 @@ def _apt(packages: tuple[Package, ...]) -> bool:
             return done.returncode == 0
 
         if run(install_command(packages)):
-            return True
+            return packages, ""
         run(update_command())  # one mirror of several may fail and the rest still suffice
-        return run(install_command(packages))
+        offered = tuple(package for package in packages if run(["apt-cache", "show", package.name]))
+        if not offered or run(install_command(offered)):
+            return offered, ""
+    return offered, _last_error()
 
 
 def _on_terminal() -> bool:

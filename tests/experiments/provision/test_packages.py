@@ -61,10 +61,11 @@ def test_an_answer_that_is_not_yes_installs_nothing(answer):
 
 @root_with_apt
 @pytest.mark.container
-def test_what_apt_cannot_find_is_reported_in_its_own_words():
-    lacking = packages.install((UNKNOWN,), lambda line: None)
+def test_what_this_release_does_not_offer_does_not_hold_up_the_rest():
+    lacking = packages.install((UNKNOWN, Package("coreutils", "here already")), lambda line: None)
     assert lacking is not None
-    assert lacking.reason == f"apt failed: Unable to locate package {UNKNOWN.name}"
+    assert lacking.packages == (UNKNOWN,)
+    assert lacking.reason == "this release of the distribution does not offer it"
 
 
 @root_with_apt
