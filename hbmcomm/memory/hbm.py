@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.model import DaxDevice, HbmFinding, Node, Tier
 from hbmcomm.memory.sysfs import MIB, format_list, parse_list
 
@@ -88,7 +89,7 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
     A node without CPUs must be faster than the nodes with CPUs, so slow CXL memory never counts.
     Nodes with CPUs count only where all memory is of their kind and passes the threshold.
     """
-    threshold = float(clues.environ.get("MEMKIND_HBW_THRESHOLD") or DEFAULT_THRESHOLD) * MIB
+    threshold = _threshold(clues.environ)
     known = {node.id: node.read_bandwidth for node in clues.with_memory if node.read_bandwidth}
     dram = min(
         (known[node.id] for node in clues.with_memory if node.cpus and node.id in known),
@@ -173,6 +174,17 @@ def _configured(
     if emulated:
         rule += " (emulated: nothing else says that this is high-bandwidth memory)"
     return HbmFinding(named, rule, (rule, *evidence), emulated)
+
+
+def _threshold(environ: Mapping[str, str]) -> float:
+    """Bytes/s from which memory is high-bandwidth."""
+    text = environ.get("MEMKIND_HBW_THRESHOLD") or str(DEFAULT_THRESHOLD)
+    if not text.isdecimal():
+        raise HbmcommError(
+            f"MEMKIND_HBW_THRESHOLD={text} is no whole number of MiB/s; "
+            f"unset it (then it is {DEFAULT_THRESHOLD}) or mend it"
+        )
+    return int(text) * float(MIB)
 
 
 def _dax_notes(clues: Clues) -> list[str]:

@@ -29,13 +29,14 @@ _ffi.cdef("""
 _libc: Any = _ffi.dlopen(None)
 
 _GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239}
-_NUMBERS = {
+NUMBERS = {
     "x86_64": {"mbind": 237, "get_mempolicy": 239, "move_pages": 279},
     "ppc64le": {"mbind": 259, "get_mempolicy": 260, "move_pages": 301},
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
     "loongarch64": _GENERIC,
 }
+"""System call numbers by architecture (arch/*/include, asm-generic/unistd.h)."""
 
 # include/uapi/linux/mempolicy.h and include/uapi/asm-generic/mman-common.h
 _MODES = {"default": 0, "preferred": 1, "bind": 2, "interleave": 3}
@@ -128,7 +129,7 @@ def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    number = _NUMBERS.get(platform.machine(), {}).get(name)
+    number = NUMBERS.get(platform.machine(), {}).get(name)
     if number is None:
         raise OSError(errno.ENOSYS, f"{name}: number unknown on {platform.machine()}")
     if _libc.syscall(number, *arguments) != 0:

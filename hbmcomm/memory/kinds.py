@@ -61,7 +61,13 @@ def _dax(topology: Topology) -> Nodes:
     """Nodes that the kmem driver made of dax devices, or that MEMKIND_DAX_KMEM_NODES names."""
     configured = os.environ.get("MEMKIND_DAX_KMEM_NODES")
     if configured:
-        return tuple(number for number in parse_list(configured) if number in topology.memory_nodes)
+        try:
+            named = parse_list(configured)
+        except ValueError:
+            raise KindUnavailable(
+                f"MEMKIND_DAX_KMEM_NODES={configured} is no list of nodes such as 2 or 8-9"
+            ) from None
+        return tuple(number for number in topology.memory_nodes if number in named)
     targets = {device.target_node for device in topology.dax if device.online}
     return tuple(number for number in topology.memory_nodes if number in targets)
 

@@ -47,9 +47,9 @@ class _Handler(ctypes.Structure):
 def numpy_memory(kind: str) -> Iterator[Kind]:
     """Every NumPy array made inside lives in memory of this kind, and is freed into it later.
 
-    Nests. Holds for the calling thread; threads started inside do not inherit it. NumPy calls memkind
-    without asking us: past the free memory of a strict kind the kernel ends the process, where
-    `hbmcomm.empty` raises OutOfMemory, so make big arrays with that.
+    Nests. Holds for the calling thread; threads started inside do not inherit it. NumPy calls
+    memkind without asking us: past the free memory of a strict kind the kernel ends the process,
+    where `hbmcomm.empty` raises OutOfMemory, so make big arrays with that.
 
     Raises:
         ValueError: No such kind.

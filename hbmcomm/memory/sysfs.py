@@ -27,8 +27,8 @@ def parse_list(text: str) -> tuple[int, ...]:
     """The numbers in the kernel's list format: "0-3,8" is 0, 1, 2, 3, 8; else ValueError."""
     numbers: set[int] = set()
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
+        first, dash, last = part.partition("-")
+        numbers.update(range(int(first), int(last if dash else first) + 1))
     return tuple(sorted(numbers))
 
 

@@ -1,0 +1,147 @@
+"""Machines to read (real files under a temporary root) and Python processes to try things in.
+
+The trees in machines/ are written after published output of such machines, with bandwidths of the order
+that their makers give.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import hbmcomm
+from hbmcomm.memory import kinds
+from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.model import Topology
+
+HERE = Path(__file__).parent
+CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
+
+
+class Machine(NamedTuple):
+    """The roots of a machine's /sys and /proc."""
+
+    sysfs: Path
+    procfs: Path
+
+    @property
+    def topology(self) -> Topology:
+        return hbmcomm.topology(sysfs=str(self.sysfs), procfs=str(self.procfs))
+
+    def kind(
+        self,
+        name: str,
+        cpus: tuple[int, ...] = (0,),
+        allowed: tuple[int, ...] | None = None,
+        nodes: tuple[int, ...] | None = None,
+    ) -> Kind:
+        """What a name means there for a thread on `cpus` that may use the nodes `allowed`."""
+        topology = self.topology
+        usable = topology.memory_nodes if allowed is None else allowed
+        return kinds.choose(name, topology, cpus, usable, nodes)
+
+
+@pytest.fixture(autouse=True)
+def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CONFIGURATION:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def emulated_hbm(nothing_configured: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[[str], Machine]:
+    def write(name: str) -> Machine:
+        described = tomllib.loads((HERE / "machines" / f"{name}.toml").read_text())
+        return write_machine(described, tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a program in a process of its own, with HBM emulated and system calls refused at will."""
+
+    def run(
+        program: str,
+        emulate: bool = True,
+        refuse: tuple[str, ...] = (),
+        as_error: str = "EPERM",
+        **environ: str,
+    ) -> subprocess.CompletedProcess[str]:
+        start = f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport refusing\n"
+        start += f"refusing.refuse({refuse!r}, {as_error!r})\n" if refuse else ""
+        plain = {name: value for name, value in os.environ.items() if name not in CONFIGURATION}
+        emulation = {"MEMKIND_HBW_NODES": "0"} if emulate else {}
+        return subprocess.run(
+            [sys.executable, "-c", start + program],
+            env={**plain, **emulation, **environ},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def needs_memkind() -> Iterator[None]:
+    if hbmcomm.memkind_version() is None:
+        pytest.skip("libmemkind is not installed (apt-get install libmemkind0)")
+    yield
+
+
+def write_machine(described: dict[str, Any], root: Path) -> Machine:
+    """The files of a description, in the places where Linux has them."""
+    node_root = root / "sys/devices/system/node"
+    for number, node in enumerate(described["node"]):
+        folder = node_root / f"node{number}"
+        lines = (f"Node {number} {name}: {kib:>15} kB" for name, kib in node["meminfo"].items())
+        put(folder / "meminfo", "\n".join(lines))
+        put(folder / "cpulist", node["cpulist"])
+        put(folder / "distance", node["distance"])
+        for access in ("access0", "access1"):
+            for name, value in node.get(access, {}).items():
+                initiators = folder / access / "initiators"
+                if name == "initiators":
+                    for initiator in value:
+                        link(initiators / f"node{initiator}", node_root / f"node{initiator}")
+                else:
+                    put(initiators / name, str(value))
+    for number, nodes in described.get("tiers", {}).items():
+        tier = root / f"sys/devices/virtual/memory_tiering/memory_tier{number}"
+        put(tier / "nodelist", nodes)
+    for device in described.get("dax", []):
+        folder = root / "sys/bus/dax/devices" / device["name"]
+        put(folder / "target_node", str(device["target_node"]))
+        put(folder / "numa_node", "0")
+        put(folder / "size", str(device["size"]))
+        link(folder / "driver", root / "sys/bus/dax/drivers" / device["driver"])
+    for name, text in described.get("files", {}).items():
+        put(root / name, text)
+    put(root / "proc/cpuinfo", described["cpuinfo"])
+    put(root / "proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB")
+    put(root / "sys/devices/system/cpu/online", "0-7")
+    return Machine(root / "sys", root / "proc")
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
+def link(path: Path, target: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)

@@ -1,0 +1,132 @@
+"""The HBM detector gathers all evidence, names the rule that decided, and is not fooled by CXL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hbmcomm import HbmcommError
+from hbmcomm.memory import hbm, procfs, sysfs
+from hbmcomm.memory.hbm import Clues
+
+
+@pytest.fixture
+def clues(machine):
+    """All clues of a machine, some of them changed."""
+
+    def gather(name: str, **changed) -> Clues:
+        here = machine(name)
+        return replace(
+            Clues(
+                nodes=sysfs.nodes(here.sysfs),
+                tiers=sysfs.tiers(here.sysfs),
+                dax=sysfs.dax_devices(here.sysfs),
+                processor=procfs.processor(here.procfs),
+                gpu_nodes=procfs.gpu_nodes(here.procfs),
+                subtypes={},
+                environ={},
+            ),
+            **changed,
+        )
+
+    return gather
+
+
+def test_every_rule_that_agrees_is_kept_as_evidence(clues) -> None:
+    finding = hbm.find(clues("xeon_max_snc4_flat", subtypes={8: "HBM"}))
+    of_node_8 = [text for text in finding.evidence if text.startswith("node 8:")]
+    assert len(of_node_8) == 3
+    assert "410 GB/s, 5.3 times the 77 GB/s" in of_node_8[0]
+    assert "hwloc calls it HBM" in of_node_8[1]
+    assert "memory tier 2, faster than tier 4" in of_node_8[2]
+    assert finding.rule == of_node_8[0]
+
+
+def test_tiers_decide_where_there_are_no_bandwidths(clues) -> None:
+    silent = clues("xeon_max_snc4_flat")
+    nodes = tuple(replace(node, read_bandwidth=None) for node in silent.nodes)
+    finding = hbm.find(replace(silent, nodes=nodes))
+    assert finding.nodes == tuple(range(8, 16))
+    assert "memory tier 2" in finding.rule
+
+
+def test_hwloc_decides_where_nothing_else_knows(clues) -> None:
+    finding = hbm.find(clues("gh200", gpu_nodes={}, subtypes={1: "GPUMemory"}))
+    assert finding.nodes == (1,)
+    assert finding.rule == "node 1: hwloc calls it GPUMemory"
+
+
+def test_memory_without_cpus_that_nothing_vouches_for_is_not_hbm(clues) -> None:
+    assert hbm.find(clues("gh200", gpu_nodes={})).nodes == ()
+
+
+def test_slow_cxl_is_not_hbm_whatever_the_threshold(clues) -> None:
+    with_cxl = clues("cxl")
+    assert hbm.find(with_cxl).nodes == ()
+    assert hbm.find(replace(with_cxl, environ={"MEMKIND_HBW_THRESHOLD": "50000"})).nodes == ()
+
+
+def test_a_threshold_that_is_no_number_is_refused_by_name(clues) -> None:
+    with pytest.raises(
+        HbmcommError, match="MEMKIND_HBW_THRESHOLD=fast is no whole number of MiB/s"
+    ):
+        hbm.find(clues("cxl", environ={"MEMKIND_HBW_THRESHOLD": "fast"}))
+
+
+def test_a_dax_device_not_in_use_is_told_with_the_command_that_brings_it_in(clues) -> None:
+    (note,) = hbm.find(clues("cxl")).evidence
+    assert "dax1.0: 64 GiB for node 3" in note
+    assert "daxctl reconfigure-device --mode=system-ram dax1.0" in note
+
+
+def test_the_threshold_decides_below_twice_the_bandwidth(clues) -> None:
+    fast = clues("cxl")
+    nodes = (*fast.nodes[:2], replace(fast.nodes[2], read_bandwidth=300000 * 2**20))
+    assert hbm.find(replace(fast, nodes=nodes)).nodes == (2,)
+    assert "above the threshold of 215 GB/s" in hbm.find(replace(fast, nodes=nodes)).rule
+    high = replace(fast, nodes=nodes, environ={"MEMKIND_HBW_THRESHOLD": "310000"})
+    assert hbm.find(high).nodes == ()
+
+
+def test_hbm_as_the_only_memory_is_known_by_bandwidth_too(clues) -> None:
+    finding = hbm.find(clues("mi300a", processor={}))
+    assert finding.nodes == (0, 1, 2, 3)
+    assert "like all memory here" in finding.rule
+
+
+def test_an_a64fx_is_known_without_hmat(clues) -> None:
+    a64fx = {"CPU implementer": "0x46", "CPU part": "0x001"}
+    finding = hbm.find(clues("laptop", processor=a64fx))
+    assert finding.nodes == (0,)
+    assert "A64FX" in finding.rule
+
+
+def test_configuration_beats_everything_and_is_emulation_where_nothing_agrees(clues) -> None:
+    finding = hbm.find(clues("laptop", environ={"MEMKIND_HBW_NODES": "0"}))
+    assert (finding.nodes, finding.emulated) == ((0,), True)
+    assert "MEMKIND_HBW_NODES=0 (emulated" in finding.rule
+
+
+def test_configuration_that_names_real_hbm_is_no_emulation(clues) -> None:
+    finding = hbm.find(clues("knl_snc4_flat", environ={"MEMKIND_HBW_NODES": "4-7"}))
+    assert (finding.nodes, finding.emulated) == ((4, 5, 6, 7), False)
+    assert finding.rule == "MEMKIND_HBW_NODES=4-7"
+
+
+def test_configuration_that_names_some_ordinary_node_is_emulation(clues) -> None:
+    assert hbm.find(clues("knl_snc4_flat", environ={"MEMKIND_HBW_NODES": "3,4"})).emulated
+
+
+@pytest.mark.parametrize("value", ["7", "x", "0-"])
+def test_configuration_that_fits_no_node_finds_nothing_and_says_so(clues, value: str) -> None:
+    finding = hbm.find(clues("laptop", environ={"MEMKIND_HBW_NODES": value}))
+    assert finding.nodes == ()
+    assert f"MEMKIND_HBW_NODES={value}" in finding.rule
+    assert "nodes with memory here are 0" in finding.rule
+
+
+def test_where_there_is_none_the_finding_says_what_was_looked_at(clues) -> None:
+    rule = hbm.find(clues("laptop")).rule
+    for word in ("i7-8650U", "HMAT", "no CPUs", "tiers", "dax"):
+        assert word in rule

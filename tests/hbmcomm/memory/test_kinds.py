@@ -1,0 +1,119 @@
+"""A kind resolves to the right nodes for where the thread runs, or says why it cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+import hbmcomm
+from hbmcomm import KindUnavailable
+
+KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "kind", "nodes", "policy"),
+    [
+        ("knl_snc4_flat", (KNL_0,), "hbw", (4,), "bind"),
+        ("knl_snc4_flat", (KNL_3,), "hbw", (7,), "bind"),
+        ("knl_snc4_flat", (KNL_0, KNL_3), "hbw", (4, 7), "bind"),
+        ("knl_snc4_flat", EVERY_KNL, "hbw", (4, 5, 6, 7), "bind"),
+        ("knl_snc4_flat", (KNL_0,), "hbw_all", (4, 5, 6, 7), "bind"),
+        ("knl_snc4_flat", (KNL_0,), "hbw_preferred", (4,), "preferred"),
+        ("knl_snc4_flat", (KNL_0,), "hbw_interleave", (4, 5, 6, 7), "interleave"),
+        ("knl_snc4_flat", (KNL_0,), "regular", (0, 1, 2, 3), "bind"),
+        ("knl_snc4_flat", (KNL_0,), "highest_capacity_local", (0,), "bind"),
+        ("knl_quadrant_flat", (KNL_3,), "hbw", (1,), "bind"),
+        ("xeon_max_snc4_flat", (0,), "hbw", (8,), "bind"),
+        ("xeon_max_snc4_flat", (14 * 5,), "hbw", (13,), "bind"),
+        ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local", (8,), "bind"),
+        ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local_preferred", (8,), "preferred"),
+        ("xeon_max_snc4_flat", (0,), "lowest_latency_local", (0,), "bind"),
+        ("gh200", (71,), "hbw", (1,), "bind"),
+        ("gh200", (71,), "regular", (0,), "bind"),
+        ("cxl", (40,), "highest_bandwidth_local", (1,), "bind"),
+        ("cxl", (0,), "dax_kmem", (2,), "bind"),
+        ("cxl", (0,), "dax_kmem_interleave", (2,), "interleave"),
+        ("cxl", (0,), "regular", (0, 1), "bind"),
+        ("mi300a", (30,), "hbw", (1,), "bind"),
+        ("mi300a", (30,), "regular", (0, 1, 2, 3), "default"),
+        ("laptop", (0,), "regular", (0,), "default"),
+        ("laptop", (0,), "highest_bandwidth_local", (0,), "bind"),
+        ("laptop", (0,), "default", (0,), "default"),
+    ],
+)
+def test_a_kind_is_these_nodes_by_this_policy(machine, name, cpus, kind, nodes, policy) -> None:
+    resolved = machine(name).kind(kind, cpus)
+    assert (resolved.name, resolved.nodes, resolved.policy) == (kind, nodes, policy)
+    assert resolved.strict == (policy == "bind")
+    assert resolved.evidence
+
+
+def test_nodes_asked_for_may_be_far_and_are_bound_strictly(machine) -> None:
+    far = machine("knl_snc4_flat").kind("hbw_preferred", nodes=(7,))
+    assert (far.nodes, far.strict) == ((7,), True)
+
+
+def test_nodes_asked_for_must_be_memory_of_the_kind(machine) -> None:
+    with pytest.raises(KindUnavailable, match="hbw: node 0 is not memory of this kind.* 4-7"):
+        machine("knl_snc4_flat").kind("hbw", nodes=(0,))
+    with pytest.raises(KindUnavailable, match="regular: node 4 "):
+        machine("knl_snc4_flat").kind("regular", nodes=(4,))
+
+
+def test_a_node_outside_the_cpuset_is_named_with_what_is_allowed(machine) -> None:
+    with pytest.raises(KindUnavailable, match="hbw needs node 4, .* only nodes 0,5 .*cpuset"):
+        machine("knl_snc4_flat").kind("hbw", allowed=(0, 5))
+    with pytest.raises(KindUnavailable, match="hbw_all needs node 5-7, "):
+        machine("knl_snc4_flat").kind("hbw_all", allowed=(0, 4))
+    with pytest.raises(KindUnavailable, match="hbw needs node 5, "):
+        machine("knl_snc4_flat").kind("hbw", allowed=(0, 4), nodes=(5,))
+
+
+def test_ordinary_memory_is_what_the_cpuset_leaves_of_it(machine) -> None:
+    knl = machine("knl_snc4_flat")
+    assert knl.kind("regular", allowed=(0, 4)).nodes == (0,)
+    assert knl.kind("interleave", allowed=(0, 4)).nodes == (0, 4)
+    with pytest.raises(KindUnavailable, match="none of the nodes 0-7"):
+        knl.kind("regular", allowed=(4,))
+
+
+def test_no_hbm_says_what_was_looked_at_and_how_to_emulate(machine) -> None:
+    with pytest.raises(KindUnavailable) as failure:
+        machine("laptop").kind("hbw")
+    for word in ("i7-8650U", "HMAT", "dax", "--emulate-hbw", "MEMKIND_HBW_NODES=0", "regular"):
+        assert word in str(failure.value)
+
+
+def test_no_dax_memory_says_what_makes_some(machine) -> None:
+    with pytest.raises(KindUnavailable, match="daxctl reconfigure-device"):
+        machine("laptop").kind("dax_kmem")
+
+
+def test_a_choice_by_bandwidth_needs_bandwidths(machine) -> None:
+    with pytest.raises(KindUnavailable, match="no HMAT values"):
+        machine("knl_snc4_flat").kind("highest_bandwidth_local")
+
+
+def test_memkinds_own_setting_names_the_dax_nodes(machine, monkeypatch) -> None:
+    monkeypatch.setenv("MEMKIND_DAX_KMEM_NODES", "1")
+    with_cxl = machine("cxl")
+    assert with_cxl.kind("dax_kmem").nodes == (1,)
+    monkeypatch.setenv("MEMKIND_DAX_KMEM_NODES", "fast")
+    with pytest.raises(KindUnavailable, match="MEMKIND_DAX_KMEM_NODES=fast is no list"):
+        with_cxl.kind("dax_kmem")
+
+
+def test_an_unknown_kind_is_a_value_error_that_lists_the_known() -> None:
+    with pytest.raises(ValueError, match="'HBM'.*regular.*hbw_all"):
+        hbmcomm.resolve("HBM")
+
+
+def test_on_this_machine_ordinary_memory_can_be_had() -> None:
+    assert hbmcomm.resolve("regular").nodes
+
+
+def test_emulated_hbm_is_the_default_and_says_that_it_is_emulated(emulated_hbm) -> None:
+    assert hbmcomm.default_kind() == "hbw"
+    resolved = hbmcomm.resolve("hbw")
+    assert (resolved.nodes, resolved.strict, resolved.emulated) == ((0,), True, True)
+    assert not hbmcomm.resolve("regular").emulated
