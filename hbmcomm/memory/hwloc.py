@@ -9,7 +9,7 @@ from typing import Any
 
 from cffi import FFI
 
-_SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below stand first in its struct hwloc_obj
+SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below stand first in its struct hwloc_obj
 _NUMA_NODES = -3  # HWLOC_TYPE_DEPTH_NUMANODE
 
 _ffi: Any = FFI()
@@ -27,7 +27,7 @@ _ffi.cdef("""
 def subtypes() -> dict[int, str]:
     """Node number -> hwloc's subtype, for the nodes that have one; empty without hwloc."""
     try:
-        lib: Any = _ffi.dlopen(_SONAME)
+        lib: Any = _ffi.dlopen(SONAME)
     except OSError:
         return {}
     handle = _ffi.new("hwloc_topology_t *")

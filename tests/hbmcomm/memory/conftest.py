@@ -1,7 +1,7 @@
 """Machines to read (real files under a temporary root) and Python processes to try things in.
 
-The trees in machines/ are written after published output of such machines, with bandwidths of the order
-that their makers give.
+The trees in machines/ are written after published output of such machines, with bandwidths of the
+order that their makers give.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def machine(tmp_path: Path) -> Callable[[str], Machine]:
 
 @pytest.fixture
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a program in a process of its own, with HBM emulated and system calls refused at will."""
+    """Runs a program in its own process, with HBM emulated and system calls refused at will."""
 
     def run(
         program: str,

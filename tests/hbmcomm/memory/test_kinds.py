@@ -54,14 +54,14 @@ def test_nodes_asked_for_may_be_far_and_are_bound_strictly(machine) -> None:
 
 
 def test_nodes_asked_for_must_be_memory_of_the_kind(machine) -> None:
-    with pytest.raises(KindUnavailable, match="hbw: node 0 is not memory of this kind.* 4-7"):
+    with pytest.raises(KindUnavailable, match=r"hbw: node 0 is not memory of this kind.* 4-7"):
         machine("knl_snc4_flat").kind("hbw", nodes=(0,))
     with pytest.raises(KindUnavailable, match="regular: node 4 "):
         machine("knl_snc4_flat").kind("regular", nodes=(4,))
 
 
 def test_a_node_outside_the_cpuset_is_named_with_what_is_allowed(machine) -> None:
-    with pytest.raises(KindUnavailable, match="hbw needs node 4, .* only nodes 0,5 .*cpuset"):
+    with pytest.raises(KindUnavailable, match=r"hbw needs node 4, .* only nodes 0,5 .*cpuset"):
         machine("knl_snc4_flat").kind("hbw", allowed=(0, 5))
     with pytest.raises(KindUnavailable, match="hbw_all needs node 5-7, "):
         machine("knl_snc4_flat").kind("hbw_all", allowed=(0, 4))
@@ -104,7 +104,7 @@ def test_memkinds_own_setting_names_the_dax_nodes(machine, monkeypatch) -> None:
 
 
 def test_an_unknown_kind_is_a_value_error_that_lists_the_known() -> None:
-    with pytest.raises(ValueError, match="'HBM'.*regular.*hbw_all"):
+    with pytest.raises(ValueError, match=r"'HBM'.*regular.*hbw_all"):
         hbmcomm.resolve("HBM")
 
 

@@ -1,0 +1,174 @@
+"""Arrays in a kind of memory behave as NumPy's own do."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hbmcomm
+from hbmcomm import OutOfMemory
+
+pytestmark = pytest.mark.usefixtures("emulated_hbm")
+
+# Where the memory comes from: the kind and the nodes of one's own choice.
+PLACES = st.sampled_from([{"kind": "regular"}, {"kind": "hbw"}, {"kind": "hbw", "nodes": (0,)}, {}])
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
+DTYPES = st.one_of(
+    hnp.scalar_dtypes(),
+    hnp.byte_string_dtypes(),
+    hnp.unicode_string_dtypes(),
+    hnp.array_dtypes(allow_subarrays=True),
+    hnp.nested_dtypes(),
+)
+NUMBERS = st.sampled_from(["int8", "uint16", "int64", "float32", "float64", "complex128", ">f8"])
+
+proven = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@proven
+@given(SHAPES, DTYPES, PLACES)
+def test_an_array_has_the_shape_dtype_and_layout_that_numpy_gives(shape, dtype, place) -> None:
+    ours, theirs = hbmcomm.empty(shape, dtype, **place), np.empty(shape, dtype)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    assert ours.strides == theirs.strides or not ours.size  # of no elements they mean nothing
+    assert type(ours) is np.ndarray
+    assert ours.flags.c_contiguous and ours.flags.writeable and ours.flags.aligned
+    assert ours.ctypes.data % 64 == 0
+
+
+@proven
+@given(SHAPES, DTYPES, PLACES)
+def test_zeros_are_zero_even_in_memory_used_before(shape, dtype, place) -> None:
+    used = hbmcomm.empty(shape, dtype, **place)
+    hbmcomm.full(used.nbytes, 255, "uint8", **place)
+    del used
+    assert hbmcomm.zeros(shape, dtype, **place).tobytes() == np.zeros(shape, dtype).tobytes()
+
+
+@proven
+@given(hnp.arrays(DTYPES, SHAPES), PLACES)
+def test_asarray_copies_what_is_elsewhere_and_keeps_what_is_there(array, place) -> None:
+    ours = hbmcomm.asarray(array, **place)
+    assert ours.tobytes() == array.tobytes()
+    assert ours.dtype == array.dtype
+    assert not np.shares_memory(ours, array)
+    assert hbmcomm.asarray(ours, **place) is ours
+
+
+@proven
+@given(st.data(), NUMBERS, PLACES)
+def test_slicing_and_arithmetic_give_what_numpy_gives(data, dtype, place) -> None:
+    theirs = data.draw(hnp.arrays(dtype, hnp.array_shapes(max_dims=3, min_side=1)))
+    ours = hbmcomm.asarray(theirs, **place)
+    index = data.draw(hnp.basic_indices(theirs.shape))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(ours[index], theirs[index])
+        np.testing.assert_array_equal(ours + ours * 2, theirs + theirs * 2)
+        np.testing.assert_array_equal(ours.T.sum(axis=0), theirs.T.sum(axis=0))
+        ours[index] = 1
+        theirs[index] = 1
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@proven
+@given(hnp.arrays(DTYPES, SHAPES), PLACES)
+def test_pickles_and_copies_carry_the_contents_into_ordinary_memory(array, place) -> None:
+    ours = hbmcomm.asarray(array, **place)
+    for duplicate in (lambda a: pickle.loads(pickle.dumps(a)), np.copy):
+        other, expected = duplicate(ours), duplicate(array)
+        assert other.tobytes() == expected.tobytes()
+        assert (other.dtype, other.shape) == (expected.dtype, expected.shape)
+        assert hbmcomm.source(other) is None
+
+
+@proven
+@given(st.integers(1, 100_000), NUMBERS, PLACES, st.data())
+def test_a_view_keeps_the_memory_when_the_array_is_gone(length, dtype, place, data) -> None:
+    array = hbmcomm.full(length, 3, dtype, **place)
+    start = data.draw(st.integers(0, length - 1))
+    view = array.view()[start:][::-1].reshape(1, -1)
+    del array
+    gc.collect()
+    others = [hbmcomm.full(length, 4, dtype, **place) for _ in range(3)]
+    assert (view == 3).all()
+    assert all((other == 4).all() for other in others)
+
+
+@proven
+@given(SHAPES, st.integers(-5, 5) | st.floats(-5, 5) | st.booleans(), PLACES)
+def test_full_takes_its_dtype_from_the_value(shape, value, place) -> None:
+    ours, theirs = hbmcomm.full(shape, value, **place), np.full(shape, value)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_full_spreads_an_array_and_casts_as_numpy_does() -> None:
+    np.testing.assert_array_equal(hbmcomm.full((2, 3), [1, 2, 3]), np.full((2, 3), [1, 2, 3]))
+    assert hbmcomm.full(2, 1.9, "int32").tolist() == np.full(2, 1.9, "int32").tolist()
+
+
+@pytest.mark.parametrize("shape", [0, (0,), (3, 0, 2)])
+def test_a_zero_size_array_is_an_array(shape) -> None:
+    array = hbmcomm.zeros(shape, "float32", kind="hbw")
+    assert array.size == array.nbytes == 0
+    assert array.sum() == 0
+
+
+@pytest.mark.parametrize("dtype", [object, "O", [("a", "i4"), ("b", "O")], np.dtypes.StringDType()])
+def test_dtypes_that_hold_python_objects_are_refused(dtype) -> None:
+    with pytest.raises(TypeError, match=r"holds Python objects.*fixed-size"):
+        hbmcomm.empty(3, dtype)
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -3)])
+def test_a_shape_that_numpy_refuses_is_refused(shape) -> None:
+    with pytest.raises(ValueError):
+        hbmcomm.empty(shape)
+
+
+def test_an_integer_of_numpy_is_a_shape() -> None:
+    assert hbmcomm.empty(np.int64(3)).shape == (3,)
+
+
+def test_asarray_changes_dtype_and_takes_lists() -> None:
+    array = hbmcomm.asarray([1, 2, 3], "float32", kind="hbw")
+    assert array.dtype == np.float32
+    assert hbmcomm.asarray(array, "float64", kind="hbw").tolist() == [1, 2, 3]
+
+
+def test_asarray_moves_between_kinds() -> None:
+    there = hbmcomm.asarray([1, 2, 3], kind="hbw")
+    moved = hbmcomm.asarray(there, kind="regular")
+    assert moved is not there
+    assert moved.tolist() == [1, 2, 3]
+
+
+def test_a_strict_kind_says_no_before_the_kernel_kills() -> None:
+    free = hbmcomm.topology().node(0).available_bytes
+    with pytest.raises(OutOfMemory, match=r"hbw: asked for .* on node 0"):
+        hbmcomm.empty(free + 2**30, "uint8", kind="hbw")
+
+
+def test_more_than_an_address_space_is_out_of_memory_too() -> None:
+    with pytest.raises(OutOfMemory, match="regular"):
+        hbmcomm.empty(2**55, "uint8", kind="regular")
+
+
+def test_a_big_array_is_all_there_when_it_is_strict() -> None:
+    array = hbmcomm.empty(96 * 2**20, "uint8", kind="hbw")
+    assert hbmcomm.placement(array) == {0: array.nbytes}
+
+
+def test_numpys_own_arrays_have_no_source() -> None:
+    assert hbmcomm.source(np.empty(3)) is None
+    assert hbmcomm.source(hbmcomm.empty(3)) in ("memkind", "mmap")

@@ -1,0 +1,100 @@
+"""The kernel's word on where the pages of an array are, by whichever way it allows."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+
+import hbmcomm
+from hbmcomm.memory import placement as module
+from hbmcomm.memory.kernel import PAGE
+
+WAYS = list(module._WAYS)
+TELL = """
+import numpy as np
+import hbmcomm
+try:
+    print(hbmcomm.placement_method(), hbmcomm.placement(np.ones(100_000)))
+except hbmcomm.PlacementUnknown as error:
+    print(error)
+"""
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way in turn, as the only one there is."""
+    monkeypatch.setattr(module, "_WAYS", {request.param: module._WAYS[request.param]})
+    return str(request.param)
+
+
+def fresh(pages: int) -> np.ndarray:
+    """Pages that nobody has touched."""
+    mapping = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    mapping.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(mapping, np.uint8)
+
+
+def test_written_pages_are_counted_to_the_byte(way: str) -> None:
+    array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
+    assert hbmcomm.placement_method() == way
+    assert hbmcomm.placement(array) == {0: 100_001}
+
+
+def test_untouched_pages_are_nowhere(way: str) -> None:
+    array = fresh(10)
+    assert hbmcomm.placement(array) == {}
+    array[3 * PAGE : 5 * PAGE] = 1
+    assert hbmcomm.placement(array) == {0: 2 * PAGE}
+
+
+def test_a_page_only_read_is_nowhere_either(way: str) -> None:
+    array = fresh(4)
+    assert array.sum() == 0
+    assert hbmcomm.placement(array) == {}
+
+
+def test_a_view_counts_what_it_spans(way: str) -> None:
+    array = hbmcomm.full((100, PAGE), 1, "uint8", kind="regular")
+    assert hbmcomm.placement(array[10:20]) == {0: 10 * PAGE}
+    assert hbmcomm.placement(array[::-1]) == {0: 100 * PAGE}
+    assert hbmcomm.placement(array[5, 100:200]) == {0: 100}
+
+
+def test_shared_memory_counts(way: str) -> None:
+    array = np.frombuffer(mmap.mmap(-1, 4 * PAGE), np.uint8)
+    array[:] = 1
+    assert hbmcomm.placement(array) == {0: 4 * PAGE}
+
+
+def test_an_empty_array_is_nowhere(way: str) -> None:
+    assert hbmcomm.placement(np.empty(0)) == {}
+
+
+def test_more_pages_than_are_asked_for_at_once(way: str, monkeypatch) -> None:
+    monkeypatch.setattr(module, "_PAGES_AT_ONCE", 3)
+    assert hbmcomm.placement(hbmcomm.full(10 * PAGE, 1, "uint8", kind="regular")) == {0: 10 * PAGE}
+
+
+@pytest.mark.parametrize(
+    ("refused", "method"),
+    [
+        ((), "move_pages"),
+        (("move_pages",), "get_mempolicy"),
+        (("move_pages", "get_mempolicy", "mbind"), "numa_maps"),
+    ],
+)
+def test_what_a_container_refuses_is_asked_another_way(python, refused, method) -> None:
+    result = python(TELL, refuse=refused)
+    assert result.stdout == f"{method} {{0: 800000}}\n", result.stderr
+
+
+def test_where_every_way_is_refused_each_is_named(python) -> None:
+    program = """
+from hbmcomm.memory import placement
+placement._WAYS.pop("numa_maps")
+"""
+    result = python(program + TELL, refuse=("move_pages", "get_mempolicy"))
+    assert "refused: move_pages" in result.stdout, result.stderr
+    assert "SYS_NICE" in result.stdout
