@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, ContainerError, ImageNotFound
 
 from experiments.provision import bootstrap, suites
 from experiments.provision.bootstrap import BaseMissing
+from experiments.provision.engine import FAILURES
 
 AUTO, BOOTSTRAP = "auto", "bootstrap"
 REGISTRY_PATIENCE = 5  # seconds for a registry to answer at all
@@ -84,7 +85,7 @@ def _pulled(
         progress(f"base: pulling {reference}")
         with _patience(client, PULL_PATIENCE):
             client.images.pull(reference)
-    except (DockerException, requests.RequestException) as error:
+    except FAILURES as error:
         progress(f"base: no registry gives {reference}: {_reason(error)}")
         return None
     return _here(client, reference, python)
@@ -118,7 +119,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
         answer = client.containers.run(
             reference, entrypoint=["sh", "-c", ASK_PYTHON], network_mode="none", remove=True
         )
-    except DockerException as error:
+    except (ContainerError, APIError) as error:
         raise BaseMissing(
             f"base image {reference} does not run sh: {_reason(error)}; "
             "name a Debian or Ubuntu image"

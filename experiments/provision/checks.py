@@ -14,7 +14,7 @@ from pathlib import Path
 
 import hbmcomm
 from experiments.measure import machine
-from experiments.provision import engine, packages, programs
+from experiments.provision import engine, packages
 
 ROOT = Path("/")
 MIB = 2**20
@@ -123,24 +123,10 @@ def container_engine() -> Finding:
     version = engine.version()
     if version:
         return Finding("container engine", f"answers, {version}", ok=True)
-    if programs.find("dockerd") is None:
-        needed = (packages.ENGINE, packages.IPTABLES)
-        return Finding(
-            "container engine",
-            "not installed",
-            False,
-            "the container arm is left out",
-            as_root(packages.remedy(needed)),
-        )
-    if os.geteuid() == 0:
+    hindrance = engine.hindrance()
+    if hindrance is None:
         return Finding("container engine", "installed, started when it is needed", ok=True)
-    return Finding(
-        "container engine",
-        "installed, does not answer",
-        False,
-        "only root starts it",
-        engine.start_remedy(),
-    )
+    return Finding("container engine", "none answers", False, hindrance.lack, hindrance.remedy)
 
 
 def system_packages() -> Finding:

@@ -15,19 +15,27 @@ import requests
 from docker.constants import DEFAULT_TIMEOUT_SECONDS
 from docker.errors import APIError, DockerException, NotFound
 
+from experiments.environments.docker import LABEL
 from experiments.errors import ExperimentsError
 from experiments.provision import dockerd, programs
 from experiments.provision.paths import BUILD
 
 LOG = BUILD / "dockerd.log"
-CAMPAIGN_LABEL = "hbmcomm.campaign"
 ANSWER_PATIENCE = 10  # seconds for one ping
 START_PATIENCE = 60.0  # seconds until an engine that starts must answer
 POLL = 0.1  # seconds
 
 
+FAILURES = (DockerException, requests.RequestException)  # what the SDK raises
+
+
 class EngineMissing(ExperimentsError):
-    """No container engine answers; the text says the one thing to do."""
+    """No container engine answers: what is amiss, and the one thing to do."""
+
+    def __init__(self, lack: str, remedy: str) -> None:
+        super().__init__(f"{lack}; {remedy}")
+        self.lack = lack
+        self.remedy = remedy
 
 
 @contextlib.contextmanager
@@ -40,7 +48,8 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
     daemon = None
     client, silence = _connect()
     if client is None:
-        _refuse_unless_startable(silence)
+        if hindrance := _hindrance(silence):
+            raise hindrance
         daemon = _start(log)
     try:
         client = client or _await_answer(daemon, log)
@@ -62,25 +71,29 @@ def version() -> str | None:
         return str(client.version().get("Version", "version unknown"))
 
 
+def hindrance() -> EngineMissing | None:
+    """Why no engine answers and none could be started from here; None where running() would."""
+    client, silence = _connect()
+    if client is None:
+        return _hindrance(silence)
+    client.close()
+    return None
+
+
 def remove_containers(client: docker.DockerClient, campaign_id: str) -> list[str]:
-    """End and remove every container of a campaign, found by its label; their names."""
-    removed = []
-    ours: dict[str, str | list[str] | bool] = {"label": f"{CAMPAIGN_LABEL}={campaign_id}"}
-    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
-        try:
-            container.remove(force=True, v=True)
-        except NotFound:
-            continue
-        except APIError as error:
-            if error.status_code != requests.codes.conflict:  # somebody is removing it already
-                raise
-        removed.append(str(container.name))
-    return removed
+    """End and remove every container of a campaign, found by its label; their names.
 
-
-def start_remedy() -> str:
-    """What a user who is not root types to have the engine started."""
-    return "sudo systemctl start docker" if has_systemd() else "sudo dockerd &"
+    Raises:
+        EngineMissing: when the engine does not answer; it names the command that does the same.
+    """
+    label = f"{LABEL}={campaign_id}"
+    try:
+        return _remove(client, label)
+    except FAILURES as error:
+        raise EngineMissing(
+            f"containers may be left, the engine failed: {error}",
+            f"docker rm -f $(docker ps -aq --filter label={label})",
+        ) from error
 
 
 def has_systemd() -> bool:
@@ -96,31 +109,49 @@ def _connect() -> tuple[docker.DockerClient | None, str]:
         return None, str(error)
     try:
         client.ping()
-    except (DockerException, requests.RequestException) as error:
+    except FAILURES as error:
         client.close()
         return None, str(error)
     client.api.timeout = DEFAULT_TIMEOUT_SECONDS
     return client, ""
 
 
-def _refuse_unless_startable(silence: str) -> None:
+def _hindrance(silence: str) -> EngineMissing | None:
+    """What keeps us from starting an engine that is silent in these words."""
     if host := os.environ.get("DOCKER_HOST"):
-        raise EngineMissing(
-            f"no container engine answers at DOCKER_HOST={host}; start it, or unset DOCKER_HOST"
+        return EngineMissing(
+            f"no container engine answers at DOCKER_HOST={host}", "start it, or unset DOCKER_HOST"
         )
     if "Permission denied" in silence:
-        raise EngineMissing(
-            "the container engine runs, but this user may not speak to it; "
-            "sudo usermod -aG docker $USER, then log in again"
+        return EngineMissing(
+            "the container engine runs, but this user may not speak to it",
+            "sudo usermod -aG docker $USER, then log in again",
         )
     if programs.find("dockerd") is None:
-        raise EngineMissing(
-            "no container engine is installed; sudo apt-get install -y docker.io iptables"
+        return EngineMissing(
+            "no container engine is installed", "sudo apt-get install -y docker.io iptables"
         )
     if os.geteuid() != 0:
-        raise EngineMissing(
-            f"the container engine does not run, and only root starts it; {start_remedy()}"
+        return EngineMissing(
+            "the container engine does not run, and only root starts it",
+            "sudo systemctl start docker" if has_systemd() else "sudo dockerd &",
         )
+    return None
+
+
+def _remove(client: docker.DockerClient, label: str) -> list[str]:
+    removed = []
+    ours: dict[str, str | list[str] | bool] = {"label": label}
+    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
+        try:
+            container.remove(force=True, v=True)
+        except NotFound:
+            continue
+        except APIError as error:
+            if error.status_code != requests.codes.conflict:  # somebody is removing it already
+                raise
+        removed.append(str(container.name))
+    return removed
 
 
 def _start(log: Path) -> dockerd.Process | None:
@@ -142,11 +173,11 @@ def _await_answer(daemon: dockerd.Process | None, log: Path) -> docker.DockerCli
             return client
         if daemon is not None and daemon.poll() is not None:
             raise EngineMissing(
-                f"dockerd ended while it started: {dockerd.complaint(log)}; "
-                f"read {log.parent.name}/{log.name}"
+                f"dockerd ended while it started: {dockerd.complaint(log)}",
+                f"read {log.parent.name}/{log.name}",
             )
         time.sleep(POLL)
     where = "journalctl -u docker" if has_systemd() else f"read {log.parent.name}/{log.name}"
     raise EngineMissing(
-        f"the container engine does not answer within {START_PATIENCE:.0f} s: {silence}; {where}"
+        f"the container engine does not answer within {START_PATIENCE:.0f} s: {silence}", where
     )

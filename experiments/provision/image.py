@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import docker
-import requests
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import ImageNotFound
 
 from experiments.errors import ExperimentsError
 from experiments.provision import base_image, wheelhouse
 from experiments.provision.base_image import Base
 from experiments.provision.bootstrap import STAGE_LABEL
+from experiments.provision.engine import FAILURES, EngineMissing
 from experiments.provision.paths import BUILD, ROOT
 from experiments.provision.wheelhouse import Wheelhouse
 
@@ -61,20 +61,15 @@ def ensure(
         mpi: "openmpi", "mpich" or "impi".
 
     Raises:
-        BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+        EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
     """
-    foundation = base_image.ensure(client, base, progress)
-    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    name = tag(mpi)
-    inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
-    rebuilt = not _is_current(client, name, inputs)
-    if rebuilt:
-        progress(f"image: building {name} on {foundation.reference}")
-        _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
-        client.images.prune(filters={"dangling": True, "label": STAGE_LABEL})
-    found = client.images.get(name)
-    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
-    return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+    try:
+        return _ensure(client, base, mpi, progress)
+    except FAILURES as error:
+        raise EngineMissing(
+            f"the container engine failed while the image was looked for: {error}",
+            "see that it runs: ./inv doctor",
+        ) from error
 
 
 def tag(mpi: str) -> str:
@@ -129,6 +124,23 @@ def revision(root: Path = ROOT) -> str:
     return done.stdout.strip() or "unknown"
 
 
+def _ensure(
+    client: docker.DockerClient, base: str, mpi: str, progress: Callable[[str], None]
+) -> Image:
+    foundation = base_image.ensure(client, base, progress)
+    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
+    name = tag(mpi)
+    inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
+    rebuilt = not _is_current(client, name, inputs)
+    if rebuilt:
+        progress(f"image: building {name} on {foundation.reference}")
+        _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
+        client.images.prune(filters={"dangling": True, "label": STAGE_LABEL})
+    found = client.images.get(name)
+    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
+    return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+
+
 def _is_current(client: docker.DockerClient, tag: str, inputs: str) -> bool:
     try:
         return bool(client.images.get(tag).labels.get(INPUTS_LABEL) == inputs)
@@ -150,7 +162,7 @@ def _build(client: docker.DockerClient, options: dict[str, Any], wheels: Wheelho
                 if "error" in answer:
                     log.write(answer["error"] + "\n")
                     raise _failed(options["tag"], log)
-        except (DockerException, requests.RequestException) as error:
+        except FAILURES as error:
             log.write(f"{error}\n")
             raise _failed(options["tag"], log) from error
 

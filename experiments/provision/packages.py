@@ -72,7 +72,7 @@ def ensure(say: Callable[[str], None] = print, yes: bool = False) -> Lacking | N
     hindrance = obstacle(wanted, programs.find("apt-get") is not None, os.geteuid() == 0)
     if hindrance:
         return hindrance
-    return install(wanted, say, None if yes or not _on_terminal() else input)
+    return install(wanted, say, None if yes or not _on_terminal() else _prompt)
 
 
 def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
@@ -170,6 +170,13 @@ def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
 
 def _on_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _prompt(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:
+        return "no"
 
 
 def _loads(library: str) -> bool:

@@ -1,10 +1,12 @@
 import os
 from pathlib import Path
 
+import docker
 import pytest
 
+from experiments.environments.docker import LABEL
 from experiments.provision import engine as engine_provision
-from experiments.provision.engine import CAMPAIGN_LABEL, EngineMissing
+from experiments.provision.engine import EngineMissing
 
 
 def test_an_engine_that_does_not_answer_is_named_with_its_address(monkeypatch):
@@ -22,6 +24,22 @@ def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch, host):
     monkeypatch.setenv("DOCKER_HOST", host)
     with pytest.raises(EngineMissing), engine_provision.running():
         pass
+
+
+def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    hindrance = engine_provision.hindrance()
+    assert hindrance is not None
+    assert str(hindrance) == f"{hindrance.lack}; {hindrance.remedy}"
+
+
+def test_containers_that_cannot_be_removed_are_left_with_the_command_that_does_it():
+    gone = docker.DockerClient(base_url="unix:///nowhere/docker.sock", version="1.41")
+    with pytest.raises(EngineMissing) as failure:
+        engine_provision.remove_containers(gone, "c1")
+    assert failure.value.remedy == (
+        "docker rm -f $(docker ps -aq --filter label=hbmcomm.campaign=c1)"
+    )
 
 
 @pytest.mark.container
@@ -45,7 +63,7 @@ def test_only_the_containers_of_the_campaign_are_removed(engine, image):
         engine.containers.run(
             image.tag, ["sleep", "60"], detach=True, network_mode="none", labels=labels
         )
-        for labels in ({CAMPAIGN_LABEL: "test-a"}, {CAMPAIGN_LABEL: "test-b"})
+        for labels in ({LABEL: "test-a"}, {LABEL: "test-b"})
     )
     try:
         assert engine_provision.remove_containers(engine, "test-a") == [ours.name]

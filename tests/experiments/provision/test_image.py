@@ -2,10 +2,12 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import docker
 import pytest
 
 from experiments.provision import image as image_provision
 from experiments.provision.base_image import Base
+from experiments.provision.engine import EngineMissing
 from experiments.provision.image import ImageBuildFailed
 from experiments.provision.wheelhouse import Wheelhouse
 
@@ -79,6 +81,12 @@ def test_whatever_goes_into_the_image_changes_its_inputs():
 
 def test_a_folder_without_git_has_an_unknown_revision(tmp_path):
     assert image_provision.revision(tmp_path) == "unknown"
+
+
+def test_an_engine_that_is_gone_is_said_so():
+    gone = docker.DockerClient(base_url="unix:///nowhere/docker.sock", version="1.41")
+    with pytest.raises(EngineMissing, match=r"engine failed.*\./inv doctor"):
+        image_provision.ensure(gone)
 
 
 @pytest.mark.container
