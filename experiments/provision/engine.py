@@ -24,8 +24,6 @@ LOG = BUILD / "dockerd.log"
 ANSWER_PATIENCE = 10  # seconds for one ping
 START_PATIENCE = 60.0  # seconds until an engine that starts must answer
 POLL = 0.1  # seconds
-
-
 FAILURES = (DockerException, requests.RequestException)  # what the SDK raises
 
 
@@ -48,8 +46,8 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
     daemon = None
     client, silence = _connect()
     if client is None:
-        if hindrance := _hindrance(silence):
-            raise hindrance
+        if refusal := _hindrance(silence):
+            raise refusal
         daemon = _start(log)
     try:
         client = client or _await_answer(daemon, log)
