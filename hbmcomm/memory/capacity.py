@@ -36,10 +36,11 @@ def require(kind: Kind, nbytes: int) -> None:
 
 
 def populate(kind: Kind, address: int, nbytes: int) -> None:
-    """Makes every page of a block be there; OutOfMemory where others were faster."""
+    """Makes every page of a block, once required, be there; OutOfMemory if others were faster."""
     for start in range(0, nbytes, STEP):
         length = min(STEP, nbytes - start)
-        require(kind, length)
+        if start:
+            require(kind, length)
         try:
             kernel.populate(address + start, length)
         except OSError as error:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 _UNLIMITED = sys.maxsize
+_NO_LIMIT_FROM = 2**62  # version 1 spells "no limit" as the largest whole number of pages
 _FILES = {
     # version: limit, usage, and the field of memory.stat that the kernel gives up on demand
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -22,8 +24,9 @@ def headroom(procfs: Path = Path("/proc")) -> int:
     return min((_room(folder, version) for version, folder in _folders(procfs)), default=_UNLIMITED)
 
 
+@cache
 def _folders(procfs: Path) -> list[tuple[str, Path]]:
-    """The folders, with their version, of the groups with a say in this process's memory."""
+    """The folders, with their version, of the groups that limit this process; looked up once."""
     try:
         groups = (procfs / "self/cgroup").read_text()
         mounts = (procfs / "self/mountinfo").read_text()
@@ -59,11 +62,12 @@ def _memory_mounts(mounts: str) -> list[tuple[str, str, Path]]:
 def _room(folder: Path, version: str) -> int:
     limit, usage, reclaimable = _FILES[version]
     try:
-        allowed = (folder / limit).read_text().strip()
-        if allowed == "max":
+        text = (folder / limit).read_text().strip()
+        allowed = _UNLIMITED if text == "max" else int(text)
+        if allowed >= _NO_LIMIT_FROM:  # before memory.stat, which is slow to read
             return _UNLIMITED
         used = int((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     except OSError:
         return _UNLIMITED
-    return max(0, int(allowed) - used + int(stat.get(reclaimable, 0)))
+    return max(0, allowed - used + int(stat.get(reclaimable, 0)))

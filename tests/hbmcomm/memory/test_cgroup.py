@@ -88,5 +88,10 @@ def test_no_limit_is_a_very_large_number(proc: Groups, tmp_path: Path) -> None:
     assert headroom(tmp_path / "nowhere") == sys.maxsize
 
 
+def test_version_1_spells_no_limit_as_a_number(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/job", **v1(2**63 - 4096, MIB))
+    assert headroom(proc("cgroup", "/job")) == sys.maxsize
+
+
 def test_this_process_has_room_left() -> None:
     assert headroom() > MIB
