@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+UNREACHABLE = 255
+"""The distance that ACPI gives to memory that cannot be reached, and we to memory it is silent of."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -100,9 +103,9 @@ class Topology:
 
     def nearest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
         """Those of `among` that the firmware puts nearest to `cpu_node` (all of a tie)."""
-        distances = self.node(cpu_node).distances
-        least = min((distances[number] for number in among), default=0)
-        return tuple(number for number in among if distances[number] == least)
+        known = self.node(cpu_node).distances
+        distances = {number: known.get(number, UNREACHABLE) for number in among}
+        return tuple(number for number in among if distances[number] == min(distances.values()))
 
     def local_nodes(self, cpu_node: int) -> tuple[int, ...]:
         """The memory that belongs to `cpu_node`: its own, and nodes without CPUs next to it.
