@@ -36,10 +36,8 @@ class Block:
         self.nbytes = nbytes
         self.source = source
         where = (address, nbytes) if source == "mmap" else (kind.name, address)
-        finalizer = weakref.finalize(self, release, *where)
-        finalizer.atexit = (
-            False  # at exit arrays may outlive the finalizers; the process ends anyway
-        )
+        # Not at exit: arrays may outlive the finalizers then, and the process ends anyway.
+        weakref.finalize(self, release, *where).atexit = False
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

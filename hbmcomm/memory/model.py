@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNREACHABLE = 255
-"""The distance that ACPI gives to memory that cannot be reached, and we to memory it is silent of."""
+"""ACPI's distance of memory that cannot be reached; here also of memory it is silent about."""
 
 
 @dataclass(frozen=True)
