@@ -42,10 +42,10 @@ def told(body: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
-            place = error.filename or "what was to be written"
+            place = f" ({error.filename})" if error.filename else ""
             raise Exit(
-                f"{body.__name__}: {place}: {error.strerror}; what finished is kept: make room "
-                "or name another --out, then complete a campaign with --resume",
+                f"{body.__name__}: {error.strerror}{place}; what finished is kept: make room or "
+                "name another --out, then complete a campaign with --resume",
                 code=1,
             ) from None
 

@@ -18,6 +18,7 @@ import hbmcomm
 from experiments import results, runner, spec
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.execute import EngineError
 from experiments.measure import machine
 from experiments.provision import engine, image, mpi, passthrough
 from experiments.schedule import schedule
@@ -129,14 +130,25 @@ def _measure(
     launches = sum(len(block.launches) for block in blocks)
     stages.say(f"measuring {experiment.title!r} into {out}: {launches} launches")
     try:
-        with stages.stage("measurement"):
+        with stages.stage("measurement"), _no_containers_left(client, header["id"]):
             runner.run(out, blocks, environments, client, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
+
+
+@contextlib.contextmanager
+def _no_containers_left(client: "docker.DockerClient | None", campaign: str) -> Iterator[None]:
+    """Remove the campaign's containers before, where an engine died on them, and after."""
+    if client is None:
+        yield
+        return
+    engine.remove_containers(client, campaign)
+    try:
+        yield
     finally:
-        if client is not None:
-            engine.remove_containers(client, header["id"])
+        with contextlib.suppress(*EngineError):  # an engine that is gone is told elsewhere
+            engine.remove_containers(client, campaign)
 
 
 def _environments(

@@ -163,9 +163,10 @@ def accept(folder: Path, name: str, place: Path) -> None:
     values = _read_json(result)
     values["samples_sha256"] = hashlib.sha256(samples.read_bytes()).hexdigest()
     _read_samples(samples)
-    launches = folder / "launches"
-    (place / "samples.npz").replace(launches / f"{name}.npz")
-    write_json(launches / f"{name}.json", values)
+    write_json(result, values)
+    launches = folder / "launches"  # from here on nothing needs room on the disk
+    samples.replace(launches / f"{name}.npz")
+    result.replace(launches / f"{name}.json")
 
 
 def load(folder: str | Path) -> Campaign:

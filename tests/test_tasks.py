@@ -1,0 +1,114 @@
+"""The shell contract: what each task says, and with which exit code, when asked wrongly."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TASKS = ("build", "doctor", "paper", "plot", "report", "run", "test")
+
+
+def invoke(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "invoke", *words],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_help_teaches_with_an_example(task: str) -> None:
+    found = invoke(task, "--help")
+    assert found.returncode == 0
+    assert "Example" in found.stdout
+    assert f"./inv {task}" in found.stdout
+
+
+def test_the_list_shows_every_task_with_its_purpose() -> None:
+    listed = invoke("--list").stdout
+    assert all(task in listed for task in TASKS)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
+        (["run", "--env", "dokcer"], "did you mean 'docker'?"),
+        (["run", "--sizes", "1KB:2KB"], "'1KB' does not parse"),
+        (["run", "--sizes", "2MiB:1MiB"], "put the smaller first"),
+        (["run", "--ranks", "0"], "whole numbers from 1 up"),
+        (["run", "--ranks", "many"], "ranks 'many' do not parse"),
+        (["run", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
+        (["run", "--blocks", "-1"], "--blocks -1 must be 1 or more"),
+        (["run", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi, mpich, impi"),
+        (["run", "--resume", "--ranks", "2"], "drop the other flags"),
+        (["run", "--resume", "--out", "nowhere"], "there is no results folder nowhere"),
+        (["plot", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["plot", "--results", "docker"], "docker holds no campaign.json"),
+        (["report", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["build", "--engine", "lxc"], "--engine 'lxc' is not one of docker"),
+        (["build", "--mpi", "lam"], "--mpi 'lam' is not one of"),
+    ],
+)
+def test_a_mistake_is_answered_with_one_message_and_no_traceback(
+    words: list[str], told: str
+) -> None:
+    found = invoke(*words)
+    assert found.returncode == 1
+    assert told in found.stderr
+    assert "Traceback" not in found.stderr
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize("key", ["kinds", "operations", "dtype"])
+def test_a_typo_in_an_experiments_file_names_file_and_key(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "mine.toml"
+    value = '"flot32"' if key == "dtype" else '["hwb"]'
+    path.write_text(f'title = "t"\nquestion = "q"\n[factors]\n{key} = {value}\n')
+    found = invoke("run", "--experiment", str(path))
+    assert found.returncode == 1
+    assert f"mine.toml: unknown {key}" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
+    found = invoke(
+        *("run", "--env", "docker", "--out", str(tmp_path / "out")),
+        DOCKER_HOST=f"unix://{tmp_path}/none.sock",
+    )
+    assert found.returncode == 1
+    assert "no container engine answers at DOCKER_HOST" in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_prints_every_command_and_starts_nothing(tmp_path: Path) -> None:
+    found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
+    lines = found.stdout.splitlines()
+    assert len(lines) == 6
+    assert sum(line.startswith("docker run") for line in lines) == 2
+    assert sum("experiments.harness" in line for line in lines) == 6
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_campaign_is_not_measured_over_another(tmp_path: Path) -> None:
+    (tmp_path / "campaign.json").write_text("{}")
+    found = invoke("run", "--env", "host", "--out", str(tmp_path))
+    assert found.returncode == 1
+    assert "already holds a campaign; pass --resume" in found.stderr
+    assert (tmp_path / "campaign.json").read_text() == "{}"
+
+
+def test_doctor_names_a_command_for_each_lack() -> None:
+    found = json.loads(invoke("doctor", "--json").stdout)
+    assert {"MPI", "memkind", "HBM", "container engine", "/dev/shm"} <= {
+        finding["name"] for finding in found
+    }
+    assert all(finding["remedy"] for finding in found if finding["lack"])
