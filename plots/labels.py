@@ -73,8 +73,8 @@ def significant(value: float, digits: int = 3) -> str:
         return NOTHING
     if value == 0:
         return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{places}f}"
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value: 9.996 is 10.0
+    return f"{value:.{max(0, digits - 1 - exponent)}f}"
 
 
 def ratio_text(ratio: float) -> str:

@@ -200,15 +200,17 @@ def _print(
 
 
 def _wrap(text: str, inches: float, points: float, *, bold: bool = False) -> list[str]:
-    """Break text into lines no wider than `inches`, by the font's own widths."""
+    """Break text into lines no wider than `inches`, by the font's own widths.
+
+    One per cent is left for the rounding that hinting adds at a screen's resolution.
+    """
     font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    most = inches * 72 * 0.99
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if (
-            lines
-            and TextPath((0, 0), longer, size=points, prop=font).get_extents().width <= inches * 72
-        ):
+        width = TextPath((0, 0), longer, size=points, prop=font).get_extents().width
+        if lines and width <= most:
             lines[-1] = longer
         else:
             lines.append(word)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
-from matplotlib.style.core import STYLE_BLACKLIST
 
 COLUMN_INCHES = 3.4
 """Width of one column of a two-column paper; every figure is drawn at this width."""
@@ -148,6 +147,6 @@ def style() -> AbstractContextManager[None]:
     defaults: dict[Any, Any] = {
         key: value
         for key, value in matplotlib.rcParamsDefault.items()
-        if key not in STYLE_BLACKLIST
+        if not key.startswith("backend")
     }
     return matplotlib.rc_context(defaults | _SETTINGS)

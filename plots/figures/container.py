@@ -154,9 +154,10 @@ def _panel(
         axes.plot(
             x,
             y,
+            color=colour,
+            linestyle="none",
             marker=marker,
             markerfacecolor=colour if known else PAPER,
-            markeredgecolor=colour,
             markeredgewidth=0.7,
             clip_on=False,
             zorder=3,

@@ -61,7 +61,7 @@ def _drawing(frame: pd.DataFrame, kind: str, largest: int, unmeasured: dict[str,
         setting(frame),
         rows=len(panels),
         columns=1,
-        panel_height=0.95,
+        panel_height=0.95 if len(panels) <= 2 else 0.8,
         row_heads=[f"{arm}, {transport}" for arm, transport in panels],
         alerts=([EMULATED] if emulated(frame) else [])
         + [f"Not measured. {arm}: {unmeasured[arm]}" for arm in absent],

@@ -1,0 +1,214 @@
+"""A small world to measure in: launch medians by hand, and results folders by results' own writer.
+
+Times follow a plain model (latency plus bytes over bandwidth) with seeded noise, so that a test can
+say what a figure must show.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.remote.webdriver import WebDriver
+
+from experiments import results, spec
+from experiments.results import COLUMNS
+from experiments.schedule import Cell, Launch, schedule
+from plots.findings import Findings, from_cells
+
+SIZES = (1024, 16384, 262144, 4194304)
+
+
+def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
+    """One launch median of the model."""
+    bandwidth = 8e9 / cell["ranks"] * (3.2 if cell["kind"] == "hbw" and not cell["emulated"] else 1)
+    time = 1.2e-6 * np.log2(2 * cell["ranks"]) + cell["bytes"] / bandwidth
+    time *= {"bcast": 1.0, "gather": 1.5, "allreduce": 2.2, "copy": 0.5}[cell["operation"]]
+    time *= 1.8 if cell["transport"] == "pickle" else 1.0
+    time *= 1.25 if cell["environment"] == "docker" and cell["bytes"] >= 4 * 2**20 else 1.0
+    time *= 1.4 if cell["locality"] == "remote" else 1.0
+    time *= 1.1 if cell["binding"] == "spread" else 1.0
+    return float(time * rng.lognormal(0, 0.02))
+
+
+def make_cells(
+    *,
+    arms: tuple[str, ...] = ("host", "host-again", "docker"),
+    blocks: int = 6,
+    ranks: tuple[int, ...] = (2,),
+    bindings: tuple[str, ...] = ("packed",),
+    localities: tuple[str, ...] = ("local",),
+    operations: tuple[str, ...] = ("bcast", "gather", "allreduce"),
+    transports: tuple[str, ...] = ("mpi", "pickle"),
+    kinds: tuple[str, ...] = ("regular", "hbw"),
+    sizes: tuple[int, ...] = SIZES,
+    emulated: bool = True,
+) -> pd.DataFrame:
+    """Launch medians as results.load gives them."""
+    rng = np.random.default_rng(7)
+    rows = []
+    places = list(product(range(blocks), ranks, bindings))
+    for number, (_, count, binding) in enumerate(places):
+        for arm, *inside in product(arms, operations, transports, kinds, localities, sizes):
+            names = ("operation", "transport", "kind", "locality", "bytes")
+            cell = dict(zip(names, inside, strict=True)) | {
+                "block": number,
+                "arm": arm,
+                "environment": "docker" if arm == "docker" else "host",
+                "ranks": count,
+                "binding": binding,
+                "dtype": "float32",
+                "cadence": "isolated",
+                "cache": "warm",
+                "group": 1,
+                "n": 200,
+                "unstable": False,
+            }
+            cell["emulated"] = emulated and cell["kind"] == "hbw"
+            median = seconds(cell, rng)
+            rows.append(
+                cell
+                | {"median_s": median, "low_s": median * 0.99, "high_s": median * 1.01}
+                | {"p95_s": median * 1.1, "p99_s": median * 1.2, "min_s": median * 0.9}
+                | {"bound_s": cell["bytes"] / 2e10}
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def find(*, missing: dict[str, str] | None = None, blocks: int = 6, **levels: Any) -> Findings:
+    """Findings of the model with these levels."""
+    return from_cells(make_cells(blocks=blocks, **levels), blocks=blocks, missing=missing or {})
+
+
+@pytest.fixture(scope="session")
+def findings() -> Callable[..., Findings]:
+    """find(...): findings of the model with the levels given."""
+    return find
+
+
+def write_campaign(
+    folder: Path,
+    *,
+    blocks: int = 2,
+    missing: tuple[str, ...] = (),
+    docker: bool = True,
+    hbw: bool = True,
+) -> Path:
+    """A results folder of the quick experiment, as the runner leaves it.
+
+    Args:
+        missing: lines of campaign.json that say which arm is missing and why.
+        hbw: without it, every cell in that kind is skipped.
+    """
+    experiment = spec.restrict(
+        spec.load("quick"),
+        environments="host,docker" if docker else "host",
+        sizes="1KiB,64KiB,4MiB",
+        blocks=blocks,
+        emulate_hbw=True,
+    )
+    plan = schedule(experiment, 1)
+    results.create(
+        folder,
+        {
+            "name": "quick",
+            "experiment": experiment.to_dict(),
+            "seed": 1,
+            "schedule": [asdict(block) for block in plan],
+            "missing": list(missing),
+            "versions": {"hbmcomm": "0.1.0", "python": "3.11.2"},
+            "git": {"revision": "0123abcd", "changed": False},
+            "machine": {"processor": "Example <CPU> & co", "cores": 2, "nodes": {"0": "4 GiB"}},
+            "command": ["./inv", "run", "--experiment", "quick"],
+        },
+    )
+    rng = np.random.default_rng(3)
+    for launch in (launch for block in plan for launch in block.launches):
+        with results.incoming(folder, launch.name) as place:
+            _write_launch(launch, place, rng, hbw)
+            results.accept(folder, launch.name, place)
+    return folder
+
+
+def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bool) -> None:
+    copies = sorted({(cell.kind, cell.bytes) for cell in launch.cells})
+    every = [Cell("copy", "mpi", kind, "local", size) for kind, size in copies]
+    cells, samples = [], {}
+    for number, cell in enumerate([*every, *launch.cells]):
+        if cell.kind == "hbw" and not hbw:
+            cells.append(vars(cell) | {"skipped": "this machine has no high-bandwidth memory"})
+            continue
+        levels = vars(cell) | {"emulated": cell.kind == "hbw"}
+        median = seconds(
+            levels
+            | {"ranks": launch.ranks, "binding": launch.binding}
+            | {"environment": launch.environment},
+            rng,
+        )
+        samples[f"c{number}"] = median * rng.lognormal(0, 0.03, (40, launch.ranks))
+        cells.append(levels | {"samples": f"c{number}", "warmup": 10, "group": 1})
+    inside = launch.environment == "docker"
+    environment = {
+        "versions": {"mpi": "Open MPI v5.0.11", "libc": "2.36"},
+        "seccomp": "filter" if inside else "disabled",
+        "shm_bytes": 67108864,
+        "load": float(rng.random()),
+    }
+    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    (place / "result.json").write_text(json.dumps(result))
+    np.savez(place / "samples.npz", **samples)
+
+
+@pytest.fixture(scope="session")
+def campaign_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both arms, two blocks, emulated HBM."""
+    return write_campaign(tmp_path_factory.mktemp("results") / "quick")
+
+
+@pytest.fixture(scope="session")
+def dockerless_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The docker arm is missing."""
+    why = "docker: no engine answers; install one: apt-get install docker.io"
+    folder = tmp_path_factory.mktemp("results") / "host-only"
+    return write_campaign(folder, missing=(why,), docker=False)
+
+
+@pytest.fixture(scope="session")
+def skipping_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both arms, no high-bandwidth memory."""
+    return write_campaign(tmp_path_factory.mktemp("results") / "no-hbm", hbw=False)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    """A real headless Chromium; the test is skipped where there is none."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("no Chromium here; install it: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    yield browser
+    browser.quit()

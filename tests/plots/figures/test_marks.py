@@ -1,0 +1,46 @@
+"""Marks that several figures share."""
+
+import math
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from plots.figures.marks import dodge, ratio_axis, ratio_span, spread
+
+
+def test_labels_are_spread_evenly_and_keep_both_ends() -> None:
+    assert spread([1, 2, 4, 8, 16], 3) == [1, 4, 16]
+    assert spread([1, 2], 4) == [1, 2]
+    assert spread([7], 3) == [7]
+
+
+def test_series_are_set_apart_around_their_size() -> None:
+    factors = [dodge(index, 3) for index in range(3)]
+    assert factors[1] == 1
+    assert math.prod(factors) == pytest.approx(1)
+    assert 1 < factors[2] / factors[0] < 1.3
+    assert dodge(0, 1) == 1
+
+
+def test_a_ratio_axis_holds_every_interval_within_its_limits() -> None:
+    frame = pd.DataFrame({"ratio": [1.0], "low": [0.5], "high": [1.2]})
+    assert ratio_span(frame, least=1.1, most=10) > 2
+    assert ratio_span(frame, least=1.1, most=1.5) == 1.5
+    assert ratio_span(frame, least=3, most=4) == 3
+
+
+def test_a_ratio_without_interval_has_a_span_too() -> None:
+    frame = pd.DataFrame({"ratio": [1.0], "low": [math.nan], "high": [math.nan]})
+    assert ratio_span(frame, least=1.1, most=4) == 1.1
+
+
+@pytest.mark.parametrize("span", [1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0])
+def test_every_ratio_axis_has_a_tick_at_one_and_on_both_sides(span: float) -> None:
+    axes = Figure().subplots()
+    axes.set_xscale("log")
+    axes.set_xlim(1 / span, span)
+    ratio_axis(axes.xaxis, span)
+    ticks = [tick for tick in axes.get_xticks() if 1 / span <= tick <= span]
+    assert ticks[0] < 1 < ticks[-1]
+    assert 1 in ticks

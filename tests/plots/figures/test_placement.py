@@ -1,0 +1,55 @@
+"""Figure 3: placement of ranks and buffers."""
+
+from collections.abc import Callable
+
+import pytest
+
+from plots.figures.placement import placement
+from plots.findings import Findings
+from plots.sheet import Drawing, Skipped
+from plots.style import style
+
+Find = Callable[..., Findings]
+
+
+def drawn(found: Findings) -> list[Drawing | Skipped]:
+    with style():
+        return placement(found)
+
+
+def test_a_column_per_placement_factor(findings: Find) -> None:
+    found = findings(
+        arms=("host",), bindings=("packed", "spread"), localities=("local", "remote"), blocks=2
+    )
+    (drawing,) = drawn(found)
+    assert isinstance(drawing, Drawing)
+    heads = [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]]
+    assert heads == ["spread over packed", "remote over local"]
+
+
+def test_the_axis_is_fair_to_both_sides_of_one(findings: Find) -> None:
+    found = findings(arms=("host",), localities=("local", "remote"), blocks=2)
+    (drawing,) = drawn(found)
+    assert isinstance(drawing, Drawing)
+    low, high = drawing.figure.axes[0].get_ylim()
+    assert low * high == pytest.approx(1)
+    assert high > 1.4
+
+
+def test_what_could_not_be_measured_is_told_in_its_column(findings: Find) -> None:
+    found = findings(
+        arms=("host",), bindings=("packed", "spread"), missing={"remote": "one NUMA node"}
+    )
+    (drawing,) = drawn(found)
+    assert isinstance(drawing, Drawing)
+    said = [text.get_text() for axes in drawing.figure.axes[1::2] for text in axes.texts]
+    assert [text.replace("\n", " ") for text in said] == ["Not measured. remote: one NUMA node"] * 3
+
+
+def test_a_campaign_without_placement_is_left_out_with_the_reason(findings: Find) -> None:
+    (left_out,) = drawn(findings())
+    assert isinstance(left_out, Skipped)
+    assert "varies neither where ranks run" in left_out.reason
+    (left_out,) = drawn(findings(missing={"remote": "one NUMA node"}))
+    assert isinstance(left_out, Skipped)
+    assert left_out.reason == "remote: one NUMA node"

@@ -1,0 +1,99 @@
+"""Figure 1: time against message size."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+
+from plots.figures.times import times
+from plots.findings import Findings
+from plots.sheet import Drawing
+from plots.style import KINDS, PAPER, style
+
+Find = Callable[..., Findings]
+
+
+def drawn(found: Findings) -> list[Drawing]:
+    with style():
+        return [each for each in times(found) if isinstance(each, Drawing)]
+
+
+def marks(drawing: Drawing) -> list[Line2D]:
+    """The lines that hold points, not those that join them."""
+    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
+    return [line for line in lines if line.get_marker() != "None"]
+
+
+def test_there_is_one_drawing_per_rank_count(findings: Find) -> None:
+    names = [each.name for each in drawn(findings(ranks=(2, 16), blocks=2))]
+    assert names == ["times-2-ranks", "times-16-ranks"]
+
+
+def test_a_row_per_operation_and_a_column_per_environment(findings: Find) -> None:
+    (drawing,) = drawn(findings())
+    assert len(drawing.figure.axes) == 3 * 2
+
+
+def test_both_axes_are_logarithmic(findings: Find) -> None:
+    (drawing,) = drawn(findings())
+    assert {(a.get_xscale(), a.get_yscale()) for a in drawing.figure.axes} == {("log", "log")}
+
+
+def test_every_point_has_an_interval_and_every_cell_a_point(findings: Find) -> None:
+    found = findings(arms=("host",), transports=("mpi",), operations=("bcast",))
+    (drawing,) = drawn(found)
+    (axes,) = drawing.figure.axes
+    medians = np.concatenate([line.get_ydata() for line in marks(drawing)])
+    assert sorted(medians) == pytest.approx(sorted(found.times["median_s"]))
+    intervals = [c for c in axes.collections if isinstance(c, LineCollection)]
+    assert sum(len(each.get_segments()) for each in intervals) == len(found.times)
+
+
+def test_a_point_without_an_interval_is_hollow_and_the_figure_says_so(findings: Find) -> None:
+    (drawing,) = drawn(findings(blocks=1))
+    assert {line.get_markerfacecolor() for line in marks(drawing)} == {PAPER}
+    assert any("Hollow" in text.get_text() for text in drawing.figure.texts)
+    (full,) = drawn(findings(blocks=6))
+    assert PAPER not in {line.get_markerfacecolor() for line in marks(full)}
+    assert not any("Hollow" in text.get_text() for text in full.figure.texts)
+
+
+def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
+    found = findings(arms=("host",), operations=("bcast",))
+    (drawing,) = drawn(found)
+    bounds = sorted(found.times["bound_s"].unique())
+    shown = [
+        line.get_color()
+        for line in drawing.figure.axes[0].get_lines()
+        if list(line.get_ydata()) == bounds
+    ]
+    assert set(shown) == {KINDS["regular"].colour, KINDS["hbw"].colour}
+
+
+def test_a_size_is_labelled_in_bytes(findings: Find) -> None:
+    (drawing,) = drawn(findings())
+    axes = drawing.figure.axes[-1]
+    assert axes.xaxis.get_major_formatter()(262144, 0) == "256 KiB"
+
+
+def test_one_size_alone_can_be_drawn(findings: Find) -> None:
+    (drawing,) = drawn(findings(sizes=(1024,)))
+    low, high = drawing.figure.axes[0].get_xlim()
+    assert low < 1024 < high
+
+
+def test_a_missing_arm_is_told_in_place_of_its_data(findings: Find) -> None:
+    found = findings(arms=("host",), missing={"docker": "no engine answers"})
+    (drawing,) = drawn(found)
+    said = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
+    told = [text.replace("\n", " ") for text in said if text.startswith("Not measured.")]
+    assert told == ["Not measured. docker: no engine answers"] * 3
+    assert len(drawing.figure.axes) == 3 * 2
+
+
+def test_the_description_tells_the_ends_of_each_line(findings: Find) -> None:
+    (drawing,) = drawn(findings(arms=("host",)))
+    assert "Broadcast, mpi, regular, host: 2." in drawing.description
+    assert "at 1 KiB to" in drawing.description

@@ -1,0 +1,92 @@
+"""One sentence per question, and no claim that the noise floor does not carry."""
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from plots.answers import NO_CLAIM, answers, beyond
+from plots.findings import Findings
+
+Find = Callable[..., Findings]
+
+
+def sentence(found: Findings, about: str) -> str:
+    (answer,) = (each for each in answers(found) if about in each.question)
+    return answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "claimed"),
+    [
+        (1.04, 1.10, True),
+        (0.80, 0.96, True),
+        (1.02, 1.10, False),
+        (0.90, 1.10, False),
+        (0.98, 1.02, False),
+        (math.nan, math.nan, False),
+    ],
+)
+def test_an_effect_needs_its_whole_interval_beyond_the_floor(
+    low: float, high: float, claimed: bool
+) -> None:
+    assert beyond(pd.DataFrame({"low": [low], "high": [high]}), 0.03).tolist() == [claimed]
+
+
+def test_nothing_is_claimed_without_a_noise_floor() -> None:
+    assert beyond(pd.DataFrame({"low": [5.0], "high": [6.0]}), math.nan).tolist() == [False]
+
+
+def test_emulated_memory_answers_nothing_about_speed(findings: Find) -> None:
+    said = sentence(findings(emulated=True), "high-bandwidth")
+    assert said.startswith("Not answered by this machine: hbw was emulated")
+    assert "nothing about high-bandwidth memory" in said
+
+
+def test_real_memory_names_its_best_cell_beside_the_papers_claim(findings: Find) -> None:
+    said = sentence(findings(emulated=False), "high-bandwidth")
+    assert said.startswith("Up to 3.")
+    assert "4.45 for Broadcast at 16 ranks and 4.87 at most" in said
+
+
+def test_no_speed_up_is_said_as_such(findings: Find) -> None:
+    found = findings(emulated=True)
+    found.speedups["emulated"] = False
+    said = sentence(found, "high-bandwidth")
+    assert NO_CLAIM in said
+
+
+def test_a_container_that_costs_something_is_told_with_its_worst_cell(findings: Find) -> None:
+    said = sentence(findings(blocks=6), "container cost")
+    assert "12 are slower beyond the noise floor, up to 1.2" in said
+    assert "4 MiB" in said
+    assert f"in the other 36 {NO_CLAIM}" in said
+    assert "below 0.05 in none of those 12" in said  # six blocks cannot pass Holm
+
+
+def test_a_container_that_costs_nothing_is_not_blamed(findings: Find) -> None:
+    said = sentence(findings(sizes=(1024, 4096)), "container cost")
+    assert f"{NO_CLAIM} (±" in said
+    assert "slower beyond" not in said
+
+
+def test_a_campaign_without_the_twin_claims_nothing(findings: Find) -> None:
+    said = sentence(findings(arms=("host", "docker")), "container cost")
+    assert "no A/A pair, so its noise floor is unknown" in said
+
+
+def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
+    found = findings(arms=("host", "host-again"), missing={"docker": "no engine answers"})
+    assert sentence(found, "container cost") == "Not measured. docker: no engine answers"
+
+
+def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:
+    assert not any("spread" in each.question for each in answers(findings()))
+    found = findings(
+        arms=("host", "host-again"),
+        bindings=("packed", "spread"),
+        missing={"remote": "one NUMA node"},
+    )
+    assert sentence(found, "spread ranks").startswith("The median cell takes 1.10 times as long")
+    assert sentence(found, "distant buffer") == "Not measured. remote: one NUMA node"

@@ -1,0 +1,103 @@
+"""From a results folder to files: the same bytes each time, whole or not at all."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.results import ResultsError
+from plots.draw import FORMATS, PlotsError, draw, write
+from plots.labels import EMULATED
+
+DRAW = "import sys, pathlib; from plots.draw import draw; draw(*map(pathlib.Path, sys.argv[1:]))"
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+def words(svg: str) -> str:
+    """The words of a figure: matplotlib draws outlines and leaves each text as a comment."""
+    return " ".join(re.findall(r"<!-- (.*?) -->", svg))
+
+
+def test_every_figure_in_every_format_and_every_table_twice(
+    campaign_folder: Path, tmp_path: Path
+) -> None:
+    written = draw(campaign_folder, tmp_path)
+    assert {path.name for path in written} == {
+        f"{stem}.{form}"
+        for stem in ("times-2-ranks", "speedup", "container-docker-2-ranks")
+        for form in FORMATS
+    } | {f"{stem}.{form}" for stem in ("times", "speedup", "container") for form in ("csv", "tex")}
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written}
+
+
+def test_the_same_bytes_in_other_processes_folders_hours_and_locales(
+    campaign_folder: Path, tmp_path: Path
+) -> None:
+    found = []
+    for seed, zone, locale, style in (("1", "UTC", "C", ""), ("2", "Asia/Tokyo", "C.UTF-8", "x")):
+        out, elsewhere = tmp_path / seed, tmp_path / f"cwd{seed}"
+        elsewhere.mkdir()
+        if style:
+            (elsewhere / "matplotlibrc").write_text("font.size: 23\naxes.facecolor: red\n")
+        subprocess.run(
+            [sys.executable, "-c", DRAW, str(campaign_folder), str(out)],
+            cwd=elsewhere,
+            env=os.environ | {"PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": locale},
+            check=True,
+        )
+        found.append(digests(out))
+    assert found[0] == found[1]
+
+
+def test_emulated_memory_is_labelled_in_every_figure(campaign_folder: Path, tmp_path: Path) -> None:
+    written = draw(campaign_folder, tmp_path, ("svg",))
+    for path in written:
+        if path.suffix == ".svg":
+            assert EMULATED in words(path.read_text()), path.name
+
+
+def test_no_file_holds_a_date(campaign_folder: Path, tmp_path: Path) -> None:
+    for path in draw(campaign_folder, tmp_path):
+        content = path.read_bytes()
+        assert b"CreationDate" not in content and b"dc:date" not in content, path.name
+
+
+def test_a_missing_arm_is_told_in_every_figure(dockerless_folder: Path, tmp_path: Path) -> None:
+    for path in draw(dockerless_folder, tmp_path, ("svg",)):
+        if path.suffix == ".svg":
+            assert "Not measured. docker:" in words(path.read_text()), path.name
+
+
+def test_an_unknown_format_is_named(campaign_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlotsError, match="unknown format 'jpeg'; name one of pdf, svg, png"):
+        draw(campaign_folder, tmp_path, ("jpeg",))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="there is no results folder"):
+        draw(tmp_path / "nowhere", tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(PlotsError, match=r"cannot be written .*another --out"):
+        write(tmp_path / "file" / "a.svg", b"")
+    (tmp_path / "taken.svg").mkdir()
+    with pytest.raises(PlotsError, match="cannot be written"):
+        write(tmp_path / "taken.svg", b"x")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "taken.svg"}
+
+
+def test_an_older_figure_is_replaced_whole(tmp_path: Path) -> None:
+    write(tmp_path / "a.svg", b"old")
+    write(tmp_path / "a.svg", b"new")
+    assert (tmp_path / "a.svg").read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == 1

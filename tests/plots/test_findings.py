@@ -1,0 +1,61 @@
+"""What a campaign asked for, found, and could not measure."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.results import load
+from plots import findings
+from plots.findings import Findings
+
+Find = Callable[..., Findings]
+
+
+def test_a_campaign_gives_times_speedups_and_container_ratios(campaign_folder: Path) -> None:
+    found = findings.find(load(campaign_folder))
+    assert set(found.times["arm"]) == {"host", "docker"}
+    assert set(found.speedups["kind"]) == {"hbw"}
+    assert set(found.containers["arm"]) == {"docker"}
+    assert found.placements.empty
+    assert 0 < found.floor < 0.2
+    assert found.unmeasured == {}
+
+
+def test_the_twin_is_no_arm_of_its_own(findings: Find) -> None:
+    found = findings()
+    assert "host-again" not in set(found.times["arm"]) | set(found.containers["arm"])
+
+
+def test_ratios_are_those_of_the_model(findings: Find) -> None:
+    found = findings(
+        emulated=False, bindings=("packed", "spread"), localities=("local", "remote"), blocks=8
+    )
+    largest = found.speedups[found.speedups["bytes"] == 4194304]
+    assert largest["ratio"].to_numpy() == pytest.approx(3.2, rel=0.06)
+    mean = found.placements.groupby("factor")["ratio"].median()
+    assert mean["binding"] == pytest.approx(1.1, rel=0.02)
+    assert mean["locality"] == pytest.approx(1.4, rel=0.02)
+
+
+def test_a_missing_arm_keeps_its_reason(dockerless_folder: Path) -> None:
+    found = findings.find(load(dockerless_folder))
+    assert found.unmeasured["docker"].startswith("no engine answers")
+    assert found.containers.empty
+
+
+def test_a_level_that_every_launch_skipped_keeps_its_reason(skipping_folder: Path) -> None:
+    found = findings.find(load(skipping_folder))
+    assert found.unmeasured == {"hbw": "this machine has no high-bandwidth memory"}
+    assert found.speedups.empty
+
+
+def test_the_usual_level_of_a_factor_is_kept_or_its_first() -> None:
+    frame = pd.DataFrame({"binding": ["packed", "spread"], "locality": ["remote", "remote"]})
+    assert findings.usual(frame)["binding"].tolist() == ["packed"]
+    assert findings.usual(frame, "locality")["locality"].tolist() == ["remote", "remote"]
+
+
+def test_names_are_ordered_known_ones_first() -> None:
+    assert findings.in_order(["b", "z", "a", "b"], ["z"]) == ["z", "a", "b"]

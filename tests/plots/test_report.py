@@ -1,0 +1,108 @@
+"""The page of a campaign: what it says, and that it is whole by itself."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from experiments.results import load
+from plots.answers import answers
+from plots.draw import draw
+from plots.findings import find
+from plots.report import command, common, report
+
+
+@pytest.fixture(scope="module")
+def page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the quick campaign."""
+    return report(campaign_folder, tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+
+
+def text(page: str) -> str:
+    """What a reader sees."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_the_page_goes_into_a_folder_or_a_file(campaign_folder: Path, tmp_path: Path) -> None:
+    assert report(campaign_folder, tmp_path / "out") == tmp_path / "out" / "report.html"
+    assert report(campaign_folder, tmp_path / "a.html") == tmp_path / "a.html"
+
+
+def test_each_question_is_answered_at_the_top(page: str, campaign_folder: Path) -> None:
+    said = text(page)
+    for answer in answers(find(load(campaign_folder))):
+        assert answer.sentence in said
+        assert said.index(answer.sentence) < said.index("Time against message size")
+
+
+def test_every_figure_and_table_is_on_the_page(
+    page: str, campaign_folder: Path, tmp_path: Path
+) -> None:
+    for path in draw(campaign_folder, tmp_path, ("svg",)):
+        if path.suffix == ".svg":
+            assert f'<figure id="{path.stem}">' in page
+        if path.suffix == ".csv":
+            assert f'id="table-{path.stem}"' in page
+    assert page.count('role="img"') == 3
+
+
+def test_a_figure_that_is_left_out_is_told_with_the_reason(page: str) -> None:
+    assert "Placement of ranks and buffers is left out: this campaign varies neither" in text(page)
+
+
+def test_a_quick_campaign_says_how_far_its_p_can_reach(page: str) -> None:
+    assert "Quick campaign: 2 paired blocks, signed-rank p not below 0.500" in text(page)
+
+
+def test_every_warning_is_on_the_page(page: str, campaign_folder: Path) -> None:
+    warnings = load(campaign_folder).warnings
+    assert warnings
+    for warning in warnings:
+        assert warning in text(page)
+
+
+def test_confounders_come_before_what_is_the_same(page: str) -> None:
+    said = text(page)
+    assert "seccomp filter disabled" in said
+    assert said.index("seccomp filter disabled") < said.index("versions.mpi Open MPI v5.0.11")
+
+
+def test_the_command_can_be_copied(page: str) -> None:
+    assert "<code>./inv run --experiment quick</code>" in page
+    assert command(["./inv", "run", "a b"]) == "./inv run 'a b'"
+
+
+def test_what_a_campaign_recorded_cannot_break_the_page(page: str) -> None:
+    assert "Example &lt;CPU&gt; &amp; co" in page
+    assert "<CPU>" not in page
+
+
+def test_a_missing_arm_is_told_in_the_answer_the_figures_and_the_list(
+    dockerless_folder: Path, tmp_path: Path
+) -> None:
+    said = text(report(dockerless_folder, tmp_path).read_text(encoding="utf-8"))
+    assert "Not measured. docker: no engine answers" in said
+    assert "Missing arms docker: no engine answers" in said
+    assert "Not measured: docker" in said
+
+
+def test_what_varies_between_launches_is_told_as_such() -> None:
+    launches = [
+        {"launch": {"environment": "host"}, "environment": {"load": load, "kernel": "6.1"}}
+        for load in ("0.1", "0.2", "0.3")
+    ]
+    assert common(launches) == {"kernel": "6.1", "load": "0.1 (and 2 more)"}
+
+
+def test_the_page_is_the_same_when_made_again(
+    page: str, campaign_folder: Path, tmp_path: Path
+) -> None:
+    assert report(campaign_folder, tmp_path).read_text(encoding="utf-8") == page
+
+
+def test_tables_have_heads_with_scope(page: str) -> None:
+    assert set(re.findall(r"<th\b( scope=\"(?:col|row)\")?", page)) == {
+        ' scope="col"',
+        ' scope="row"',
+    }

@@ -1,0 +1,89 @@
+"""Tables: the same numbers as CSV and in LaTeX."""
+
+import io
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from plots.findings import Findings
+from plots.tables import Table, csv, escape, latex, tables
+
+Find = Callable[..., Findings]
+
+
+def table(found: Findings, name: str) -> Table:
+    (only,) = (each for each in tables(found) if each.name == name)
+    return only
+
+
+def test_there_is_a_table_behind_every_figure(findings: Find) -> None:
+    assert [each.name for each in tables(findings())] == ["times", "speedup", "container"]
+    found = findings(bindings=("packed", "spread"), blocks=2)
+    assert "placement" in [each.name for each in tables(found)]
+
+
+@pytest.mark.parametrize("name", ["times", "speedup", "container"])
+def test_a_csv_reads_back_as_it_was(findings: Find, name: str) -> None:
+    data = table(findings(), name).data
+    back = pd.read_csv(io.StringIO(csv(table(findings(), name))))
+    pd.testing.assert_frame_equal(back, data, check_dtype=False, check_exact=True)
+
+
+def test_rows_hold_units_and_intervals(findings: Find) -> None:
+    times = table(findings(arms=("host",), transports=("mpi",), kinds=("regular",)), "times")
+    assert times.head == [
+        "operation",
+        "message per rank",
+        "median",
+        "95 % from",
+        "to",
+        "memory bound",
+        "launches",
+    ]
+    assert times.rows[0][:2] == ["Broadcast", "1 KiB"]
+    assert times.rows[0][2].endswith(" µs")
+    assert times.rows[0][-1] == "6"
+
+
+def test_what_never_varies_stands_in_the_caption(findings: Find) -> None:
+    speedup = table(findings(), "speedup")
+    assert "kind" not in speedup.head
+    assert "kind hbw (emulated)" in speedup.caption
+    assert "cadence isolated" in speedup.caption
+
+
+def test_rows_are_in_the_order_of_the_figures(findings: Find) -> None:
+    rows = table(findings(), "times").rows
+    assert [row[0] for row in rows] == ["host"] * 48 + ["docker"] * 48
+    assert list(dict.fromkeys(row[1] for row in rows)) == ["Broadcast", "Gather", "AllReduce"]
+    assert [row[4] for row in rows[:4]] == ["1 KiB", "16 KiB", "256 KiB", "4 MiB"]
+
+
+def test_an_interval_that_is_not_known_is_a_dash(findings: Find) -> None:
+    container = table(findings(blocks=1), "container")
+    assert {row[container.head.index("95 % interval")] for row in container.rows} == {"–"}
+
+
+def test_ratios_stand_with_their_corrected_p(findings: Find) -> None:
+    assert table(findings(), "container").head[-2:] == ["p", "p (Holm)"]
+
+
+def test_latex_uses_booktabs_and_escapes(findings: Find) -> None:
+    text = latex(table(findings(kinds=("regular", "hbw_interleave"), emulated=False), "times"))
+    assert r"\toprule" in text and r"\midrule" in text and r"\bottomrule" in text
+    assert r"hbw\_interleave" in text
+    assert r"95 \%" in text
+    assert r"\textmu{}s" in text
+    assert text.isascii()
+    columns = {
+        line.count(" & ") for line in text.splitlines() if line.endswith(r"\\") and " & " in line
+    }
+    assert len(columns) == 1
+
+
+def test_every_special_character_of_latex_is_escaped() -> None:
+    assert escape(r"a_b 5% #1 ~^{}\&$<>") == (
+        r"a\_b 5\% \#1 \textasciitilde{}\textasciicircum{}\{\}\textbackslash{}\&\$"
+        r"\textless{}\textgreater{}"
+    )
