@@ -107,6 +107,7 @@ def latex(table: Table) -> str:
     return "\n".join(
         [
             r"% needs \usepackage{booktabs,longtable}",
+            r"\begingroup\footnotesize",
             rf"\begin{{longtable}}{{{align}}}",
             rf"\caption{{{escape(table.title)}. {escape(table.caption)}}}\\",
             r"\toprule",
@@ -121,6 +122,7 @@ def latex(table: Table) -> str:
             r"\endfoot",
             *body,
             r"\end{longtable}",
+            r"\endgroup",
             "",
         ]
     )

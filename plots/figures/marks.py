@@ -16,6 +16,8 @@ from plots.findings import in_order
 from plots.labels import bytes_text, kind_name
 from plots.style import INK, KINDS, LINES, PAPER, line, look
 
+_MARK = 2.8  # points; smaller where many sizes crowd
+
 HOLLOW = "Hollow mark: too few launches for a 95 % interval."
 
 
@@ -54,6 +56,7 @@ def points(
                 y[mask],
                 linestyle="none",
                 marker=marker,
+                markersize=_MARK if len(frame) <= 9 else 0.7 * _MARK,
                 markerfacecolor=face,
                 markeredgecolor=colour,
                 markeredgewidth=0.7,

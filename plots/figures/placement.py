@@ -102,7 +102,7 @@ def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str])
                     marker=look(str(kind)).marker,
                     join=line(str(transport)),
                 )
-    size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 8)
+    size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 6)
     span = ratio_span(frame, least=1.1, most=10.0)
     axes = page.panels[0][0]
     axes.set_yscale("log")

@@ -79,7 +79,7 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
                 say_instead(axes, "No cell of it is finished.")
             else:
                 _panel(axes, mine)
-    size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 8)
+    size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 6)
     _time_axis(page.panels[0][0], frame)
     for axes in page.panels[-1]:
         axes.set_xlabel("message size per rank")
