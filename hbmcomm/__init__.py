@@ -1,5 +1,7 @@
 """What the library offers, by its public names; nothing is implemented here."""
 
+from typing import TYPE_CHECKING
+
 from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory, PlacementUnknown
 from hbmcomm.memory.arrays import asarray, empty, full, source, zeros
 from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
@@ -8,8 +10,12 @@ from hbmcomm.memory.numpy_memory import numpy_memory
 from hbmcomm.memory.placement import placement, placement_method
 from hbmcomm.memory.topology import topology
 
+if TYPE_CHECKING:
+    from hbmcomm.communicator import Communicator
+
 __all__ = [
     "KINDS",
+    "Communicator",
     "HbmcommError",
     "Kind",
     "KindUnavailable",
@@ -28,3 +34,12 @@ __all__ = [
     "topology",
     "zeros",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Communicator, when it is first asked for: importing it starts MPI, which arrays need not."""
+    if name == "Communicator":
+        from hbmcomm.communicator import Communicator
+
+        return Communicator
+    raise AttributeError(f"module 'hbmcomm' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 Pin first, then allocate, then touch: memkind and first touch both decide at that moment.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpi4py import MPI
@@ -30,7 +30,7 @@ class Pool:
         placement: {node: bytes} of both, as the kernel reports it.
     """
 
-    communicators: dict[str, MPI.Intracomm]
+    communicators: Mapping[str, MPI.Intracomm]
     kind: str
     emulated: bool
     nodes: tuple[int, ...]
@@ -73,7 +73,7 @@ def make_pool(
         Unavailable: on every rank, when any rank cannot have the kind or so much of it.
         Misplaced: on every rank, when a strict kind's pages lie elsewhere.
     """
-    made: dict[str, MPI.Intracomm] = {}
+    made: dict[str, hbmcomm.Communicator] = {}
     arrays: list[Array] = []
     problem = ""
     try:
