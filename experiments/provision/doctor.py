@@ -69,4 +69,4 @@ def to_table(found: Sequence[Finding], width: int | None = None) -> str:
             console.print(Text(f"{finding.name}: {finding.lack}"))
         if finding.remedy:
             console.print(Text(f"    {finding.remedy}"), soft_wrap=True)
-    return text.getvalue()
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
