@@ -136,10 +136,10 @@ class Communicator(MPI.Intracomm):
 
 
 def _check(comm: object) -> None:
-    if not isinstance(comm, MPI.Intracomm):
-        raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
     if comm == MPI.COMM_NULL:
         raise ValueError("Communicator cannot wrap MPI.COMM_NULL; leave this rank out")
+    if not isinstance(comm, MPI.Intracomm):
+        raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
 
 
 def _serving(transport: str) -> type[Communicator]:

