@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.results import QUICK_BLOCKS
 from plots.findings import BASELINE, CONTAINERS, Findings, emulated, in_order, rows, usual
 from plots.labels import (
     bytes_text,
@@ -85,7 +86,7 @@ def _memory(found: Findings) -> str:
         f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory (95 % "
         f"interval {interval_text(best.low, best.high)}; {_cell(best)}, {best.arm}); "
         f"faster beyond the noise floor in {len(faster)} of {len(frame)} cells. The paper claims "
-        "4.45 for Broadcast at 16 ranks and 4.87 at most."
+        "4.45 for Broadcast at 16 ranks and 4.87 at most." + _quick(found)
     )
 
 
@@ -104,7 +105,7 @@ def _place(found: Findings, factor: str, done: str) -> str:
             f"{level}: {found.unmeasured[level]}" for level in levels if level in found.unmeasured
         )
     held = {"binding": "locality", "locality": "binding"}[factor]
-    return _slowdown(usual(frame, held), found.floor, done)
+    return _slowdown(usual(frame, held), found, done)
 
 
 def _container(found: Findings, arm: str) -> str:
@@ -112,10 +113,11 @@ def _container(found: Findings, arm: str) -> str:
     frame = frame if frame.empty else frame[frame["arm"] == arm]
     if frame.empty:
         return f"Not measured. {arm}: {found.unmeasured[arm]}"
-    return _slowdown(frame, found.floor, f"in {arm}")
+    return " ".join([_slowdown(frame, found, f"in {arm}"), *found.caveats])
 
 
-def _slowdown(frame: pd.DataFrame, floor: float, done: str) -> str:
+def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
+    floor = found.floor
     middle = float(np.median(frame["ratio"]))
     start = (
         f"The median cell takes {ratio_text(middle)} times as long {done} (ratios {_range(frame)} "
@@ -128,15 +130,26 @@ def _slowdown(frame: pd.DataFrame, floor: float, done: str) -> str:
     parts = []
     if len(slower):
         worst = max(rows(slower), key=lambda cell: cell.ratio)
-        parts.append(f"{len(slower)} are slower beyond the noise floor, up to {_ratio(worst)}")
+        parts.append(f"{_are(slower)} slower beyond the noise floor, up to {_ratio(worst)}")
     if len(faster):
         best = min(rows(faster), key=lambda cell: cell.ratio)
-        parts.append(f"{len(faster)} are faster beyond it, down to {_ratio(best)}")
+        parts.append(f"{_are(faster)} faster beyond the noise floor, down to {_ratio(best)}")
     rest = len(frame) - len(claimed)
-    end = f"; in the other {rest} {_no_claim(floor)}" if rest else ""
+    end = f" In the other {rest} {_no_claim(floor)}." if rest else ""
     significant = int((claimed["p_holm"] < 0.05).sum())
-    test = f"Holm-corrected p is below 0.05 in {significant or 'none'} of those {len(claimed)}."
-    return start + "; ".join(parts) + end + f". {test}"
+    test = f"Holm-corrected p is below 0.05 in {significant or 'none'} of them."
+    return start + "; ".join(parts) + f". {test}" + _quick(found) + end
+
+
+def _quick(found: Findings) -> str:
+    """What keeps a quick campaign's effect from being a claim."""
+    if found.blocks >= QUICK_BLOCKS:
+        return ""
+    return f" Seen in {found.blocks} paired blocks; a claim needs {QUICK_BLOCKS}."
+
+
+def _are(frame: pd.DataFrame) -> str:
+    return "1 is" if len(frame) == 1 else f"{len(frame)} are"
 
 
 def _no_claim(floor: float) -> str:

@@ -3,12 +3,13 @@
 Knows what a campaign asked for, what it found and what it could not measure; draws nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from experiments.confounders import differences
 from experiments.results import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import noise_floor, over_launches, paired_ratio
@@ -16,6 +17,7 @@ from experiments.statistics import noise_floor, over_launches, paired_ratio
 HOST = "host"
 CONTAINERS = ("docker", "podman")
 BASELINE = "regular"
+SINGLE_COPY = "datapath.cma"
 UNFINISHED = "no launch of it is finished"
 
 
@@ -30,6 +32,7 @@ class Findings:
         containers: each container arm (column `arm`) over the host; above 1 is slower.
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
         blocks: paired blocks that the campaign asked for.
+        caveats: what makes the arms unlike beside the container itself, one sentence each.
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
     """
 
@@ -40,6 +43,7 @@ class Findings:
     floor: float
     blocks: int
     unmeasured: dict[str, str]
+    caveats: tuple[str, ...] = ()
 
 
 def find(campaign: Campaign) -> Findings:
@@ -48,10 +52,13 @@ def find(campaign: Campaign) -> Findings:
         campaign.cells,
         blocks=campaign.experiment.launches.blocks,
         missing=unmeasured(campaign),
+        caveats=caveats(campaign.launches),
     )
 
 
-def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> Findings:
+def from_cells(
+    cells: pd.DataFrame, *, blocks: int, missing: dict[str, str], caveats: tuple[str, ...] = ()
+) -> Findings:
     """The same from launch medians alone (columns as experiments.results.COLUMNS)."""
     arms = cells[cells["arm"] != TWIN]
     kinds = [kind for kind in _levels(arms, "kind") if kind != BASELINE]
@@ -80,7 +87,21 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         floor=noise_floor(cells),
         blocks=blocks,
         unmeasured=missing,
+        caveats=caveats,
     )
+
+
+def caveats(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Differences in the data path so large that they may be the whole effect.
+
+    Without single copy an MPI copies twice through shared memory: a comparison of arms that
+    differ in it measures a rule of the container's profile, not the container.
+    """
+    apart = differences(launches).get(SINGLE_COPY)
+    if apart is None:
+        return ()
+    told = ", ".join(f"{name} {value}" for name, value in sorted(apart.items(), reverse=True))
+    return (f"The data path differs: single copy (CMA): {told}.",)
 
 
 def unmeasured(campaign: Campaign) -> dict[str, str]:

@@ -67,7 +67,7 @@ def page(campaign: Campaign) -> str:
         confounders=differences(campaign.launches),
         environment=common(campaign.launches),
         header=flatten({k: v for k, v in campaign.header.items() if k not in _APART}),
-        experiment=flatten(campaign.header["experiment"]),
+        experiment=flatten(plain(campaign.header["experiment"])),
         command=command(campaign.header.get("command", "")),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
@@ -88,6 +88,7 @@ def marks(found: Findings) -> list[str]:
         if found.floor == found.floor
         else "No A/A pair, so no noise floor"
     )
+    told += found.caveats
     told += [f"Not measured: {level}" for level in found.unmeasured]
     return told
 
@@ -103,6 +104,18 @@ def common(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {
         key: values[0] if len(values) == 1 else f"{values[0]} (and {len(values) - 1} more)"
         for key, values in sorted(seen.items())
+    }
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with lists as a reader writes them: "2, 4, 8"."""
+    return {
+        key: plain(value)
+        if isinstance(value, Mapping)
+        else ", ".join(map(str, value))
+        if isinstance(value, list)
+        else value
+        for key, value in values.items()
     }
 
 

@@ -39,9 +39,7 @@ def container(found: Findings) -> list[Drawing | Skipped]:
     if frame.empty:
         return missing or [Skipped(NAME, TITLE, "this campaign has no container arm")]
     return [
-        _drawing(
-            usual(frame[(frame["arm"] == arm) & (frame["ranks"] == ranks)]), arm, ranks, found.floor
-        )
+        _drawing(usual(frame[(frame["arm"] == arm) & (frame["ranks"] == ranks)]), arm, ranks, found)
         for arm, ranks in sorted({(str(cell.arm), int(cell.ranks)) for cell in rows(frame)})
     ] + missing
 
@@ -60,7 +58,8 @@ def _missing(arm: str, why: str) -> Drawing:
     )
 
 
-def _drawing(frame: pd.DataFrame, arm: str, ranks: int, floor: float) -> Drawing:
+def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Drawing:
+    floor = found.floor
     operations = in_order(frame["operation"], OPERATIONS)
     transports = in_order(frame["transport"], LINES)
     kinds = in_order(frame["kind"], KINDS)
@@ -76,7 +75,7 @@ def _drawing(frame: pd.DataFrame, arm: str, ranks: int, floor: float) -> Drawing
         row_heads=[operation_name(operation) for operation in operations],
         legend=[*kind_handles(frame), _floor_handle(floor)],
         legend_columns=2,
-        alerts=[EMULATED] if emulated(frame) else [],
+        alerts=([EMULATED] if emulated(frame) else []) + list(found.caveats),
         notes=_notes(frame, floor),
         left=0.58,
     )

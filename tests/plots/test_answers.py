@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -61,8 +62,27 @@ def test_a_container_that_costs_something_is_told_with_its_worst_cell(findings: 
     said = sentence(findings(blocks=6), "container cost")
     assert "12 are slower beyond the noise floor, up to 1.2" in said
     assert "4 MiB" in said
-    assert f"in the other 36 {NO_CLAIM}" in said
-    assert "below 0.05 in none of those 12" in said  # six blocks cannot pass Holm
+    assert f"In the other 36 {NO_CLAIM}" in said
+    assert "below 0.05 in none of them" in said  # six blocks cannot pass Holm
+
+
+def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
+    told = "Seen in 6 paired blocks; a claim needs 10."
+    assert told in sentence(findings(blocks=6), "container cost")
+    assert told in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
+    assert "a claim needs" not in sentence(findings(blocks=10), "container cost")
+
+
+def test_one_cell_is_told_in_the_singular(findings: Find) -> None:
+    found = findings(sizes=(1024, 4096))
+    found.containers.loc[0, ["ratio", "low", "high"]] = [0.5, 0.4, 0.6]
+    said = sentence(found, "container cost")
+    assert "1 is faster beyond the noise floor, down to 0.50 times" in said
+
+
+def test_a_container_without_single_copy_is_not_judged_without_saying_so(findings: Find) -> None:
+    found = replace(findings(), caveats=("The data path differs.",))
+    assert sentence(found, "container cost").endswith("The data path differs.")
 
 
 def test_a_container_that_costs_nothing_is_not_blamed(findings: Find) -> None:

@@ -59,3 +59,16 @@ def test_the_usual_level_of_a_factor_is_kept_or_its_first() -> None:
 
 def test_names_are_ordered_known_ones_first() -> None:
     assert findings.in_order(["b", "z", "a", "b"], ["z"]) == ["z", "a", "b"]
+
+
+def test_a_data_path_that_differs_is_a_caveat() -> None:
+    def launch(environment: str, cma: str) -> dict[str, object]:
+        recorded = {"datapath": {"cma": cma}}
+        return {"launch": {"environment": environment}, "environment": recorded}
+
+    alike = [launch("host", "works"), launch("docker", "works")]
+    assert findings.caveats(alike) == ()
+    assert findings.caveats([]) == ()
+    assert findings.caveats([launch("host", "works"), launch("docker", "refused (EPERM)")]) == (
+        "The data path differs: single copy (CMA): host works, docker refused (EPERM).",
+    )

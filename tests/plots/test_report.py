@@ -10,7 +10,7 @@ from experiments.results import load
 from plots.answers import answers
 from plots.draw import draw
 from plots.findings import find
-from plots.report import command, common, report
+from plots.report import command, common, plain, report
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,13 @@ def test_a_missing_arm_is_told_in_the_answer_the_figures_and_the_list(
     assert "Not measured. docker: no engine answers" in said
     assert "Missing arms docker: no engine answers" in said
     assert "Not measured: docker" in said
+
+
+def test_lists_are_told_as_a_reader_writes_them() -> None:
+    assert plain({"launches": {"ranks": [2, 4]}, "name": "x"}) == {
+        "launches": {"ranks": "2, 4"},
+        "name": "x",
+    }
 
 
 def test_what_varies_between_launches_is_told_as_such() -> None:

@@ -1,6 +1,7 @@
 """Figure 4: the cost of a container against the noise floor."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from matplotlib.colors import to_hex
@@ -72,6 +73,11 @@ def test_a_ratio_beyond_the_axis_is_an_arrow_at_its_edge(findings: Find) -> None
     (arrow,) = (line for line in marks(drawing) if line.get_marker() == ">")
     assert arrow.get_xdata()[0] == MOST == drawing.figure.axes[0].get_xlim()[1]
     assert "Arrow: beyond 4×" in " ".join(text.get_text() for text in drawing.figure.texts)
+
+
+def test_a_data_path_that_differs_is_told_on_the_figure(findings: Find) -> None:
+    drawing = only(replace(findings(), caveats=("The data path differs: CMA.",)))
+    assert "The data path differs: CMA." in {text.get_text() for text in drawing.figure.texts}
 
 
 def test_one_drawing_per_rank_count(findings: Find) -> None:
