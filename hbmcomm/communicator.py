@@ -1,54 +1,53 @@
 """The face of the library: an mpi4py communicator whose arrays live in a kind of memory.
 
-Knows which transport serves which name; how one moves data is its own file's affair.
+Knows its kind and its transport; how a transport moves data is that file's own affair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from hbmcomm.collectives.pickled import Pickled
+from hbmcomm.collectives import AUTO, TRANSPORTS
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory import arrays
-from hbmcomm.memory.kinds import default_kind, resolve
-
-Shape = int | Iterable[int]
+from hbmcomm.memory.arrays import Shape
+from hbmcomm.memory.kinds import Nodes, default_kind, resolve
 
 
 class Communicator(MPI.Intracomm):
-    """A drop-in for an mpi4py communicator, with collectives over a chosen transport.
+    """A drop-in for an mpi4py communicator, with arrays in a kind and a choice of transport.
 
-    Wraps a duplicate of `comm`, so that its traffic never meets the caller's. Constructing one is
-    a collective call; so is leaving it as a context manager, which frees the duplicate.
+    Wraps a duplicate of `comm`, so that its traffic never meets the caller's. Making one is
+    collective; so are Free and the end of a `with` block, which free the duplicate alone.
+    Communicators derived from it (Dup, Split, Create ...) keep class, kind and transport.
 
     Args:
         comm: Any intracommunicator, e.g. MPI.COMM_WORLD.
         kind: Where its arrays live, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
-        transport: "mpi" (mpi4py's buffer calls), "pickle" (mpi4py's lower-case calls), or "auto".
+        transport: "mpi" (mpi4py's buffer calls), "pickle" (its lower-case calls), or "auto".
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
 
     Raises:
         KindUnavailable: On every rank, when any of them has no such memory.
-        ValueError: Unknown kind or transport.
+        ValueError: On every rank: unknown kind or transport; on one alone: COMM_NULL.
         TypeError: `comm` is not an intracommunicator.
-
-    Attributes:
-        kind: The name of the kind.
-        nodes: As given.
-        transport: The name of the transport that serves.
     """
 
-    kind: str = "regular"
-    nodes: tuple[int, ...] | None = None
-    transport: str = "mpi"
+    kind: str
+    """Where its arrays live."""
+    nodes: tuple[int, ...] | None
+    """The NUMA nodes that they are bound to; None: those that the kind means."""
+    transport: str
+    """What moves its data, by name."""
 
-    # mpi4py makes derived communicators (Dup, Split, ...) by a bare __new__(cls), hence defaults.
+    # mpi4py makes duplicates by a bare __new__(cls), hence the defaults here and in __init__.
     def __new__(
         cls,
         comm: MPI.Comm | None = None,
@@ -59,10 +58,17 @@ class Communicator(MPI.Intracomm):
         if comm is None:
             return super().__new__(cls)
         _check(comm)
-        made = super().__new__(_serving(transport), MPI.Intracomm.Dup(comm))
-        made.nodes = None if nodes is None else tuple(nodes)
-        made.kind = _agree(made, kind, made.nodes)
-        return cast("Self", made)
+        bound = None if nodes is None else tuple(nodes)
+        duplicate = MPI.Comm.Dup(comm)
+        try:
+            place, served_by = _agree(duplicate, lambda: _choose(kind, transport, bound))
+        except (HbmcommError, ValueError):
+            duplicate.Free()
+            raise
+        face: type = getattr(cls, "_face", cls)
+        made: Self = super().__new__(_serving(face, served_by), duplicate)
+        made.kind, made.nodes = place, bound
+        return made
 
     def __init__(
         self,
@@ -107,11 +113,8 @@ class Communicator(MPI.Intracomm):
         """The values of `a` in this communicator's kind; copied unless they are there already."""
         return arrays.asarray(a, dtype, self.kind, self.nodes)
 
-    def _heir(self, made: MPI.Comm) -> Self:
-        """A communicator that mpi4py derived from this one, with its transport, kind and nodes."""
-        heir = super().__new__(type(self), made)
-        heir.kind, heir.nodes = self.kind, self.nodes
-        return heir
+    def Clone(self) -> Self:
+        return self._heir(super().Clone())
 
     def Dup(self, info: MPI.Info | None = None) -> Self:
         return self._heir(super().Dup(info))
@@ -119,8 +122,13 @@ class Communicator(MPI.Intracomm):
     def Dup_with_info(self, info: MPI.Info) -> Self:
         return self._heir(super().Dup_with_info(info))
 
-    def Clone(self) -> Self:
-        return self._heir(super().Clone())
+    def Idup(self, info: MPI.Info | None = None) -> tuple[Self, MPI.Request]:
+        made, request = super().Idup(info)
+        return self._heir(made), request
+
+    def Idup_with_info(self, info: MPI.Info) -> tuple[Self, MPI.Request]:
+        made, request = super().Idup_with_info(info)
+        return self._heir(made), request
 
     def Split(self, color: int = 0, key: int = 0) -> Self:
         return self._heir(super().Split(color, key))
@@ -134,49 +142,50 @@ class Communicator(MPI.Intracomm):
     def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:
         return self._heir(super().Create_group(group, tag))
 
+    def _heir(self, made: MPI.Comm) -> Self:
+        """A derived communicator as one of ours: some calls make it so, some a plain Intracomm."""
+        heir = made if isinstance(made, type(self)) else super().__new__(type(self), made)
+        heir.kind, heir.nodes = self.kind, self.nodes
+        return heir
+
 
 def _check(comm: object) -> None:
-    if comm == MPI.COMM_NULL:
+    if comm is MPI.COMM_NULL or (isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL):
         raise ValueError("Communicator cannot wrap MPI.COMM_NULL; leave this rank out")
     if not isinstance(comm, MPI.Intracomm):
         raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
 
 
-def _serving(transport: str) -> type[Communicator]:
+def _choose(kind: str | None, transport: str, nodes: Nodes | None) -> tuple[str, str]:
+    """The names of the kind and the transport that are meant, once both can be had."""
     name = AUTO if transport == "auto" else transport
     if name not in TRANSPORTS:
         known = ", ".join(["auto", *TRANSPORTS])
         raise ValueError(f"unknown transport {transport!r}; known: {known}")
-    return TRANSPORTS[name]
+    return resolve(kind or default_kind(), nodes).name, name
 
 
-def _agree(comm: MPI.Intracomm, kind: str | None, nodes: tuple[int, ...] | None) -> str:
-    """The kind's name, once every rank can have it.
+def _agree(comm: MPI.Comm, choose: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """What this rank chooses, once every rank can choose.
 
     Raises:
-        KindUnavailable, ValueError: On every rank, with the words of the first that cannot.
+        HbmcommError, ValueError: On every rank alike, of the first rank that cannot.
     """
     problem: Exception | None = None
+    chosen = ("", "")
     try:
-        name = kind or default_kind()
-        resolve(name, nodes)
+        chosen = choose()
     except (HbmcommError, ValueError) as error:
         problem = error
-    problems = [(rank, each) for rank, each in enumerate(comm.allgather(problem)) if each]
-    if problems:
-        rank, first = problems[0]
-        comm.Free()
-        raise type(first)(f"rank {rank}: {first}")
-    return name
+    for rank, each in enumerate(comm.allgather(problem)):
+        if each is not None:
+            raise type(each)(f"rank {rank}: {each}")
+    return chosen
 
 
-class PickleCommunicator(Pickled, Communicator):
-    """A Communicator whose collectives are mpi4py's lower-case calls."""
-
-    transport = "pickle"
-
-
-TRANSPORTS: dict[str, type[Communicator]] = {"mpi": Communicator, "pickle": PickleCommunicator}
-"""The class that serves each transport; `direct`, over shared memory, will join them."""
-
-AUTO = "mpi"
+@functools.cache
+def _serving(face: type, transport: str) -> Any:
+    """The class `face` with a transport's calls put between it and mpi4py's."""
+    own = {"__module__": face.__module__, "__doc__": face.__doc__}
+    named = {"transport": transport, "_face": face}
+    return type(face.__name__, (face, TRANSPORTS[transport]), own | named)
