@@ -18,14 +18,15 @@ import hbmcomm
 from experiments import results, runner, spec
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
-from experiments.execute import EngineError
 from experiments.measure import machine
-from experiments.provision import engine, image, mpi, passthrough
+from experiments.provision import bootstrap, engine, image, mpi, passthrough, wheelhouse
 from experiments.schedule import schedule
 from experiments.spec import Experiment
 from experiments.stages import Stages
 
 DRY_RUN = "dry-run"
+LACKS = (engine.EngineMissing, bootstrap.BaseMissing, wheelhouse.WheelhouseIncomplete)
+"""What a machine may lack for a container; an image that does not build is a defect instead."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,13 @@ def _ready(
         try:
             with stages.stage("engine"):
                 client = stack.enter_context(engine.running())
-        except engine.EngineMissing as error:
+            with stages.stage("image"):
+                image.ensure(client, request.base, request.mpi, stages.say)
+        except LACKS as lack:
             if not request.optional_docker:
                 raise
-            yield None, f"docker: left out, {error}"
+            yield None, f"docker: left out, {lack}"
             return
-        with stages.stage("image"):
-            image.ensure(client, request.base, request.mpi, stages.say)
         yield client, ""
 
 
@@ -147,7 +148,7 @@ def _no_containers_left(client: "docker.DockerClient | None", campaign: str) -> 
     try:
         yield
     finally:
-        with contextlib.suppress(*EngineError):  # an engine that is gone is told elsewhere
+        with contextlib.suppress(engine.EngineMissing):  # one that is gone is told elsewhere
             engine.remove_containers(client, campaign)
 
 

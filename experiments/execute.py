@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import docker
-import requests
 
 from experiments.environments.command import Command, Container, Process
 from experiments.errors import ExperimentsError
+from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
 GRACE = 3.0  # seconds between asking a process to end and ending it
 MARK = "HBMCOMM_LAUNCH"  # variable by which a launch's stray processes are known
-
-EngineError = (docker.errors.DockerException, requests.exceptions.RequestException)
 
 
 class EngineLost(ExperimentsError):
@@ -45,7 +43,7 @@ def execute(
         raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
     try:
         return _container(command, log, client, tick)
-    except EngineError as error:
+    except FAILURES as error:
         raise EngineLost(
             f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
             "it runs (invoke doctor), then complete the campaign with --resume"
@@ -110,9 +108,9 @@ def _container(
             container.reload()
         return int(container.attrs["State"]["ExitCode"])
     finally:
-        with contextlib.suppress(*EngineError, OSError):
+        with contextlib.suppress(*FAILURES, OSError):
             log.write_bytes(container.logs())
-        with contextlib.suppress(*EngineError):
+        with contextlib.suppress(*FAILURES):
             container.remove(force=True)
 
 

@@ -224,13 +224,16 @@ def _summary(every: list[dict[str, Any]], key: str) -> str:
     return "; ".join(sorted({str(each[key]) for each in every}))
 
 
+def run(folder: Path) -> None:
+    """main(), with one line and the end of all ranks in place of a rank's traceback."""
+    try:
+        main(folder)
+    except BaseException as error:
+        print(f"rank {MPI.COMM_WORLD.rank}: {error}", file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(1)
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        raise SystemExit("usage: mpiexec -n N python -m experiments.harness FOLDER")
-    try:
-        main(Path(sys.argv[1]))
-    except BaseException as error:
-        if not isinstance(error, SystemExit) or error.code:
-            print(f"rank {MPI.COMM_WORLD.rank}: {error}", file=sys.stderr, flush=True)
-            MPI.COMM_WORLD.Abort(1)
-        raise
+        sys.exit("usage: mpiexec -n N python -m experiments.harness FOLDER")
+    run(Path(sys.argv[1]))

@@ -73,13 +73,14 @@ def median_interval(samples: Sequence[float] | NDArray[np.float64]) -> Interval:
 def bca_median(values: Sequence[float] | NDArray[np.float64]) -> Interval:
     """Median with its bias-corrected, accelerated bootstrap interval (fixed random generator).
 
-    One value has no interval (NaN); equal values have an interval of no width.
+    Below 6 values there is no interval (NaN): the whole range covers the median less than 95 % of
+    the time. Equal values have an interval of no width.
     """
     array = np.asarray(values, dtype=float)
     if array.size == 0:
         return Interval(np.nan, np.nan, np.nan)
     median = float(np.median(array))
-    if array.size == 1:
+    if _median_ranks(array.size, CONFIDENCE) is None:
         return Interval(median, np.nan, np.nan)
     if np.ptp(array) == 0:
         return Interval(median, median, median)

@@ -11,6 +11,8 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.measure.operations import Array, sizes
 
+PAGE = 4096
+
 
 class Unavailable(Exception):
     """These buffers cannot be had on this machine; the text says why, alike on every rank."""
@@ -41,15 +43,20 @@ class Pool:
     def slots(
         self, operation: str, elements: int, rank: int, ranks: int
     ) -> list[tuple[Array, Array]]:
-        """Disjoint (send, recv) views for messages of that many elements; at least one."""
+        """Disjoint (send, recv) views for messages of that many elements; at least one.
+
+        Slots begin on pages, so that small ones crowd the same cache sets and push each other out.
+        """
         need = sizes(operation, rank, ranks)
         given, taken = need.send * elements, need.recv * elements
-        fitting = min(
-            self.send.size // given if given else self.send.size,
-            self.recv.size // taken if taken else self.recv.size,
-        )
+        page = PAGE // self.send.itemsize
+        steps = [-(-max(length, 1) // page) * page for length in (given, taken)]
+        fitting = min(self.send.size // steps[0], self.recv.size // steps[1]) or 1
         return [
-            (self.send[i * given : (i + 1) * given], self.recv[i * taken : (i + 1) * taken])
+            (
+                self.send[i * steps[0] : i * steps[0] + given],
+                self.recv[i * steps[1] : i * steps[1] + taken],
+            )
             for i in range(fitting)
         ]
 

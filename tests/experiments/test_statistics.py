@@ -67,9 +67,15 @@ def test_the_bootstrap_interval_is_the_same_each_time_and_encloses_the_median() 
     assert found.low < found.high
 
 
-def test_equal_values_have_an_interval_of_no_width_and_one_value_none() -> None:
-    assert statistics.bca_median([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+def test_equal_values_have_an_interval_of_no_width_and_one_value_has_none() -> None:
+    assert statistics.bca_median([2.0] * 6) == (2.0, 2.0, 2.0)
     assert np.isnan(statistics.bca_median([2.0]).low)
+
+
+def test_five_blocks_are_too_few_for_an_interval_of_a_ratio() -> None:
+    found = statistics.bca_median([1.0, 1.1, 0.9, 1.3, 1.05])
+    assert found.value == 1.05
+    assert np.isnan(found.low)
 
 
 def test_holm_matches_the_worked_example_and_leaves_what_was_not_tested() -> None:

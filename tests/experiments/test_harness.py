@@ -1,0 +1,175 @@
+"""The MPI program: what it measures, checks, proves and refuses, on real ranks."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import results
+from experiments.schedule import Cell, Launch
+from experiments.spec import LOCALITIES, OPERATIONS, TRANSPORTS, Measurement
+
+pytestmark = pytest.mark.ranks
+
+QUICK = Measurement(time_cap=0.02, min_iterations=6, max_iterations=50)
+LAUNCH = Launch(
+    experiment="test",
+    block=0,
+    arm="host",
+    environment="host",
+    ranks=2,
+    binding="packed",
+    dtype="float32",
+    seed=1,
+    measurement=QUICK,
+    cells=tuple(
+        Cell(operation, transport, "regular", "local", size)
+        for operation in OPERATIONS
+        for transport in TRANSPORTS
+        for size in (4, 1024, 100_000)
+    ),
+)
+
+
+@pytest.fixture
+def harness(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """Runs the harness over a launch; the folder it wrote into, or the ranks where it failed."""
+
+    def run(launch: Launch, code: int = 0, **environment: str) -> Any:
+        (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
+        ranks = mpirun(
+            "experiments.harness", launch.ranks, str(tmp_path), env=environment, code=None
+        )
+        assert (ranks.code == 0) == (code == 0), ranks.output
+        return json.loads((tmp_path / "result.json").read_text()) if code == 0 else ranks.output
+
+    return run
+
+
+def samples_of(folder: Path) -> dict[str, np.ndarray]:
+    with np.load(folder / "samples.npz") as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_operation_is_timed_on_every_rank(
+    harness: Callable[..., Any], tmp_path: Path, ranks: int
+) -> None:
+    result = harness(replace(LAUNCH, ranks=ranks))
+    samples = samples_of(tmp_path)
+    measured = [cell for cell in result["cells"] if cell["operation"] != "copy"]
+    assert len(measured) == len(LAUNCH.cells)
+    for cell in result["cells"]:
+        seconds = samples[cell["samples"]]
+        assert seconds.shape[1] == ranks
+        assert (seconds > 0).all()
+        timed = len(seconds) - cell["warmup"]
+        assert cell["warmup"] >= 10
+        assert QUICK.min_iterations <= timed <= QUICK.max_iterations
+        assert cell["warmup"] >= timed / 10
+
+
+def test_each_kind_and_size_is_bounded_by_a_copy_in_the_same_launch(
+    harness: Callable[..., Any],
+) -> None:
+    result = harness(LAUNCH)
+    copies = [cell["bytes"] for cell in result["cells"] if cell["operation"] == "copy"]
+    assert sorted(copies) == [4, 1024, 100_000]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_data_is_right_in_every_dtype(harness: Callable[..., Any], dtype: str) -> None:
+    cells = tuple(replace(cell, bytes=8 * cell.bytes) for cell in LAUNCH.cells)
+    assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]
+
+
+@pytest.mark.parametrize("cadence", ["isolated", "streaming"])
+def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
+    harness: Callable[..., Any], cadence: str
+) -> None:
+    rotating = replace(QUICK, cache="rotating", cadence=cadence)
+    result = harness(replace(LAUNCH, measurement=rotating, cells=LAUNCH.cells[:6]))
+    assert len([cell for cell in result["cells"] if cell["operation"] != "copy"]) == 6
+
+
+def test_where_every_page_and_rank_was_is_recorded(harness: Callable[..., Any]) -> None:
+    result = harness(LAUNCH)
+    assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
+    allowed = os.sched_getaffinity(0)
+    for rank in result["ranks"]:
+        assert rank["cpu"] in allowed
+        (pool,) = rank["pools"]
+        assert sum(pool["placement"].values()) >= 2 * 100_000
+
+
+def test_the_data_path_is_recorded_as_tried(harness: Callable[..., Any]) -> None:
+    path = harness(LAUNCH)["environment"]["datapath"]
+    assert path["cma"].split()[0] in ("works", "refused")
+    assert path["kcmp"].split()[0] in ("works", "refused", "not")
+    assert {"seccomp", "capabilities_effective", "shm_bytes", "mems_allowed"} <= set(path)
+
+
+def test_the_same_code_has_the_same_hash_on_both_arms(harness: Callable[..., Any]) -> None:
+    hashes = harness(LAUNCH)["environment"]["hashes"]
+    assert {"hbmcomm", "experiments", "numpy", "libmpi", "mpi4py"} <= set(hashes)
+
+
+def test_emulated_hbm_is_marked_in_every_cell(harness: Callable[..., Any]) -> None:
+    cells = tuple(replace(cell, kind="hbw") for cell in LAUNCH.cells[:3])
+    result = harness(replace(LAUNCH, cells=cells), MEMKIND_HBW_NODES="0")
+    assert all(cell["emulated"] for cell in result["cells"])
+
+
+@pytest.mark.parametrize(("kind", "locality"), [("hbw", "local"), ("regular", "remote")])
+def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(
+    harness: Callable[..., Any], kind: str, locality: str
+) -> None:
+    if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1:
+        pytest.skip("this machine has the memory that the test expects to miss")
+    lacking = tuple(replace(cell, kind=kind, locality=locality) for cell in LAUNCH.cells[:3])
+    result = harness(replace(LAUNCH, cells=lacking + LAUNCH.cells[:3]))
+    skipped = [cell for cell in result["cells"] if "skipped" in cell]
+    assert len(skipped) == len(lacking) + len({cell.bytes for cell in lacking})
+    assert all(kind in cell["skipped"] for cell in skipped)
+    assert locality in LOCALITIES
+
+
+def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
+    harness: Callable[..., Any],
+) -> None:
+    huge = tuple(replace(cell, bytes=2**40) for cell in LAUNCH.cells[:1])
+    assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), code=1)
+
+
+def test_a_launch_started_with_another_number_of_ranks_is_refused(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun("experiments.harness", 1, str(tmp_path), code=None)
+    assert found.code
+    assert "asks for 2 ranks; found 1" in found.output
+
+
+def test_a_wrong_result_voids_the_launch(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    program = Path(__file__).parent / "ranks" / "sabotaged.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun(program, 2, str(tmp_path), code=None)
+    assert found.code
+    assert "allreduce of" in found.output
+    assert "wrong elements" in found.output
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_what_it_writes_is_what_results_takes_in(
+    harness: Callable[..., Any], tmp_path: Path
+) -> None:
+    harness(LAUNCH)
+    campaign = tmp_path / "campaign"
+    results.create(campaign, {"name": "test"})
+    results.accept(campaign, LAUNCH.name, tmp_path)
+    assert results.finished(campaign) == {LAUNCH.name}
