@@ -90,7 +90,7 @@ def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
     """
     try:
         return _read(*_items(spec), blocks, writable)
-    except (TypeError, ValueError, BufferError, AttributeError) as error:
+    except (TypeError, ValueError, BufferError, AttributeError, MPI.Exception) as error:
         raise Unreadable from error
 
 

@@ -150,7 +150,7 @@ def _operands(
     given = taken if taken and _in_place(sendbuf) else read(sendbuf)
     if taken and (taken.datatype, taken.count) != (given.datatype, given.count):
         raise Unreadable
-    ufunc, kinds = OPERATIONS.get(op.handle, (None, ""))
+    ufunc, kinds = OPERATIONS.get(getattr(op, "handle", 0), (None, ""))
     dtype = DTYPES.get(given.datatype.handle)
     if ufunc is None or dtype is None or dtype.kind not in kinds:
         raise Unreadable

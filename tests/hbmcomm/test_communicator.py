@@ -6,23 +6,32 @@ from typing import Any
 
 import pytest
 
-RANKS = Path(__file__).parent / "ranks"
-MPIS = ("openmpi", "mpich", "impi")
+from experiments.provision.mpi import FLAVOURS
 
-pytestmark = pytest.mark.ranks
+PROGRAMS = Path(__file__).parent / "ranks"
+TRANSPORTS = ("mpi", "pickle")
+
+pytestmark = [pytest.mark.ranks, pytest.mark.parametrize("mpi", FLAVOURS)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("transport", ["mpi", "pickle"])
-@pytest.mark.parametrize("mpi", MPIS)
 def test_random_calls_give_what_mpi4py_gives(
-    mpirun: Callable[..., Any], mpi: str, transport: str, ranks: int
+    mpirun: Callable[..., Any], mpi: str, ranks: int
 ) -> None:
-    found = mpirun(RANKS / "same_as_mpi4py.py", ranks, transport, "150", mpi=mpi, timeout=200)
-    assert f"150 cases alike on {ranks} ranks" in found.output
+    found = mpirun(PROGRAMS / "same_as_mpi4py.py", ranks, *TRANSPORTS, mpi=mpi)
+    for transport in TRANSPORTS:
+        assert f"{transport}: every call alike on {ranks} ranks" in found.output
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_the_drop_in_contract_holds(mpirun: Callable[..., Any], mpi: str) -> None:
-    found = mpirun(RANKS / "drop_in.py", 3, mpi=mpi)
+def test_what_mpi4py_refuses_is_refused_with_the_same_error(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    found = mpirun(PROGRAMS / "refused_alike.py", 3, mpi=mpi)
+    assert found.output.count("refused alike") == 3
+
+
+def test_what_a_communicator_promises_beside_its_collectives_holds(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    found = mpirun(PROGRAMS / "drop_in.py", 3, mpi=mpi)
     assert found.output.count("kept") == 3

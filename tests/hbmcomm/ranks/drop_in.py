@@ -1,6 +1,7 @@
 """Rank program: what a Communicator promises beside its collectives. Prints "kept" on each rank."""
 
 import contextlib
+import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -43,12 +44,46 @@ def one_rank_without_the_kind_is_an_error_on_all() -> None:
         Communicator(WORLD, kind="regular", nodes=nodes)
 
 
-def traffic_never_meets_the_wrapped_communicators() -> None:
-    with Communicator(WORLD) as comm:
-        assert MPI.Comm.Compare(comm, WORLD) == MPI.CONGRUENT
+def it_is_a_duplicate_and_frees_that_alone() -> None:
+    wrapped = WORLD.Dup()
+    with Communicator(wrapped) as comm:
+        assert MPI.Comm.Compare(comm, wrapped) == MPI.CONGRUENT
         assert isinstance(comm, MPI.Intracomm)
     assert comm == MPI.COMM_NULL
-    WORLD.Barrier()
+    wrapped.Barrier()
+    wrapped.Free()
+    with Communicator(WORLD) as comm:
+        comm.Free()  # twice is once
+
+
+def one_that_is_dropped_takes_nothing_with_it() -> None:
+    comm = Communicator(WORLD)
+    heir, x = comm.Dup(), comm.full(1000, 1.0)
+    del comm
+    gc.collect()
+    heir.Allreduce(MPI.IN_PLACE, x)
+    assert (x == heir.size).all()
+    heir.Free()
+
+
+def a_class_of_a_users_own_stays_that_class(transport: str) -> None:
+    class Counted(Communicator):
+        calls = 0
+
+        def Bcast(self, buf: object, root: int = 0) -> None:
+            self.calls += 1
+            super().Bcast(buf, root)
+
+    comm = Counted(WORLD, transport=transport)
+    heir = comm.Split(0)
+    x = np.full(3, comm.rank)
+    heir.Bcast(x)
+    assert isinstance(heir, Counted)
+    assert (heir.calls, heir.transport, x.tolist()) == (1, transport, [0, 0, 0])
+    again = type(comm)(heir, transport="mpi")
+    assert (again.transport, isinstance(again, Counted)) == ("mpi", True)
+    for each in (again, heir, comm):
+        each.Free()
 
 
 def derived_communicators_keep_transport_kind_and_nodes(transport: str) -> None:
@@ -68,6 +103,11 @@ def derived_communicators_keep_transport_kind_and_nodes(transport: str) -> None:
         sums = heir.allreduce(1)
         assert sums == heir.size
         heir.Free()
+    later, request = comm.Idup()
+    request.Wait()
+    assert (later.kind, later.nodes, later.transport) == ("regular", (0,), transport)
+    assert later.allreduce(1) == later.size
+    later.Free()
     nobody = comm.Split(MPI.UNDEFINED)
     assert nobody == MPI.COMM_NULL
     comm.Free()
@@ -106,18 +146,55 @@ def every_form_of_buffer_is_taken(transport: str) -> None:
         column.Free()
 
 
-def a_message_longer_than_its_buffer_is_an_error() -> None:
+def each_rank_may_write_its_message_in_another_form(transport: str) -> None:
+    pair = MPI.INT32_T.Create_contiguous(2).Commit()
+    with Communicator(WORLD, transport=transport) as comm:
+        sent = np.full(4, comm.rank, "i4")
+        own = [sent, 2, pair] if comm.rank % 2 else sent
+        rows = np.empty((comm.size, 4), "i4")
+        comm.Allgather(own, rows if comm.rank % 2 else [rows, 2, pair])
+        assert rows.tolist() == [[rank] * 4 for rank in range(comm.size)]
+        nothing = [None, 0, MPI.DOUBLE] if comm.rank == 0 else np.zeros(0)
+        comm.Allreduce(nothing, np.zeros(0))
+    pair.Free()
+
+
+def a_message_of_another_length_is_an_error() -> None:
     with Communicator(WORLD, transport="pickle") as comm:
-        buffer = np.zeros(4 if comm.rank == 0 else 2)
-        if comm.rank == 0:
-            comm.Bcast(buffer)
-        else:
-            with refused(MPI.Exception, "trunc"):
+        for other in (2, 5):
+            buffer = np.zeros(4 if comm.rank == 0 else other)
+            if comm.rank == 0:
                 comm.Bcast(buffer)
+            else:
+                with refused(MPI.Exception, "trunc"):
+                    comm.Bcast(buffer)
+        with refused(MPI.Exception, "trunc") if comm.rank == 0 else contextlib.nullcontext():
+            comm.Gather(np.ones(1), np.zeros((comm.size, 2)) if comm.rank == 0 else None)
 
 
-def persistent_forms_are_mpi4pys() -> None:
-    with Communicator(WORLD) as comm:
+def sums_are_the_same_bits_everywhere_and_each_time(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        for count in (1, 100, 5000, 300_000):
+            x = np.random.default_rng(comm.rank).standard_normal(count).astype("f4")
+            sums = set()
+            for _ in range(3):
+                y = np.empty_like(x)
+                comm.Allreduce(x, y)
+                sums.add(y.tobytes())
+            assert len(set().union(*comm.allgather(sums))) == 1, count
+
+
+def objects_travel_as_ever(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        assert comm.bcast({"from": comm.rank}, root=comm.size - 1) == {"from": comm.size - 1}
+        assert comm.allgather(str(comm.rank)) == [str(rank) for rank in range(comm.size)]
+        assert comm.allreduce([comm.rank]) == list(range(comm.size))
+        comm.isend("self", comm.rank).wait()
+        assert comm.recv(source=comm.rank) == "self"
+
+
+def persistent_forms_are_mpi4pys(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
         x, y = comm.full(8, 1.0), comm.zeros(8)
         try:
             plan = comm.Allreduce_init(x, y)
@@ -139,12 +216,17 @@ def an_error_inside_with_does_not_wait_for_the_others() -> None:
 if __name__ == "__main__":
     construction_says_what_is_wrong()
     one_rank_without_the_kind_is_an_error_on_all()
-    traffic_never_meets_the_wrapped_communicators()
+    it_is_a_duplicate_and_frees_that_alone()
+    one_that_is_dropped_takes_nothing_with_it()
     arrays_live_in_its_kind()
-    a_message_longer_than_its_buffer_is_an_error()
-    persistent_forms_are_mpi4pys()
+    a_message_of_another_length_is_an_error()
     an_error_inside_with_does_not_wait_for_the_others()
     for each in ("mpi", "pickle"):
+        a_class_of_a_users_own_stays_that_class(each)
         derived_communicators_keep_transport_kind_and_nodes(each)
         every_form_of_buffer_is_taken(each)
+        each_rank_may_write_its_message_in_another_form(each)
+        sums_are_the_same_bits_everywhere_and_each_time(each)
+        objects_travel_as_ever(each)
+        persistent_forms_are_mpi4pys(each)
     print("kept", flush=True)
