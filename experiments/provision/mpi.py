@@ -3,11 +3,13 @@
 The wheels overwrite each other's mpiexec, hence one environment per MPI.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -80,11 +82,12 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
         return place
     wanted = _inputs(root)
     stamp = place / STAMP
-    if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
-        say(f"mpi: making an environment for {flavour}")
-        _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
-        _run(install_command(flavour, place, root), flavour)
-        stamp.write_text(wanted, encoding="ascii")
+    with _alone(place):
+        if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
+            say(f"mpi: making an environment for {flavour}")
+            _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
+            _run(install_command(flavour, place, root), flavour)
+            stamp.write_text(wanted, encoding="ascii")
     return place
 
 
@@ -95,6 +98,15 @@ def install_command(flavour: str, place: Path, root: Path) -> list[str]:
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
         *("--editable", f"{root}[{flavour}]", "hypothesis"),
     ]
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Let no two processes make the same environment at once."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _run(command: list[str], flavour: str) -> None:

@@ -1,0 +1,66 @@
+"""The fixture that starts ranks tells how they ended and leaves none behind."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.ranks
+
+HANG = """
+import os, pathlib, sys, time
+from mpi4py import MPI
+pathlib.Path(sys.argv[1], str(os.getpid())).touch()
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_output_and_exit_code_come_back(
+    mpirun: Callable[..., Any], program: Callable[[str], Path]
+) -> None:
+    hello = program("import sys\nfrom mpi4py import MPI\nprint('hello', *sys.argv[1:])")
+    assert mpirun(hello, 2, "there").output.count("hello there") == 2
+    assert mpirun(program("raise SystemExit(3)"), 1, code=3).code == 3
+
+
+def test_another_exit_code_fails_with_what_the_ranks_said(
+    mpirun: Callable[..., Any], program: Callable[[str], Path]
+) -> None:
+    with pytest.raises(AssertionError, match="out of luck"):
+        mpirun(program("raise SystemExit('out of luck')"), 1)
+
+
+def test_ranks_that_hang_are_ended_all_of_them(
+    mpirun: Callable[..., Any], program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    with pytest.raises(pytest.fail.Exception, match="still ran after 5 s"):
+        mpirun(program(HANG), 3, str(pids), timeout=5)
+    started = [int(path.name) for path in pids.iterdir()]
+    assert len(started) == 3
+    deadline = time.monotonic() + 10
+    while alive := [pid for pid in started if _alive(pid)]:
+        assert time.monotonic() < deadline, f"still alive: {alive}"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
