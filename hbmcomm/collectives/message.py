@@ -8,9 +8,9 @@ about a buffer, because mpi4py says it better.
 
 from __future__ import annotations
 
+import functools
 import operator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -23,13 +23,12 @@ class Unreadable(Exception):
     """mpi4py refuses this buffer, or it alone can read it: hand the whole call to it."""
 
 
-@dataclass(frozen=True)
-class Message:
-    """`count` entries of `datatype` from `address` on; `owner` keeps that memory alive."""
+class Message(NamedTuple):  # not a dataclass: it is made in every call, and this is quicker
+    """`entries` of `datatype` from `address` on; `owner` keeps that memory alive."""
 
     owner: object
     address: int
-    count: int
+    entries: int
     datatype: MPI.Datatype
     extent: int
     """Bytes from one entry to the next."""
@@ -37,19 +36,19 @@ class Message:
     @property
     def nbytes(self) -> int:
         """Bytes of data, gaps not counted."""
-        return self.count * self.datatype.size
+        return self.entries * self.datatype.size
 
     def part(self, index: int) -> Message:
         """The message of the same length that lies `index` such lengths further on."""
-        return replace(self, address=self.address + index * self.count * self.extent)
+        return self._replace(address=self.address + index * self.entries * self.extent)
 
     def load(self) -> Bytes:
         """Its data without gaps: a view where there are none, else a copy."""
         memory = self._memory()
         if self._gapless:
             return memory
-        packed = np.empty(self.datatype.Pack_size(self.count, MPI.COMM_SELF), np.uint8)
-        end = self.datatype.Pack(memory, packed, 0, MPI.COMM_SELF) if self.count else 0
+        packed = np.empty(self.datatype.Pack_size(self.entries, MPI.COMM_SELF), np.uint8)
+        end = self.datatype.Pack(memory, packed, 0, MPI.COMM_SELF) if self.entries else 0
         return packed[:end]
 
     def store(self, data: Bytes) -> None:
@@ -62,7 +61,7 @@ class Message:
             raise MPI.Exception(MPI.ERR_TRUNCATE)
         if self._gapless:
             self._memory()[:] = data
-        elif self.count:
+        elif self.entries:
             self.datatype.Unpack(data, 0, self._memory(), MPI.COMM_SELF)
 
     @property
@@ -70,7 +69,7 @@ class Message:
         return self.datatype.is_predefined and self.datatype.size == self.extent
 
     def _memory(self) -> Bytes:
-        nbytes = self.count * self.extent
+        nbytes = self.entries * self.extent
         if not nbytes:
             return np.empty(0, np.uint8)
         memory: Any = MPI.buffer.fromaddress(self.address, nbytes)
@@ -117,10 +116,8 @@ def _read(
         view = _view(buffer)
         if not view.contiguous or (writable and view.readonly):
             raise BufferError
-        array = np.asarray(view)
-        address, length, code = array.__array_interface__["data"][0], array.nbytes, view.format
-    found = datatype if isinstance(datatype, MPI.Datatype) else _lookup(datatype, code)
-    extent = found.extent
+        address, length, code = MPI.Get_address(view), view.nbytes, view.format
+    found, extent = _lookup(datatype if datatype is not None else _typecode(code))
     offset = extent * operator.index(0 if displacement is None else displacement)
     if extent <= 0 or not 0 <= offset <= length:
         raise ValueError
@@ -143,10 +140,19 @@ def _view(buffer: Any) -> memoryview:
         return memoryview(array)
 
 
-def _lookup(typecode: str | None, buffer_format: str | None) -> MPI.Datatype:
-    """A type by mpi4py's name for it, or by the format of a buffer (PEP 3118)."""
-    if typecode is None:
-        if buffer_format == "B":
-            return MPI.BYTE
-        typecode = (buffer_format or "").removeprefix("@").removeprefix("<")
-    return MPI.Datatype.fromcode(typecode)
+def _typecode(buffer_format: str | None) -> str | MPI.Datatype:
+    """mpi4py's name for the format of a buffer's elements (PEP 3118)."""
+    if buffer_format == "B":
+        return MPI.BYTE
+    return (buffer_format or "").removeprefix("@").removeprefix("<")
+
+
+def _lookup(name: MPI.Datatype | str) -> tuple[MPI.Datatype, int]:
+    """A type, given by itself or by mpi4py's name for it, and its extent in bytes."""
+    return _named(name) if isinstance(name, str) else (name, name.extent)
+
+
+@functools.cache
+def _named(name: str) -> tuple[MPI.Datatype, int]:
+    datatype = MPI.Datatype.fromcode(name)
+    return datatype, datatype.extent

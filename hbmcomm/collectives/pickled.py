@@ -148,7 +148,7 @@ def _operands(
         Unreadable: MPI itself must reduce this, or refuse it.
     """
     given = taken if taken and _in_place(sendbuf) else read(sendbuf)
-    if taken and (taken.datatype, taken.count) != (given.datatype, given.count):
+    if taken and (taken.datatype, taken.entries) != (given.datatype, given.entries):
         raise Unreadable
     ufunc, kinds = OPERATIONS.get(getattr(op, "handle", 0), (None, ""))
     dtype = DTYPES.get(given.datatype.handle)
