@@ -14,13 +14,13 @@ from typing import Any
 
 import docker
 
+from experiments import leftovers
 from experiments.environments.command import Command, Container, Process
 from experiments.errors import ExperimentsError
 from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
 GRACE = 3.0  # seconds between asking a process to end and ending it
-MARK = "HBMCOMM_LAUNCH"  # variable by which a launch's stray processes are known
 
 
 class EngineLost(ExperimentsError):
@@ -52,7 +52,8 @@ def execute(
 
 def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
     mark = f"{os.getpid()}.{time.monotonic_ns()}"
-    environment = {**os.environ, **command.environment, MARK: mark}
+    environment = {**os.environ, **command.environment, leftovers.MARK: mark}
+    before = leftovers.segments()
     with log.open("wb") as output:
         process = subprocess.Popen(
             command.argv,
@@ -69,9 +70,9 @@ def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
             return process.returncode
         finally:
             _end(process)
-            for pid in _marked(mark):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            leftovers.end_marked(mark)
+            if process.returncode:
+                leftovers.remove_segments(before)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -83,17 +84,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
-
-
-def _marked(mark: str) -> list[int]:
-    """Processes that carry the launch's mark in their environment."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if wanted in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
 
 
 def _container(

@@ -4,6 +4,7 @@ Everything it starts is given to it as commands; what a launch found is taken in
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from experiments.progress import Display
 from experiments.schedule import Block, Launch
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
+DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 TOLD_LINES = 12  # of a failed launch's log that the error message repeats
 
 
@@ -117,9 +119,11 @@ class _Watch:
 def _explain(launch: Launch, code: int, log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
-    memory = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
+    reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
+    if shutil.disk_usage(log.parent).free < DISK_FULL:
+        reason = f": No space left on device ({log.parent})"
     return (
-        f"launch {launch.name} failed with exit code {code}{memory}; its last lines:\n{told}\n"
+        f"launch {launch.name} failed with exit code {code}{reason}; its last lines:\n{told}\n"
         f"The whole log is {log}. Finished launches are kept: --resume goes on from here."
     )
 

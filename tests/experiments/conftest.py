@@ -1,10 +1,16 @@
-"""A container engine and the harness image for tests marked `container`, once per session.
+"""An engine and the harness image for tests marked `container`, and the driver as a user starts it.
 
-What is missing is installed and started where that may be done; else the tests skip and say why.
+What an engine needs is installed and started where that may be done; else the tests skip and say
+why.
 """
 
 import contextlib
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import docker
 import pytest
@@ -37,3 +43,62 @@ def image(engine: docker.DockerClient) -> Image:
         raise  # a defect of ours, never a lack of the machine
     except ExperimentsError as error:
         pytest.skip(str(error))
+
+
+class Driver:
+    """The driver in a session of its own, over a campaign of three launches of some seconds."""
+
+    experiment = """
+title = "Small"
+question = "Does it survive?"
+[factors]
+kinds = ["regular"]
+sizes = "1KiB:1MiB:16"
+[launches]
+environments = ["{environment}"]
+blocks = 3
+aa_pair = false
+[measurement]
+time_cap = 0.3
+min_iterations = 100
+max_iterations = 100000
+"""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def measure(self, environment: str, out: Path, **variables: str) -> "subprocess.Popen[str]":
+        """Start to measure the campaign into `out`."""
+        path = self._folder / "small.toml"
+        path.write_text(self.experiment.format(environment=environment))
+        return self._start("run", "--experiment", str(path), "--out", str(out), **variables)
+
+    def resume(self, out: Path) -> None:
+        """Complete a campaign."""
+        process = self._start("run", "--resume", "--out", str(out))
+        said = process.communicate(timeout=240)
+        assert process.returncode == 0, said[1]
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Until the condition holds; fails after two minutes."""
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < deadline, f"no {what} within two minutes"
+            time.sleep(0.02)
+
+    def _start(self, *words: str, **variables: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "invoke", *words],
+            cwd=Path(__file__).parents[2],
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """How a test runs the driver as a user does."""
+    return Driver(tmp_path)

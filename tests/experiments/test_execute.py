@@ -1,5 +1,6 @@
 """A command is run to its end, and nothing of it stays behind, whatever happens."""
 
+import mmap
 import os
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import leftovers
 from experiments.environments.command import Container, Process
 from experiments.execute import EngineLost, execute
 
@@ -100,3 +102,34 @@ def test_the_variables_of_the_driver_reach_the_process(tmp_path: Path) -> None:
     log = tmp_path / "log"
     execute(python("import os; print(os.environ['PATH'])"), log, None, never)
     assert log.read_text().strip() == os.environ["PATH"]
+
+
+def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_path: Path) -> None:
+    name = f"sm_segment.test.{os.getpid()}"
+    others, ours, ready = (Path("/dev/shm") / f"{name}.{i}" for i in range(3))
+    others.write_bytes(b"of a job that runs")
+    command = python(
+        "import pathlib, time\n"
+        f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\n"
+        f"pathlib.Path({str(ready)!r}).write_text('ready')\n"
+        "time.sleep(600)"
+    )
+    try:
+        with pytest.raises(RuntimeError):
+            execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
+        assert [path.exists() for path in (others, ours)] == [True, False]
+    finally:
+        for path in (others, ours, ready):
+            path.unlink(missing_ok=True)
+
+
+def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> None:
+    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
+    others = leftovers.segments()
+    with segment.open("w+b") as file:
+        file.truncate(4096)
+        with mmap.mmap(file.fileno(), 4096):
+            leftovers.remove_segments(others)
+            assert segment.exists()
+    leftovers.remove_segments(others)
+    assert not segment.exists()

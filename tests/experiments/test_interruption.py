@@ -3,10 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -14,40 +12,7 @@ import pytest
 from experiments import results
 from experiments.provision.image import Image
 
-ROOT = Path(__file__).parents[2]
-SMALL = """
-title = "Small"
-question = "Does it stop cleanly?"
-[factors]
-kinds = ["regular"]
-sizes = "1KiB:1MiB:16"
-[launches]
-environments = ["{environment}"]
-blocks = 3
-aa_pair = false
-[measurement]
-time_cap = 0.3
-min_iterations = 100
-max_iterations = 100000
-"""
-
-
-def invoke(*words: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "invoke", *words],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} within two minutes"
-        time.sleep(0.02)
+pytestmark = pytest.mark.ranks
 
 
 def ranks_alive(folder: Path) -> list[int]:
@@ -63,65 +28,63 @@ def ranks_alive(folder: Path) -> list[int]:
     return found
 
 
-def interrupted(experiment: Path, out: Path) -> "subprocess.CompletedProcess[str]":
+def interrupted(driver: Any, environment: str, out: Path) -> "subprocess.CompletedProcess[str]":
     """Start a campaign and press Ctrl-C in the middle of its second launch."""
-    driver = invoke("run", "--experiment", str(experiment), "--out", str(out))
+    process = driver.measure(environment, out)
     try:
-        wait_for(lambda: len(results.finished(out)) == 1, "finished launch")
-        wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
-        os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
-        said = driver.communicate(timeout=60)
+        driver.wait_for(lambda: len(results.finished(out)) == 1, "finished launch")
+        driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        said = process.communicate(timeout=60)
     finally:
-        driver.kill()
-    return subprocess.CompletedProcess([], driver.returncode, *said)
+        process.kill()
+    return subprocess.CompletedProcess([], process.returncode, *said)
 
 
-def completed(out: Path) -> None:
-    driver = invoke("run", "--resume", "--out", str(out))
-    said = driver.communicate(timeout=240)
-    assert driver.returncode == 0, said[1]
-
-
-@pytest.fixture
-def experiment(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL.format(environment=request.param))
-    return path
-
-
-@pytest.mark.ranks
-@pytest.mark.parametrize("experiment", ["host"], indirect=True)
 def test_on_the_host_finished_launches_stay_and_no_rank_is_left(
-    experiment: Path, tmp_path: Path
+    driver: Any, tmp_path: Path
 ) -> None:
     out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
-    found = interrupted(experiment, out)
+    found = interrupted(driver, "host", out)
     assert found.returncode == 130
     assert f"--resume --out {out}" in found.stderr
     assert "Traceback" not in found.stderr
-    wait_for(lambda: not ranks_alive(out), "end of the ranks")
+    driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
     assert len(results.finished(out)) == 1
     assert not (out / "incoming").exists()
     first = {path: path.read_bytes() for path in (out / "launches").iterdir()}
-    completed(out)
+    driver.resume(out)
     campaign = results.load(out)
     assert len(campaign.launches) == 3
     assert {path: path.read_bytes() for path in first} == first
     assert set(Path("/dev/shm").iterdir()) <= shm
-    assert campaign.cells.groupby("block").size().nunique() == 1
 
 
-@pytest.mark.ranks
+def test_a_resumed_campaign_has_the_structure_of_one_that_ran_through(
+    driver: Any, tmp_path: Path
+) -> None:
+    stopped, through = tmp_path / "stopped", tmp_path / "through"
+    interrupted(driver, "host", stopped)
+    driver.resume(stopped)
+    said = driver.measure("host", through).communicate(timeout=240)
+    assert "measurement:" in said[1]
+    factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
+    structures = [
+        results.load(out).cells[factors].sort_values(factors).to_numpy().tolist()
+        for out in (stopped, through)
+    ]
+    assert structures[0] == structures[1]
+
+
 @pytest.mark.container
-@pytest.mark.parametrize("experiment", ["docker"], indirect=True)
 def test_in_a_container_nothing_of_the_campaign_is_left_in_the_engine(
-    experiment: Path, tmp_path: Path, engine: docker.DockerClient, image: Image
+    driver: Any, tmp_path: Path, engine: docker.DockerClient, image: Image
 ) -> None:
     out = tmp_path / "out"
-    found = interrupted(experiment, out)
+    found = interrupted(driver, "docker", out)
     assert found.returncode == 130
     label = f"hbmcomm.campaign={results.read_header(out)['id']}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
     assert len(results.finished(out)) == 1
-    completed(out)
+    driver.resume(out)
     assert len(results.load(out).launches) == 3
