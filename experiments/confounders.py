@@ -3,11 +3,24 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-ALWAYS_DIFFERENT = ("load", "seconds", "hostname", "time")
+ALWAYS_DIFFERENT = ("load",)
 """Last parts of keys that differ between any two launches and explain nothing."""
 
-REFUSED = "versions.mpi"
-"""A difference here makes a comparison meaningless."""
+REFUSED = (
+    "versions.mpi",
+    "versions.mpi4py",
+    "versions.numpy",
+    "hashes.hbmcomm",
+    "hashes.experiments",
+)
+"""What must be the same in every launch of a campaign, or nothing in it can be compared."""
+
+
+def refusals(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """What of REFUSED differs between two launch results: {key: (first's, other's)}."""
+    tables = [flatten(launch["environment"]) for launch in (first, other)]
+    values = {key: (tables[0].get(key, ""), tables[1].get(key, "")) for key in REFUSED}
+    return {key: pair for key, pair in values.items() if pair[0] != pair[1]}
 
 
 def differences(launches: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 Everything it starts is given to it as commands; what a launch found is taken in by results.py.
 """
 
+import json
 import os
 import shutil
 import time
@@ -12,8 +13,7 @@ from typing import Protocol
 
 import docker
 
-from experiments import results
-from experiments.confounders import REFUSED, flatten
+from experiments import confounders, results
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.execute import execute
@@ -83,8 +83,8 @@ def _launch(
         code = execute(command, log, client, watch.look)
         if code:
             raise LaunchFailed(_explain(launch, code, log))
+        _refuse_other_code(folder, launch.name, place)
         results.accept(folder, launch.name, place)
-        _same_mpi(folder, launch.name)
 
 
 def _give(place: Path, owner: tuple[int, int]) -> None:
@@ -106,8 +106,8 @@ class _Watch:
         now = time.monotonic()
         if told != self._told:
             self._told, self._moved = told, now
-            done, _, total = told.partition(" ")
-            if total:
+            done, total, *_ = [*told.split(), "0", "0"]
+            if int(total):
                 self._within(int(done) / int(total))
         elif now - self._moved > STALLED:
             raise LaunchFailed(
@@ -128,15 +128,17 @@ def _explain(launch: Launch, code: int, log: Path) -> str:
     )
 
 
-def _same_mpi(folder: Path, name: str) -> None:
-    """Refuse to compare different MPI versions: every launch must hold the first one's."""
-    found = {
-        each: flatten(results.read_launch(folder, each)["environment"])[REFUSED]
-        for each in (min(results.finished(folder)), name)
-    }
-    if len(set(found.values())) > 1:
-        told = ", ".join(f"{each}: {version}" for each, version in found.items())
+def _refuse_other_code(folder: Path, name: str, place: Path) -> None:
+    """Every launch must hold the MPI and the code of those before it."""
+    finished, result = results.finished(folder), place / "result.json"
+    if not finished or not result.exists():  # the first, or one that accept() will refuse
+        return
+    first = min(finished)
+    other = json.loads(result.read_text(encoding="utf-8"))
+    found = confounders.refusals(results.read_launch(folder, first), other)
+    if found:
+        told = "; ".join(f"{key}: {one} against {two}" for key, (one, two) in found.items())
         raise results.ResultsError(
-            f"the launches hold different MPIs ({told}), so nothing can be compared; "
-            "rebuild the image with this environment's MPI: invoke build"
+            f"launches {first} and {name} do not hold the same code ({told}), so they cannot be "
+            "compared; measure again into another --out"
         )

@@ -47,7 +47,9 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["run", "--ranks", "0"], "whole numbers from 1 up"),
         (["run", "--ranks", "many"], "ranks 'many' do not parse"),
         (["run", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
-        (["run", "--blocks", "-1"], "--blocks -1 must be 1 or more"),
+        (["run", "--blocks", "0"], "--blocks '0' must be a whole number, 1 or more"),
+        (["run", "--seed", "x"], "--seed 'x' must be a whole number"),
+        (["run", "--resume", "--mpi", "impi"], "drop the other flags"),
         (["run", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi, mpich, impi"),
         (["run", "--resume", "--ranks", "2"], "drop the other flags"),
         (["run", "--resume", "--out", "nowhere"], "there is no results folder nowhere"),
@@ -96,6 +98,12 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(tmp_path: Path) -> No
     assert sum(line.startswith("docker run") for line in lines) == 2
     assert sum("experiments.harness" in line for line in lines) == 6
     assert not (tmp_path / "out").exists()
+
+
+def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--blocks", "1", "--out", str(tmp_path / "out"))
+    lines = invoke(*words, MEMKIND_HBW_NODES="0").stdout.splitlines()
+    assert [line.count("MEMKIND_HBW_NODES=0") for line in lines] == [1, 1, 1]
 
 
 def test_a_campaign_is_not_measured_over_another(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from experiments.environments.command import Container
 from experiments.provision.mpi import mpiexec
 from experiments.schedule import Launch
 
+PROFILE = "cap_drop ALL, cap_add SYS_NICE, seccomp of the engine"
 FOLDER = "/launch"  # where the container sees the launch's folder
 LABEL = "hbmcomm.campaign"
 SHM_PER_RANK = 64 * 2**20  # an MPI's own segments take about 16 MiB a rank; too small kills it

@@ -12,7 +12,7 @@ def test_every_operation_reads_each_input_and_writes_each_output_once(
     operation: str, ranks: int
 ) -> None:
     n = ranks
-    reads = {"bcast": n - 1, "gather": n, "allreduce": n, "reduce": n, "scatter": n, "allgather": n}
+    reads = {"bcast": 1, "gather": n, "allreduce": n, "reduce": n, "scatter": n, "allgather": n}
     writes = {
         "bcast": n - 1,
         "gather": n,

@@ -24,3 +24,13 @@ def test_what_only_one_environment_records_is_a_difference() -> None:
 
 def test_one_environment_alone_differs_from_nothing() -> None:
     assert confounders.differences([launch("host", a=1), launch("host", a=2)]) == {}
+
+
+def test_another_mpi_or_other_code_is_refused_and_another_python_is_not() -> None:
+    first = launch("host", versions={"mpi": "5", "python": "3.11"}, hashes={"hbmcomm": "a"})
+    other = launch("docker", versions={"mpi": "4", "python": "3.12"}, hashes={"hbmcomm": "b"})
+    assert confounders.refusals(first, other) == {
+        "versions.mpi": ("5", "4"),
+        "hashes.hbmcomm": ("a", "b"),
+    }
+    assert confounders.refusals(first, first) == {}

@@ -28,24 +28,27 @@ def ranks_alive(folder: Path) -> list[int]:
     return found
 
 
-def interrupted(driver: Any, environment: str, out: Path) -> "subprocess.CompletedProcess[str]":
-    """Start a campaign and press Ctrl-C in the middle of its second launch."""
+def interrupted(
+    driver: Any, environment: str, out: Path, number: signal.Signals = signal.SIGINT
+) -> "subprocess.CompletedProcess[str]":
+    """Start a campaign and press Ctrl-C (or worse) in the middle of its second launch."""
     process = driver.measure(environment, out)
     try:
         driver.wait_for(lambda: len(results.finished(out)) == 1, "finished launch")
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, number)  # as a terminal does
         said = process.communicate(timeout=60)
     finally:
         process.kill()
     return subprocess.CompletedProcess([], process.returncode, *said)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_on_the_host_finished_launches_stay_and_no_rank_is_left(
-    driver: Any, tmp_path: Path
+    driver: Any, tmp_path: Path, number: signal.Signals
 ) -> None:
     out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
-    found = interrupted(driver, "host", out)
+    found = interrupted(driver, "host", out, number)
     assert found.returncode == 130
     assert f"--resume --out {out}" in found.stderr
     assert "Traceback" not in found.stderr

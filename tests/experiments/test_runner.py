@@ -1,0 +1,103 @@
+"""The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from experiments import results, runner, spec
+from experiments.environments.command import Process
+from experiments.results import ResultsError
+from experiments.runner import LaunchFailed
+from experiments.schedule import Block, Launch, schedule
+
+ME = (os.getuid(), os.getgid())
+HARNESS = """
+import json, pathlib, sys
+import numpy as np
+folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+launch = json.loads((folder / "launch.json").read_text())
+environment = {"versions": {"mpi": mpi}}
+result = {"format": 1, "launch": launch, "cells": [], "environment": environment, "ranks": []}
+if code == 0:
+    (folder / "result.json").write_text(json.dumps(result))
+    np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
+print("said by the launch")
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """An environment whose launches end at once."""
+
+    mpi: str = "5.0"
+    code: int = 0
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        argv = (sys.executable, "-c", HARNESS, str(folder), self.mpi, str(self.code))
+        return Process(argv)
+
+
+@pytest.fixture
+def blocks() -> tuple[Block, ...]:
+    return schedule(spec.restrict(spec.load("quick"), sizes="1KiB", blocks=2), 1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    results.create(tmp_path / "campaign", {"name": "quick"})
+    return tmp_path / "campaign"
+
+
+def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks, {"host": Instant(), "docker": Instant()}, None, ME)
+    names = {launch.name for block in blocks for launch in block.launches}
+    assert results.finished(folder) == names
+    assert not (folder / "incoming").exists()
+
+
+def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks[:1], {"host": Instant(), "docker": Instant()}, None, ME)
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
+    runner.run(folder, blocks, {"host": Instant(), "docker": Instant()}, None, ME)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(results.finished(folder)) == 6
+
+
+def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    environments = {"host": Instant(), "docker": Instant(code=3)}
+    with pytest.raises(LaunchFailed) as caught:
+        runner.run(folder, blocks, environments, None, ME)
+    assert "docker failed with exit code 3" in str(caught.value)
+    assert "said by the launch" in str(caught.value)
+    assert "--resume" in str(caught.value)
+    before = [launch.arm for launch in blocks[0].launches].index("docker")
+    assert len(results.finished(folder)) == before
+
+
+def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    environments = {"host": Instant(), "docker": Instant(mpi="4.1")}
+    with pytest.raises(ResultsError, match=r"versions\.mpi: .* against .*another --out"):
+        runner.run(folder, blocks, environments, None, ME)
+    arms = {name.partition("-")[2] for name in results.finished(folder)}
+    assert not ({"host", "docker"} <= arms)
+
+
+def test_a_launch_that_stands_still_is_ended(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sleeping(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+    monkeypatch.setattr(runner, "STALLED", 0.5)
+    with pytest.raises(LaunchFailed, match="stood still for 0 s"):
+        runner.run(folder, blocks, {"host": Sleeping(), "docker": Sleeping()}, None, ME)
+    assert results.finished(folder) == set()
