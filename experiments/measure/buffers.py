@@ -107,24 +107,28 @@ def make_pool(
 
 
 def remote_nodes(kind: str, cpu: int) -> tuple[int, ...]:
-    """The farthest node of the kind's sort of memory, as seen from a CPU.
+    """The node farthest from a CPU among those that the kind may be bound to.
 
     Raises:
-        Unavailable: where there is no second node to be remote.
+        Unavailable: where none of them is farther than another.
     """
     topology = hbmcomm.topology()
-    own = topology.node_of_cpu(cpu)
-    wants_hbm = kind != "regular"
-    seen_from = next(node for node in topology.nodes if node.id == own).distances
-    distances = {
-        node.id: seen_from[node.id]
-        for node in topology.nodes
-        if node.total_bytes and (node.id in topology.hbm.nodes) == wants_hbm
-    }
-    farthest = max(distances, key=lambda node: (distances[node], node), default=None)
-    if farthest is None or distances[farthest] <= min(distances.values()):
-        raise Unavailable(f"remote {kind}: this machine has no second node of that sort of memory")
-    return (farthest,)
+    accepted = tuple(node for node in topology.memory_nodes if _accepts(kind, node))
+    remote = topology.farthest(topology.node_of_cpu(cpu), among=accepted)
+    if not remote:
+        raise Unavailable(
+            f"remote {kind}: needs memory of that kind at two distances from CPU {cpu}; "
+            f"the nodes that it may use are {list(accepted)}"
+        )
+    return remote[-1:]
+
+
+def _accepts(kind: str, node: int) -> bool:
+    try:
+        hbmcomm.resolve(kind, (node,))
+    except hbmcomm.KindUnavailable:
+        return False
+    return True
 
 
 def _agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:

@@ -103,9 +103,19 @@ class Topology:
 
     def nearest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
         """Those of `among` that the firmware puts nearest to `cpu_node` (all of a tie)."""
-        known = self.node(cpu_node).distances
-        distances = {number: known.get(number, UNREACHABLE) for number in among}
+        distances = self._distances(cpu_node, among)
         return tuple(number for number in among if distances[number] == min(distances.values()))
+
+    def farthest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of `among` farthest from `cpu_node` (all of a tie); none if all are equally far."""
+        distances = self._distances(cpu_node, among)
+        if len(set(distances.values())) < 2:
+            return ()
+        return tuple(number for number in among if distances[number] == max(distances.values()))
+
+    def _distances(self, cpu_node: int, among: tuple[int, ...]) -> dict[int, int]:
+        known = self.node(cpu_node).distances
+        return {number: known.get(number, UNREACHABLE) for number in among}
 
     def local_nodes(self, cpu_node: int) -> tuple[int, ...]:
         """The memory that belongs to `cpu_node`: its own, and nodes without CPUs next to it.

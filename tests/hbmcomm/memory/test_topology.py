@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 
 import pytest
 
 import hbmcomm
+from hbmcomm import KindUnavailable
 
 # machine: nodes, nodes with memory, HBM nodes, a word of the rule that decides
 MACHINES = {
@@ -62,3 +64,36 @@ def test_this_machine_has_a_node_with_cpus_and_memory() -> None:
     topology = hbmcomm.topology()
     assert any(node.cpus and node.free_bytes for node in topology.nodes)
     assert topology.node(topology.nodes[0].id) == topology.nodes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cpu", "far"),
+    [
+        ("cxl", "regular", 0, (1,)),
+        ("cxl", "regular", 40, (0,)),
+        ("cxl", "highest_bandwidth_local", 40, (2,)),
+        ("cxl", "dax_kmem", 0, ()),
+        ("knl_snc4_flat", "hbw", 0, (5, 6, 7)),
+        ("gh200", "hbw", 0, ()),
+        ("mi300a", "hbw", 30, (0, 2, 3)),
+        ("laptop", "regular", 0, ()),
+    ],
+)
+def test_the_farthest_nodes_of_a_kind_are_those_it_may_be_bound_to(
+    machine, name, kind, cpu, far
+) -> None:
+    assert farthest(machine(name), kind, cpu) == far
+
+
+def test_emulated_hbm_takes_no_node_from_ordinary_memory(machine, emulated_hbm) -> None:
+    assert farthest(machine("cxl"), "regular", cpu=0) == (1,)
+
+
+def farthest(here, kind: str, cpu: int) -> tuple[int, ...]:
+    """The nodes farthest from a CPU among all that the kind accepts when asked for them."""
+    topology = here.topology
+    accepted = []
+    for node in topology.memory_nodes:
+        with contextlib.suppress(KindUnavailable):
+            accepted += here.kind(kind, nodes=(node,)).nodes
+    return topology.farthest(topology.node_of_cpu(cpu), among=tuple(accepted))

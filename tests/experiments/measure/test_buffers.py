@@ -1,0 +1,68 @@
+"""The buffers of a launch: where remote ones go, and what proves that they are where they should.
+
+A second socket is a copy of this machine's first node with other distances; what a kind accepts is
+told by a list.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import hbmcomm
+from experiments.measure.buffers import Unavailable, remote_nodes
+
+TWO_SOCKETS = ({0: 10, 1: 21}, {0: 21, 1: 10})
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Nodes by their distances, CPU n on node n, and the nodes that the kind asked for accepts."""
+
+    def pretend(distances: tuple[dict[int, int], ...], accepted: tuple[int, ...]) -> None:
+        here = hbmcomm.topology()
+        nodes = tuple(
+            replace(here.nodes[0], id=number, cpus=(number,), distances=known)
+            for number, known in enumerate(distances)
+        )
+
+        def resolve(kind: str, nodes: tuple[int, ...]) -> None:
+            if set(nodes) - set(accepted):
+                raise hbmcomm.KindUnavailable(f"{kind} is not on {nodes}")
+
+        monkeypatch.setattr(hbmcomm, "topology", lambda: replace(here, nodes=nodes))
+        monkeypatch.setattr(hbmcomm, "resolve", resolve)
+
+    return pretend
+
+
+@pytest.mark.parametrize(("cpu", "far"), [(0, (1,)), (1, (0,))])
+def test_remote_memory_is_on_the_other_socket(machine: Callable[..., None], cpu, far) -> None:
+    machine(TWO_SOCKETS, accepted=(0, 1))
+    assert remote_nodes("regular", cpu) == far
+
+
+def test_remote_is_the_farthest_of_the_nodes_that_the_kind_itself_accepts(
+    machine: Callable[..., None],
+) -> None:
+    machine(({0: 10, 1: 13, 2: 21, 3: 23, 4: 31}, {}, {}, {}, {}), accepted=(1, 3))
+    assert remote_nodes("dax_kmem", 0) == (3,)
+
+
+def test_of_equally_far_nodes_one_is_taken(machine: Callable[..., None]) -> None:
+    machine(({0: 10, 1: 21, 2: 21}, {}, {}), accepted=(0, 1, 2))
+    assert remote_nodes("regular", 0) == (2,)
+
+
+def test_a_distance_that_firmware_keeps_to_itself_counts_as_far(
+    machine: Callable[..., None],
+) -> None:
+    machine(({0: 10}, {}), accepted=(0, 1))
+    assert remote_nodes("regular", 0) == (1,)
+
+
+@pytest.mark.parametrize("accepted", [(), (0,), (1,)])
+def test_one_node_of_a_kind_is_never_remote(machine: Callable[..., None], accepted) -> None:
+    machine(TWO_SOCKETS, accepted)
+    with pytest.raises(Unavailable, match="remote hbw: needs memory of that kind at two distances"):
+        remote_nodes("hbw", 0)
