@@ -12,21 +12,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import hbmcomm
 from experiments.errors import ExperimentsError
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
 OPERATIONS = ("bcast", "gather", "allreduce", "reduce", "scatter", "allgather")
 TRANSPORTS = ("mpi", "pickle")
-KINDS = (
-    "regular",
-    "hbw",
-    "hbw_all",
-    "hbw_preferred",
-    "hbw_interleave",
-    "highest_bandwidth_local",
-    "dax_kmem",
-)
+KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
 ENVIRONMENTS = ("host", "docker")
