@@ -19,7 +19,7 @@ class Unavailable(Exception):
 
 
 class Misplaced(Exception):
-    """A strict kind has pages outside its nodes: nothing measured there would mean anything."""
+    """A strict kind has pages elsewhere or unaccounted for: measured there, nothing counts."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,26 @@ def make_pool(
         problem = str(error)
     _agree(comm, problem, Unavailable)
     placed = _placement(arrays)
-    if found.strict and set(placed) - set(found.nodes):
-        problem = f"kind {kind} belongs on nodes {found.nodes}; the kernel reports {placed}"
-    _agree(comm, problem, Misplaced)
+    _agree(comm, misplacement(found, placed, sum(array.nbytes for array in arrays)), Misplaced)
     return Pool(made, kind, found.emulated, found.nodes, arrays[0], arrays[1], placed)
+
+
+def misplacement(kind: hbmcomm.Kind, placed: Mapping[int, int], nbytes: int) -> str:
+    """What is wrong with where the bytes of touched buffers are; nothing for kinds that may spill.
+
+    Args:
+        placed: {node: bytes}, as the kernel reports it.
+        nbytes: of all buffers together; the kernel must account for each of them.
+    """
+    if not kind.strict:
+        return ""
+    there = sum(placed.get(node, 0) for node in kind.nodes)
+    if there == nbytes == sum(placed.values()):
+        return ""
+    return (
+        f"kind {kind.name}: all {nbytes} bytes belong on nodes {list(kind.nodes)}; "
+        f"the kernel reports {dict(placed)}"
+    )
 
 
 def remote_nodes(kind: str, cpu: int) -> tuple[int, ...]:

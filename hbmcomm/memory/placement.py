@@ -82,8 +82,11 @@ def _by_numa_maps(start: int, end: int) -> dict[int, int]:
         if low >= high or not pages:
             continue
         touched = sum(_overlap(page, page + PAGE, low, high) for page in _touched_pages(low, high))
-        for node, count in pages.items():
-            found[node] += touched * count // sum(pages.values())
+        before, total = 0, sum(pages.values())
+        for node, count in pages.items():  # in proportion, and to the byte in all
+            upto = before + count
+            found[node] += touched * upto // total - touched * before // total
+            before = upto
     return {node: nbytes for node, nbytes in sorted(found.items()) if nbytes}
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 import hbmcomm
-from experiments.measure.buffers import Unavailable, remote_nodes
+from experiments.measure.buffers import Unavailable, misplacement, remote_nodes
 
 TWO_SOCKETS = ({0: 10, 1: 21}, {0: 21, 1: 10})
 
@@ -66,3 +66,24 @@ def test_one_node_of_a_kind_is_never_remote(machine: Callable[..., None], accept
     machine(TWO_SOCKETS, accepted)
     with pytest.raises(Unavailable, match="remote hbw: needs memory of that kind at two distances"):
         remote_nodes("hbw", 0)
+
+
+STRICT = hbmcomm.Kind("hbw", nodes=(4, 5), policy="bind", emulated=False, evidence="")
+
+
+@pytest.mark.parametrize(
+    "placed", [{}, {4: 4096}, {4: 8192, 0: 1808}, {0: 10000}, {4: 10000, 0: 4096}]
+)
+def test_a_byte_of_a_strict_kind_elsewhere_or_nowhere_is_told(placed: dict[int, int]) -> None:
+    told = misplacement(STRICT, placed, 10000)
+    assert "hbw: all 10000 bytes belong on nodes [4, 5]" in told
+    assert str(placed) in told
+
+
+@pytest.mark.parametrize("placed", [{4: 10000}, {4: 8192, 5: 1808}])
+def test_buffers_wholly_on_the_nodes_of_their_kind_are_right(placed: dict[int, int]) -> None:
+    assert misplacement(STRICT, placed, 10000) == ""
+
+
+def test_a_kind_that_may_spill_is_never_misplaced() -> None:
+    assert misplacement(replace(STRICT, policy="preferred"), {0: 1}, 10000) == ""

@@ -98,3 +98,12 @@ placement._WAYS.pop("numa_maps")
     result = python(program + TELL, refuse=("move_pages", "get_mempolicy"))
     assert "refused: move_pages" in result.stdout, result.stderr
     assert "SYS_NICE" in result.stdout
+
+
+def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -> None:
+    monkeypatch.setattr(module, "_WAYS", {"numa_maps": module._WAYS["numa_maps"]})
+    array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
+    monkeypatch.setattr(module, "_mappings", lambda: [(0, 2**63, {0: 3, 4: 2, 5: 2})])
+    found = hbmcomm.placement(array)
+    assert set(found) == {0, 4, 5}
+    assert sum(found.values()) == 100_001
