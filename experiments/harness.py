@@ -216,6 +216,8 @@ def _describe(key: tuple[str, str], pool: Pool) -> dict[str, Any]:
         "locality": locality,
         "emulated": pool.emulated,
         "nodes": list(pool.nodes),
+        "source": hbmcomm.source(pool.send),
+        "placement_method": hbmcomm.placement_method(),
         "placement": {str(node): size for node, size in sorted(pool.placement.items())},
     }
 

@@ -105,6 +105,8 @@ def test_where_every_page_and_rank_was_is_recorded(harness: Callable[..., Any]) 
         assert rank["cpu"] in allowed
         (pool,) = rank["pools"]
         assert sum(pool["placement"].values()) >= 2 * 100_000
+        assert pool["source"] in ("memkind", "mmap")
+        assert pool["placement_method"] in ("move_pages", "get_mempolicy", "numa_maps")
 
 
 def test_the_data_path_is_recorded_as_tried(harness: Callable[..., Any]) -> None:
