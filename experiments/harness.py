@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -23,14 +24,15 @@ from numpy.typing import NDArray
 import hbmcomm
 from experiments.bound import COPY
 from experiments.measure import binding, datapath, machine, operations, timing, versions
-from experiments.measure.buffers import Pool, Unavailable, make_pool
-from experiments.measure.trial import Trial
+from experiments.measure.buffers import Misplaced, Pool, Unavailable, make_pool
+from experiments.measure.trial import Trial, WrongResult
 from experiments.schedule import Cell, Launch
 
 FORMAT = 1
 PR_SET_PDEATHSIG = 1
 PROGRESS_SECONDS = 0.2
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
+EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
 
 Samples = dict[str, NDArray[np.float64]]
 
@@ -227,11 +229,14 @@ def _summary(every: list[dict[str, Any]], key: str) -> str:
 
 
 def run(folder: Path) -> None:
-    """main(), with one line and the end of all ranks in place of a rank's traceback."""
+    """main(), where a rank's error ends all ranks: one line, and a traceback if it is a defect."""
     try:
         main(folder)
     except BaseException as error:
-        print(f"rank {MPI.COMM_WORLD.rank}: {error}", file=sys.stderr, flush=True)
+        if not isinstance(error, EXPECTED):
+            traceback.print_exc()
+        told = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
+        print(told, file=sys.stderr, flush=True)
         MPI.COMM_WORLD.Abort(1)
 
 

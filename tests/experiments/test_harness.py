@@ -12,7 +12,7 @@ import pytest
 
 from experiments import results
 from experiments.schedule import Cell, Launch
-from experiments.spec import LOCALITIES, OPERATIONS, TRANSPORTS, Measurement
+from experiments.spec import OPERATIONS, TRANSPORTS, Measurement
 
 pytestmark = pytest.mark.ranks
 
@@ -138,7 +138,6 @@ def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(
     skipped = [cell for cell in result["cells"] if "skipped" in cell]
     assert len(skipped) == len(lacking) + len({cell.bytes for cell in lacking})
     assert all(kind in cell["skipped"] for cell in skipped)
-    assert locality in LOCALITIES
 
 
 def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
@@ -164,7 +163,21 @@ def test_a_wrong_result_voids_the_launch(mpirun: Callable[..., Any], tmp_path: P
     assert found.code
     assert "allreduce of" in found.output
     assert "wrong elements" in found.output
+    assert "WrongResult" in found.output
+    assert "Traceback" not in found.output
     assert not (tmp_path / "result.json").exists()
+
+
+def test_a_defect_on_any_rank_is_told_with_its_traceback(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    program = Path(__file__).parent / "ranks" / "defective.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun(program, 2, str(tmp_path), code=None)
+    assert found.code
+    assert "Traceback" in found.output
+    assert "in choose_cpu" in found.output
+    assert "rank 1: ZeroDivisionError: " in found.output
 
 
 def test_what_it_writes_is_what_results_takes_in(
