@@ -28,6 +28,7 @@ from experiments.spec import Experiment
 from experiments.statistics import FACTORS, median_interval
 
 FORMAT = 1
+NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
 QUICK_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
 COLUMNS = (
     "block",
@@ -58,6 +59,7 @@ class Campaign:
         header: campaign.json.
         launches: each finished launch's JSON, in the order of the file names.
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank.
+        controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
         warnings: one sentence each; what a reader must know before believing a figure.
     """
 
@@ -67,6 +69,7 @@ class Campaign:
     header: dict[str, Any]
     launches: list[dict[str, Any]]
     cells: pd.DataFrame
+    controls: pd.DataFrame
     warnings: list[str]
 
 
@@ -191,9 +194,12 @@ def load(folder: str | Path) -> Campaign:
         samples = _read_samples(folder / "launches" / f"{name}.npz")
         launches.append(launch)
         rows.extend(_rows(launch, samples))
-    cells = pd.DataFrame(rows, columns=list(COLUMNS))
+    every = pd.DataFrame(rows, columns=list(COLUMNS))
+    copied = every["operation"] == COPY
+    cells = every[~copied].reset_index(drop=True)
+    controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
     warnings += _warnings(header, launches, cells)
-    return Campaign(folder, header["name"], experiment, header, launches, cells, warnings)
+    return Campaign(folder, header["name"], experiment, header, launches, cells, controls, warnings)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -251,8 +257,6 @@ def _rows(
         if cell["operation"] == COPY
     }
     for cell in measured:
-        if cell["operation"] == COPY:
-            continue
         times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
         middle = median_interval(times)
         copy = copies.get((cell["kind"], cell["locality"], cell["bytes"]), np.nan)

@@ -3,21 +3,20 @@
 Knows what a campaign asked for, what it found and what it could not measure; draws nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from experiments.confounders import differences
 from experiments.results import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import noise_floor, over_launches, paired_ratio
+from plots import caveats
 
 HOST = "host"
 CONTAINERS = ("docker", "podman")
 BASELINE = "regular"
-SINGLE_COPY = "datapath.cma"
 UNFINISHED = "no launch of it is finished"
 
 
@@ -52,7 +51,10 @@ def find(campaign: Campaign) -> Findings:
         campaign.cells,
         blocks=campaign.experiment.launches.blocks,
         missing=unmeasured(campaign),
-        caveats=caveats(campaign.launches),
+        caveats=(
+            *caveats.recorded(campaign.launches),
+            *caveats.copied(campaign.controls, CONTAINERS, HOST),
+        ),
     )
 
 
@@ -89,19 +91,6 @@ def from_cells(
         unmeasured=missing,
         caveats=caveats,
     )
-
-
-def caveats(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Differences in the data path so large that they may be the whole effect.
-
-    Without single copy an MPI copies twice through shared memory: a comparison of arms that
-    differ in it measures a rule of the container's profile, not the container.
-    """
-    apart = differences(launches).get(SINGLE_COPY)
-    if apart is None:
-        return ()
-    told = ", ".join(f"{name} {value}" for name, value in sorted(apart.items(), reverse=True))
-    return (f"The data path differs: single copy (CMA): {told}.",)
 
 
 def unmeasured(campaign: Campaign) -> dict[str, str]:

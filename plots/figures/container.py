@@ -107,7 +107,7 @@ def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Draw
         f"Time in {arm} over time on the {HOST}, paired within a block; median over blocks with "
         "its BCa bootstrap 95 % interval. The shaded band is the noise floor: how far two "
         "identical host arms of this campaign stray from 1×. No effect is claimed for an "
-        "interval that reaches into the band.",
+        "interval that reaches into the band." + "".join(f" {each}" for each in found.caveats),
         _description(frame, arm, ranks, floor),
         page.figure,
     )

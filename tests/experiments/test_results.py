@@ -66,6 +66,16 @@ def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Pa
     assert "copy" not in set(campaign.cells["operation"])
 
 
+def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    controls = results.load(tmp_path).controls
+    assert list(controls.columns) == list(results.COLUMNS)
+    assert set(controls["operation"]) == {"copy"}
+    assert set(controls["transport"]) == {"none"}
+    assert len(controls) == len({(cell.kind, cell.bytes) for cell in launch.cells})
+
+
 def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
     cells = results.load(tmp_path).cells

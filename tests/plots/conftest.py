@@ -94,6 +94,12 @@ def findings() -> Callable[..., Findings]:
     return find
 
 
+@pytest.fixture(scope="session")
+def medians() -> Callable[..., pd.DataFrame]:
+    """medians(...): launch medians of the model with the levels given."""
+    return make_cells
+
+
 def write_campaign(
     folder: Path,
     *,
@@ -157,7 +163,11 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         cells.append(levels | {"samples": f"c{number}", "warmup": 10, "group": 1})
     inside = launch.environment == "docker"
     environment = {
-        "versions": {"mpi": "Open MPI v5.0.11", "libc": "2.36"},
+        "versions": {
+            "mpi": "Open MPI v5.0.11",
+            "libc": "2.36",
+            "python": "3.11.2" if inside else "3.11.7",
+        },
         "seccomp": "filter" if inside else "disabled",
         "shm_bytes": 67108864,
         "load": float(rng.random()),

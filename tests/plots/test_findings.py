@@ -23,6 +23,14 @@ def test_a_campaign_gives_times_speedups_and_container_ratios(campaign_folder: P
     assert found.unmeasured == {}
 
 
+def test_caveats_come_from_what_was_recorded_and_from_the_copies(campaign_folder: Path) -> None:
+    found = findings.find(load(campaign_folder))
+    assert [each.split(":")[0] for each in found.caveats] == [
+        "The interpreters differ",
+        "The control differs",
+    ]
+
+
 def test_the_twin_is_no_arm_of_its_own(findings: Find) -> None:
     found = findings()
     assert "host-again" not in set(found.times["arm"]) | set(found.containers["arm"])
@@ -59,16 +67,3 @@ def test_the_usual_level_of_a_factor_is_kept_or_its_first() -> None:
 
 def test_names_are_ordered_known_ones_first() -> None:
     assert findings.in_order(["b", "z", "a", "b"], ["z"]) == ["z", "a", "b"]
-
-
-def test_a_data_path_that_differs_is_a_caveat() -> None:
-    def launch(environment: str, cma: str) -> dict[str, object]:
-        recorded = {"datapath": {"cma": cma}}
-        return {"launch": {"environment": environment}, "environment": recorded}
-
-    alike = [launch("host", "works"), launch("docker", "works")]
-    assert findings.caveats(alike) == ()
-    assert findings.caveats([]) == ()
-    assert findings.caveats([launch("host", "works"), launch("docker", "refused (EPERM)")]) == (
-        "The data path differs: single copy (CMA): host works, docker refused (EPERM).",
-    )

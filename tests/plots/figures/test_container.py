@@ -78,6 +78,7 @@ def test_a_ratio_beyond_the_axis_is_an_arrow_at_its_edge(findings: Find) -> None
 def test_a_data_path_that_differs_is_told_on_the_figure(findings: Find) -> None:
     drawing = only(replace(findings(), caveats=("The data path differs: CMA.",)))
     assert "The data path differs: CMA." in {text.get_text() for text in drawing.figure.texts}
+    assert drawing.caption.endswith(" The data path differs: CMA.")
 
 
 def test_one_drawing_per_rank_count(findings: Find) -> None:

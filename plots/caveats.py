@@ -1,0 +1,66 @@
+"""What may be an arm's whole effect though it is not the container: one sentence each.
+
+Knows what every launch recorded and the plain copies that every launch timed; draws nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.confounders import differences
+from experiments.statistics import noise_floor, paired_ratio
+from plots.labels import bytes_text, ranks_text, ratio_and_interval
+
+_RECORDED = {
+    "datapath.cma": "The data path differs: single copy (CMA)",
+    "versions.python": "The interpreters differ: Python",
+}
+"""Without single copy an MPI copies twice through shared memory: arms that differ in it measure a
+rule of the container's profile. Another Python takes another time around every operation."""
+
+
+def recorded(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Differences in what the launches recorded that are large enough to be the whole effect."""
+    apart = differences(launches)
+    return tuple(
+        f"{said}: {', '.join(f'{name} {value}' for name, value in _host_first(apart[key]))}."
+        for key, said in _RECORDED.items()
+        if key in apart
+    )
+
+
+def copied(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> tuple[str, ...]:
+    """Arms in which even a plain copy, no MPI in it, takes another time than in the baseline.
+
+    Args:
+        controls: launch medians of plain copies, as Campaign.controls.
+        arms: the arms to compare with the baseline arm.
+
+    Returns:
+        A sentence for each arm with a copy whose ratio lies outside the noise floor of the copies
+        themselves and whose interval, where the blocks suffice for one, excludes 1.
+    """
+    floor = noise_floor(controls)
+    told = []
+    for arm in arms:
+        ratios = paired_ratio(controls, "arm", arm, baseline)
+        apart = ratios[
+            ~((ratios["ratio"] - 1).abs() <= np.nan_to_num(floor))
+            & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))
+        ]
+        if apart.empty:
+            continue
+        worst = apart.loc[np.log(apart["ratio"].astype(float)).abs().idxmax()]
+        value = ratio_and_interval(worst["ratio"], worst["low"], worst["high"])
+        told.append(
+            f"The control differs: a plain copy without MPI already takes {value} times as long in "
+            f"{arm} at {bytes_text(int(worst['bytes']))}, {ranks_text(int(worst['ranks']))}; "
+            f"{len(apart)} of {len(ratios)} copies stray like that, and none of it is the MPI."
+        )
+    return tuple(told)
+
+
+def _host_first(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted(values.items(), reverse=True)

@@ -1,0 +1,87 @@
+"""What may be an arm's whole effect though it is not the container."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from plots import caveats
+
+
+def launch(environment: str, **recorded: dict[str, str]) -> dict[str, object]:
+    return {"launch": {"environment": environment}, "environment": recorded}
+
+
+Copies = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def copies(medians: Callable[..., pd.DataFrame]) -> Copies:
+    """copies(docker=0.8): plain copies, so many times as slow in an arm, at 1 KiB only."""
+
+    def made(docker: float = 1.0, again: float = 1.0) -> pd.DataFrame:
+        frame = medians(
+            operations=("copy",),
+            transports=("none",),
+            kinds=("regular",),
+            sizes=(1024, 16384, 262144),  # the model's container costs nothing there
+        )
+        small = frame["bytes"] == 1024
+        frame.loc[small & (frame["arm"] == "docker"), "median_s"] *= docker
+        frame.loc[small & (frame["arm"] == "host-again"), "median_s"] *= again
+        return frame
+
+    return made
+
+
+def told(controls: pd.DataFrame) -> tuple[str, ...]:
+    return caveats.copied(controls, ("docker", "podman"), "host")
+
+
+def test_a_data_path_that_differs_is_a_caveat() -> None:
+    paths = [launch(name, datapath={"cma": "works"}) for name in ("host", "docker")]
+    assert caveats.recorded(paths) == ()
+    assert caveats.recorded([]) == ()
+    paths[1] = launch("docker", datapath={"cma": "refused (EPERM)"})
+    assert caveats.recorded(paths) == (
+        "The data path differs: single copy (CMA): host works, docker refused (EPERM).",
+    )
+
+
+def test_another_python_is_a_caveat() -> None:
+    found = caveats.recorded(
+        [
+            launch("host", versions={"python": "3.11.7", "mpi": "5"}),
+            launch("docker", versions={"python": "3.11.2", "mpi": "5"}),
+        ]
+    )
+    assert found == ("The interpreters differ: Python: host 3.11.7, docker 3.11.2.",)
+
+
+def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat(copies: Copies) -> None:
+    (said,) = told(copies(docker=0.8))
+    assert "a plain copy without MPI already takes 0.8" in said
+    assert "times as long in docker at 1 KiB, 2 ranks" in said
+    assert "1 of 3 copies stray like that" in said
+
+
+def test_copies_alike_are_no_caveat(copies: Copies) -> None:
+    assert told(copies()) == ()
+
+
+def test_a_copy_that_strays_no_further_than_the_twins_is_no_caveat(copies: Copies) -> None:
+    assert told(copies(docker=1.2, again=1.6)) == ()
+
+
+def test_few_blocks_without_an_interval_still_warn(copies: Copies) -> None:
+    frame = copies(docker=0.8)
+    (said,) = told(frame[frame["block"] < 2])
+    assert "interval –" in said
+
+
+@pytest.mark.parametrize("arms", [("host",), ("docker",), ()])
+def test_without_both_arms_there_is_nothing_to_compare(
+    copies: Copies, arms: tuple[str, ...]
+) -> None:
+    frame = copies(docker=0.8)
+    assert told(frame[frame["arm"].isin(arms)]) == ()
