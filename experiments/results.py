@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from experiments.bound import COPY, least_seconds
 from experiments.errors import ExperimentsError
 from experiments.spec import Experiment
-from experiments.statistics import FACTORS, median_interval
+from experiments.statistics import FACTORS, least_p, median_interval
 
 FORMAT = 1
 NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
 QUICK_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
+HEADER = ("name", "experiment", "seed", "schedule")
+"""What a campaign cannot be read or resumed without."""
 COLUMNS = (
     "block",
     "arm",
@@ -114,7 +116,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     """campaign.json.
 
     Raises:
-        ResultsError: when there is none, it is cut short, or another version wrote it.
+        ResultsError: when there is none, it is cut short, lacks a key, or another version wrote it.
     """
     path = folder / "campaign.json"
     if not folder.is_dir():
@@ -130,6 +132,9 @@ def read_header(folder: Path) -> dict[str, Any]:
             f"{path} is of format {header.get('format')!r}; this version reads format {FORMAT}: "
             "use the version that wrote it, or measure again"
         )
+    lacking = [key for key in HEADER if key not in header]
+    if lacking:
+        raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
     return header
 
 
@@ -215,7 +220,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _mend(path: Path) -> str:
     if path.name == "campaign.json":
         return "measure again into another --out"
-    return "delete it and complete the campaign with --resume"
+    if path.parent.name != "launches":  # a launch under way, which leaves nothing
+        return "complete the campaign with --resume"
+    return f"delete {path.with_suffix('.json').name} and complete the campaign with --resume"
 
 
 def read_launch(folder: Path, name: str) -> dict[str, Any]:
@@ -306,7 +313,7 @@ def _warnings(
     if blocks < QUICK_BLOCKS:
         yield (
             f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
-            f"reach is {min(1.0, 2 * 0.5**blocks):.3f}, and a claim needs {QUICK_BLOCKS}"
+            f"reach is {least_p(blocks):.3f}, and a claim needs {QUICK_BLOCKS}"
         )
     emulated = sorted(set(cells.loc[cells["emulated"], "kind"]))
     if emulated:

@@ -121,6 +121,11 @@ def signed_rank(ratios: NDArray[np.float64]) -> float:
     return float(stats.wilcoxon(logs).pvalue)
 
 
+def least_p(blocks: int) -> float:
+    """The smallest p that signed_rank can give for so many paired blocks."""
+    return min(1.0, 2 * 0.5**blocks)
+
+
 def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """Median of the launch medians for each cell of each arm.
 
@@ -151,7 +156,9 @@ def paired_ratio(
         numerator, denominator: the two values of that column.
 
     Returns:
-        One row per combination of the other factors with ratio, low, high, blocks, p, p_holm.
+        One row per combination of the other factors with ratio, low, high, blocks, p, p_holm and
+        least_p_holm. Holm's family is one series of a figure: the rows that differ in `bytes`
+        only. least_p_holm is the smallest p_holm that the blocks of the series could reach.
         Comparing arms, the denominator's factors stand for both; comparing bindings, which
         never share a block, the n-th block of one is paired with the n-th of the other.
     """
@@ -166,7 +173,7 @@ def paired_ratio(
     wide = frame.pivot_table(
         index=[*keys, "pair"], columns=column, values="median_s", aggfunc="first", observed=True
     )
-    columns = [*keys, "ratio", "low", "high", "blocks", "p", "p_holm"]
+    columns = [*keys, "ratio", "low", "high", "blocks", "p", "p_holm", "least_p_holm"]
     if numerator not in wide or denominator not in wide:
         return pd.DataFrame(columns=columns)
     ratios = (wide[numerator] / wide[denominator]).dropna().rename("ratio").reset_index()
@@ -179,9 +186,16 @@ def paired_ratio(
             | {"ratio": middle.value, "low": middle.low, "high": middle.high}
             | {"blocks": paired.size, "p": signed_rank(paired)}
         )
-    result = pd.DataFrame(rows, columns=columns[:-1])
-    result["p_holm"] = holm(result["p"].to_numpy(dtype=float))
-    return result
+    return _corrected(pd.DataFrame(rows, columns=columns), [key for key in keys if key != "bytes"])
+
+
+def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:
+    """With p_holm and least_p_holm, each series a family of its own."""
+    for _, group in frame.groupby(series, sort=False, observed=True):
+        least = int(group["p"].notna().sum()) * least_p(int(group["blocks"].max()))
+        frame.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(dtype=float))
+        frame.loc[group.index, "least_p_holm"] = min(1.0, least) if least else np.nan
+    return frame
 
 
 def _replicate(frame: pd.DataFrame) -> "pd.Series[int]":

@@ -16,6 +16,7 @@ from plots.labels import (
     bytes_text,
     interval_text,
     operation_name,
+    p_text,
     percent_text,
     ranks_text,
     ratio_text,
@@ -137,7 +138,10 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
     rest = len(frame) - len(claimed)
     end = f" In the other {rest} {_no_claim(floor)}." if rest else ""
     significant = int((claimed["p_holm"] < 0.05).sum())
-    test = f"Holm-corrected p is below 0.05 in {significant or 'none'} of them."
+    test = (
+        f"Holm-corrected p is below 0.05 in {significant or 'none'} of them; the smallest that "
+        f"these blocks can reach is {p_text(frame['least_p_holm'].min())}."
+    )
     return start + "; ".join(parts) + f". {test}" + _quick(found) + end
 
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from experiments.confounders import differences, flatten
 from experiments.results import QUICK_BLOCKS, Campaign, load
+from experiments.statistics import least_p
 from plots.answers import answers
 from plots.draw import drawings, write
 from plots.findings import Findings, emulated, find
@@ -77,9 +78,9 @@ def marks(found: Findings) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
     told = []
     if found.blocks < QUICK_BLOCKS:
-        least = min(1.0, 2 * 0.5**found.blocks)
         told.append(
-            f"Quick campaign: {found.blocks} paired blocks, signed-rank p not below {least:.3f}"
+            f"Quick campaign: {found.blocks} paired blocks, signed-rank p not below "
+            f"{least_p(found.blocks):.3f}"
         )
     if emulated(found.times):
         told.append("High-bandwidth memory emulated on ordinary memory")

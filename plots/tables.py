@@ -174,7 +174,7 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         caption += (
             " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
             "interval over blocks; p of Wilcoxon's signed-rank test, Holm-corrected over the "
-            "cells of the comparison."
+            "sizes of a series; the least is what the blocks of that series can reach."
         )
     if constant:
         caption += f" All rows: {', '.join(constant)}."
@@ -215,4 +215,5 @@ _RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
     ("blocks", lambda row: str(row["blocks"])),
     ("p", lambda row: p_text(row["p"])),
     ("p (Holm)", lambda row: p_text(row["p_holm"])),
+    ("least", lambda row: p_text(row["least_p_holm"])),
 ]

@@ -122,7 +122,7 @@ def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
             results.accept(tmp_path, launch.name, place)
         found(launch, place)
         (place / "samples.npz").write_bytes(b"PK torn")
-        with pytest.raises(ResultsError, match="cannot be read"):
+        with pytest.raises(ResultsError, match=r"cannot be read \(.*\); complete the campaign"):
             results.accept(tmp_path, launch.name, place)
     assert results.finished(tmp_path) == set()
 
@@ -145,14 +145,28 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
         results.load(tmp_path)
 
 
+@pytest.mark.parametrize("key", ["name", "experiment", "seed", "schedule"])
+def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    header = json.loads((tmp_path / "campaign.json").read_text())
+    del header[key]
+    results.write_json(tmp_path / "campaign.json", header)
+    with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
+        results.load(tmp_path)
+
+
 @pytest.mark.parametrize("ending", ["json", "npz"])
 def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
     launch = begin(tmp_path)[0].launches[0]
     finish(tmp_path, launch)
     path = tmp_path / "launches" / f"{launch.name}.{ending}"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume"):
+    with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
         results.load(tmp_path)
+    assert f"delete {launch.name}.json and complete" in str(refused.value)
+    path.with_suffix(".json").unlink()
+    assert results.finished(tmp_path) == set()  # so that --resume measures it again
 
 
 def test_a_truncated_header_is_named(tmp_path: Path) -> None:

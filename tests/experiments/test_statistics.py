@@ -106,6 +106,32 @@ def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> Non
     assert found["p"][0] == 0.03125
 
 
+def sizes(count: int, blocks: int) -> pd.DataFrame:
+    """One series: docker slower in every block of every size, by another amount in each."""
+    host = [1.0] * blocks
+    docker = [1.1 + 0.01 * block for block in range(blocks)]
+    each = [cells({"host": host, "docker": docker}) for _ in range(count)]
+    return pd.concat([frame.assign(bytes=2**n) for n, frame in enumerate(each)])
+
+
+def test_holms_family_is_one_series_of_a_figure() -> None:
+    series = [sizes(15, 10).assign(operation=name) for name in ("bcast", "gather", "allreduce")]
+    found = statistics.paired_ratio(pd.concat(series), "arm", "docker", "host")
+    assert len(found) == 45
+    assert found["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+    assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+
+
+def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
+    found = statistics.paired_ratio(sizes(8, 6), "arm", "docker", "host")
+    assert found["least_p_holm"].tolist() == [0.25] * 8
+    assert (found["p_holm"] >= found["least_p_holm"]).all()
+    assert statistics.least_p(6) == 0.03125
+    assert statistics.least_p(0) == 1
+    alone = statistics.paired_ratio(sizes(8, 1), "arm", "docker", "host")
+    assert alone["least_p_holm"].isna().all()
+
+
 def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
     found = statistics.paired_ratio(
         cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}), "arm", "docker", "host"

@@ -63,7 +63,7 @@ def test_a_container_that_costs_something_is_told_with_its_worst_cell(findings: 
     assert "12 are slower beyond the noise floor, up to 1.2" in said
     assert "4 MiB" in said
     assert f"In the other 36 {NO_CLAIM}" in said
-    assert "below 0.05 in none of them" in said  # six blocks cannot pass Holm
+    assert "below 0.05 in none of them; the smallest that these blocks can reach is 0.125" in said
 
 
 def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
