@@ -1,8 +1,8 @@
 """The MPI program: reads one launch, measures its cells, writes what it found.
 
 Started as `mpiexec -n N python -m experiments.harness FOLDER` by every environment alike. FOLDER
-holds launch.json; result.json and samples.npz are written beside it by rank 0. It draws nothing,
-schedules nothing and starts nothing.
+holds launch.json; progress, result.json and samples.npz are written beside it by rank 0. It draws
+nothing, schedules nothing and starts nothing.
 """
 
 import ctypes
@@ -25,12 +25,12 @@ import hbmcomm
 from experiments.bound import COPY
 from experiments.measure import binding, datapath, machine, operations, timing, versions
 from experiments.measure.buffers import Misplaced, Pool, Unavailable, make_pool
+from experiments.measure.progress import Progress
 from experiments.measure.trial import Trial, WrongResult
 from experiments.schedule import Cell, Launch
 
 FORMAT = 1
 PR_SET_PDEATHSIG = 1
-PROGRESS_SECONDS = 0.2
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
 
@@ -48,7 +48,8 @@ def main(folder: Path) -> None:
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
     cpu = _pin(comm.rank, launch.binding)
     pools, skipped = _pools(comm, launch, cpu)
-    cells, samples = _measure(comm, launch, pools, skipped, folder / "progress")
+    progress = Progress(folder / "progress" if comm.rank == 0 else None)
+    cells, samples = _measure(comm, launch, pools, skipped, progress)
     ranks = comm.gather(
         {"rank": comm.rank, "cpu": cpu, "pools": [_describe(key, pools[key]) for key in pools]}
     )
@@ -162,21 +163,21 @@ def _measure(
     launch: Launch,
     pools: dict[tuple[str, str], Pool],
     skipped: dict[tuple[str, str], str],
-    progress: Path,
+    progress: Progress,
 ) -> tuple[list[dict[str, Any]], Samples]:
     cost = timing.clock_cost()
     pattern = operations.ramp(_longest_send(launch), launch.dtype)
     cells: list[dict[str, Any]] = []
     samples: Samples = {}
     planned = list(_with_copies(launch.cells))
-    told = 0.0
     for number, cell in enumerate(planned):
+        progress.cells(number, len(planned))
         reason = skipped.get((cell.kind, cell.locality))
         if reason is not None:
             cells.append(asdict(cell) | {"skipped": reason})
             continue
         pool = pools[cell.kind, cell.locality]
-        found = _time(comm, launch, cell, pool, pattern, cost)
+        found = _time(comm, launch, cell, pool, pattern, cost, progress)
         key = f"c{number:05d}"
         samples[key] = found.seconds
         cells.append(
@@ -184,9 +185,6 @@ def _measure(
             | {"samples": key, "warmup": found.warmup, "group": found.group}
             | {"emulated": pool.emulated}
         )
-        if comm.rank == 0 and time.monotonic() - told > PROGRESS_SECONDS:
-            told = time.monotonic()
-            progress.write_text(f"{number + 1} {len(planned)}", encoding="utf-8")
     return cells, samples
 
 
@@ -197,6 +195,7 @@ def _time(
     pool: Pool,
     pattern: operations.Array,
     cost: float,
+    progress: Progress,
 ) -> timing.Samples:
     """Time one cell, its data checked at the first and at the last iteration."""
     elements = cell.bytes // np.dtype(launch.dtype).itemsize
@@ -206,7 +205,7 @@ def _time(
     trial = Trial(cell.operation, pool.communicators[cell.transport], slots, pattern)
     trial.prepare(0)()
     trial.check()
-    found = timing.measure(trial.prepare, comm, launch.measurement, cost)
+    found = timing.measure(trial.prepare, comm, launch.measurement, cost, progress.tick)
     trial.check()
     return found
 

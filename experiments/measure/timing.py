@@ -21,6 +21,7 @@ NARROW = 0.025  # half-width of the median's interval, relative to it, at which 
 
 Call = Callable[[], object]
 Prepare = Callable[[int], Call]
+Tick = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -54,27 +55,36 @@ def is_narrow(seconds: NDArray[np.float64]) -> bool:
     return bool(ordered[high] - ordered[low - 1] <= 2 * NARROW * np.median(ordered))
 
 
-def measure(prepare: Prepare, comm: MPI.Intracomm, asked: Measurement, cost: float) -> Samples:
+def measure(
+    prepare: Prepare, comm: MPI.Intracomm, asked: Measurement, cost: float, tick: Tick
+) -> Samples:
     """Time one operation; a collective over comm.
 
     Args:
         prepare: given the iteration's number, makes the buffers ready, outside the timed interval,
-            and returns the call to be timed.
+            and returns the call to be timed. The operations of a group share one preparation.
         comm: for the barriers and the decisions of rank 0, not for the operation.
         cost: clock_cost() of this rank.
+        tick: given the operations of each batch when it is done, outside the timed intervals.
     """
     isolated = asked.cadence == "isolated"
-    warm = [_batch(prepare, comm, isolated, 0, WARMUP, 1)]
+
+    def batch_of(first: int, count: int, group: int) -> NDArray[np.float64]:
+        found = _batch(prepare, comm, isolated, first, count, group)
+        tick(count * group)
+        return found
+
+    warm = [batch_of(0, WARMUP, 1)]
     planned, group = _plan(warm[0], comm, asked, cost)
     more = max(0, math.ceil(planned / 10) - WARMUP)
     if more:
-        warm.append(_batch(prepare, comm, isolated, WARMUP, more, group))
+        warm.append(batch_of(WARMUP, more, group))
     warmup = WARMUP + more
 
     timed: list[NDArray[np.float64]] = []
     done, batch, started = 0, asked.min_iterations, time.monotonic()
     while batch:
-        timed.append(_batch(prepare, comm, isolated, warmup + done, batch, group))
+        timed.append(batch_of(warmup + done, batch, group))
         done += batch
         left = min(planned, 10 * warmup) - done
         late = time.monotonic() - started > asked.time_cap

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpi4py import MPI
 
 from experiments.measure import timing
+from experiments.spec import Measurement
 
 
 def test_reading_the_clock_costs_something_and_far_less_than_a_microsecond_or_two() -> None:
@@ -34,3 +36,19 @@ def test_equal_samples_are_narrow_and_scattered_ones_are_not() -> None:
 def test_many_scattered_samples_become_narrow() -> None:
     rng = np.random.default_rng(1)
     assert timing.is_narrow(1 + 0.2 * rng.standard_normal(5000))
+
+
+@pytest.mark.parametrize("cadence", ["isolated", "streaming"])
+def test_every_operation_is_told_batch_by_batch(cadence: str) -> None:
+    done, told = [], []
+    asked = Measurement(cadence=cadence, time_cap=0.02, min_iterations=6, max_iterations=50)
+    found = timing.measure(
+        lambda iteration: lambda: done.append(iteration),
+        MPI.COMM_SELF,
+        asked,
+        cost=50e-9,
+        tick=lambda operations: told.append((operations, len(done))),
+    )
+    assert [so_far for _, so_far in told] == list(np.cumsum([each for each, _ in told]))
+    assert told[0] == (10, 10)
+    assert told[-1][1] == len(done) == 10 + (len(found.seconds) - 10) * found.group
