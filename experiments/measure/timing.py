@@ -41,8 +41,12 @@ def clock_cost() -> float:
 
 
 def group_size(seconds: float, cost: float) -> int:
-    """Operations per interval so that reading the clock stays below CLOCK_SHARE of it."""
-    return max(1, math.ceil(cost / (CLOCK_SHARE * max(seconds, 1e-9))))
+    """Operations per interval so that reading the clock stays below CLOCK_SHARE of it.
+
+    A power of two, so that launches of the same cell that differ a little take the same.
+    """
+    needed = cost / (CLOCK_SHARE * max(seconds, 1e-9))
+    return 1 << max(0, math.ceil(math.log2(needed)))
 
 
 def is_narrow(seconds: NDArray[np.float64]) -> bool:
@@ -62,7 +66,8 @@ def measure(
 
     Args:
         prepare: given the iteration's number, makes the buffers ready, outside the timed interval,
-            and returns the call to be timed. The operations of a group share one preparation.
+            and returns the call to be timed. A group repeats one call: its buffers are not made
+            ready again in between, so their lines are in the cache of whoever used them last.
         comm: for the barriers and the decisions of rank 0, not for the operation.
         cost: clock_cost() of this rank.
         tick: given the operations of each batch when it is done, outside the timed intervals.
@@ -123,7 +128,7 @@ def _plan(
     warm: NDArray[np.float64], comm: MPI.Intracomm, asked: Measurement, cost: float
 ) -> tuple[int, int]:
     """Iterations to time and operations per interval, decided by rank 0 for all."""
-    typical, quickest = float(np.median(warm.max(axis=1))), float(np.median(warm.min(axis=1)))
+    typical, quickest = float(np.median(warm.max(axis=1))), float(np.median(warm, axis=0).min())
     fitting = math.ceil(asked.time_cap / max(typical, 1e-9))
     planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
     found: tuple[int, int] = comm.bcast((planned, group_size(quickest, cost)), root=0)

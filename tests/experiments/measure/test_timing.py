@@ -15,12 +15,26 @@ def test_reading_the_clock_costs_something_and_far_less_than_a_microsecond_or_tw
 
 
 @given(st.floats(1e-9, 1.0), st.floats(1e-9, 1e-6))
-def test_a_group_is_the_smallest_that_keeps_the_clock_below_its_share(
+def test_a_group_is_the_smallest_power_of_two_that_keeps_the_clock_below_its_share(
     seconds: float, cost: float
 ) -> None:
     group = timing.group_size(seconds, cost)
+    assert group.bit_count() == 1
     assert cost <= timing.CLOCK_SHARE * seconds * group * (1 + 1e-9)
-    assert group == 1 or cost > timing.CLOCK_SHARE * seconds * (group - 1) * (1 - 1e-9)
+    assert group == 1 or cost > timing.CLOCK_SHARE * seconds * (group // 2) * (1 - 1e-9)
+
+
+def test_launches_that_differ_a_little_group_alike() -> None:
+    assert {timing.group_size(seconds, 50e-9) for seconds in np.linspace(0.26e-6, 0.49e-6)} == {4}
+
+
+def test_the_quickest_rank_decides_the_group() -> None:
+    """Its median over all warm-ups: one rank's quick turn here and there is no quick rank."""
+    asked = Measurement()
+    turns = np.full((10, 2), 1e-6)
+    turns[::2, 0] = turns[1::2, 1] = 0.1e-6
+    turns[0] = turns[1] = 1e-6
+    assert timing._plan(turns, MPI.COMM_SELF, asked, 49e-9)[1] == 1
 
 
 @pytest.mark.parametrize("n", [1, 5])
