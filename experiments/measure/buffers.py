@@ -3,7 +3,8 @@
 Pin first, then allocate, then touch: memkind and first touch both decide at that moment.
 """
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpi4py import MPI
@@ -93,9 +94,10 @@ def make_pool(
         made[transport] = hbmcomm.Communicator(comm, kind=kind, transport=transport, nodes=nodes)
     first = next(iter(made.values()))
     try:
-        arrays = [first.empty(length, dtype) for length in lengths]
-        for array in arrays:
-            array.fill(comm.rank + 1)
+        with _in_turn(comm, found.strict):
+            arrays = [first.empty(length, dtype) for length in lengths]
+            for array in arrays:
+                array.fill(comm.rank + 1)
     except hbmcomm.OutOfMemory as error:
         problem = str(error)
     _agree(comm, problem, Unavailable)
@@ -145,6 +147,23 @@ def _accepts(kind: str, node: int) -> bool:
     except hbmcomm.KindUnavailable:
         return False
     return True
+
+
+@contextlib.contextmanager
+def _in_turn(comm: MPI.Intracomm, strict: bool) -> Iterator[None]:
+    """The block, one rank after the other where memory is strict on any; a collective.
+
+    So that each finds free what is free: past a node's memory the kernel kills, and ranks that
+    look at the same time all find room for one.
+    """
+    turns = comm.size if comm.allreduce(strict, MPI.LOR) else 0
+    for _ in range(min(comm.rank, turns)):
+        comm.Barrier()
+    try:
+        yield
+    finally:
+        for _ in range(min(comm.rank, turns), turns):
+            comm.Barrier()
 
 
 def _agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:

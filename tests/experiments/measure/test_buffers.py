@@ -6,6 +6,8 @@ told by a list.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,3 +89,11 @@ def test_buffers_wholly_on_the_nodes_of_their_kind_are_right(placed: dict[int, i
 
 def test_a_kind_that_may_spill_is_never_misplaced() -> None:
     assert misplacement(replace(STRICT, policy="preferred"), {0: 1}, 10000) == ""
+
+
+@pytest.mark.ranks
+def test_ranks_take_strict_memory_in_turn_and_agree_when_one_has_too_little(
+    mpirun: Callable[..., Any],
+) -> None:
+    program = Path(__file__).parents[1] / "ranks" / "one_at_a_time.py"
+    mpirun(program, 3, env={"MEMKIND_HBW_NODES": "0"})
