@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.bound import COPY, least_seconds
+from experiments.cautions import cautions
+from experiments.confounders import flatten
 from experiments.errors import ExperimentsError
 from experiments.spec import Experiment
-from experiments.statistics import FACTORS, least_p, median_interval
+from experiments.statistics import FACTORS, median_interval
 
 FORMAT = 1
 NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
-QUICK_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
 COLUMNS = (
@@ -181,7 +181,8 @@ def load(folder: str | Path) -> Campaign:
     """Read a results folder.
 
     Raises:
-        ResultsError: naming the file that is missing, torn or of another version.
+        ResultsError: naming the file that is missing, torn or of another version, or the launches
+            that hold different MPIs.
     """
     folder = Path(folder)
     header = read_header(folder)
@@ -191,20 +192,38 @@ def load(folder: str | Path) -> Campaign:
         raise ResultsError(
             f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
         )
-    launches: list[dict[str, Any]] = []
+    launches = {name: read_launch(folder, name) for name in names}
+    _refuse_other_mpi(folder, launches)
     rows: list[dict[str, Any]] = []
-    warnings: list[str] = list(header.get("missing", []))
-    for name in names:
-        launch = read_launch(folder, name)
-        samples = _read_samples(folder / "launches" / f"{name}.npz")
-        launches.append(launch)
-        rows.extend(_rows(launch, samples))
+    for name, launch in launches.items():
+        rows.extend(_rows(launch, _read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
     copied = every["operation"] == COPY
     cells = every[~copied].reset_index(drop=True)
     controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
-    warnings += _warnings(header, launches, cells)
-    return Campaign(folder, header["name"], experiment, header, launches, cells, controls, warnings)
+    return Campaign(
+        folder,
+        header["name"],
+        experiment,
+        header,
+        list(launches.values()),
+        cells,
+        controls,
+        cautions(header, launches, cells),
+    )
+
+
+def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
+    first_with: dict[str, str] = {}
+    for name, launch in launches.items():
+        version = flatten(launch["environment"]).get("versions.mpi", "not recorded")
+        first_with.setdefault(version, name)
+    if len(first_with) > 1:
+        told = ", ".join(f"{version} in {name}" for version, name in first_with.items())
+        raise ResultsError(
+            f"the launches of {folder} hold different MPIs ({told}), so they cannot be compared; "
+            "measure again into another --out"
+        )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -298,38 +317,3 @@ def _rows(
 def _unstable(times: NDArray[np.float64]) -> bool:
     mean = float(times.mean())
     return bool(times.std() >= 0.1 * mean or times.min() < 0.5 * mean or times.max() > 1.5 * mean)
-
-
-def _warnings(
-    header: Mapping[str, Any], launches: list[dict[str, Any]], cells: pd.DataFrame
-) -> Iterator[str]:
-    planned = sum(len(block["launches"]) for block in header["schedule"])
-    if len(launches) < planned:
-        yield (
-            f"{len(launches)} of {planned} planned launches are finished; complete the campaign "
-            "with --resume"
-        )
-    blocks = header["experiment"]["launches"]["blocks"]
-    if blocks < QUICK_BLOCKS:
-        yield (
-            f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
-            f"reach is {least_p(blocks):.3f}, and a claim needs {QUICK_BLOCKS}"
-        )
-    emulated = sorted(set(cells.loc[cells["emulated"], "kind"]))
-    if emulated:
-        yield (
-            f"{', '.join(emulated)} is emulated on ordinary memory: its figures show that the path "
-            "works, and nothing about the speed of high-bandwidth memory"
-        )
-    reasons = Counter(
-        cell["skipped"] for launch in launches for cell in launch["cells"] if "skipped" in cell
-    )
-    for reason, count in sorted(reasons.items()):
-        yield f"{count} cells were not measured: {reason}"
-    for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
-        share = float(group["unstable"].mean())
-        if share > 0:
-            yield (
-                f"{arm}, {ranks} ranks: {share:.0%} of its cells are unstable within their launch "
-                "(standard deviation from 10 % of the mean, or an extreme 50 % off it)"
-            )

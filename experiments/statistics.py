@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 CONFIDENCE = 0.95
+CLAIM_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
 RESAMPLES = 2000
 SEED = 20201019  # fixed, so that an interval is the same each time it is computed
 
@@ -130,7 +131,9 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """Median of the launch medians for each cell of each arm.
 
     Returns:
-        One row per arm and FACTORS with median_s, low_s, high_s (seconds), bound_s and launches.
+        One row per arm and FACTORS with median_s, low_s, high_s; p95_s, p99_s and bound_s, the
+        medians of the launches' own (seconds; NaN where no launch has one); group, the most
+        operations that one timed interval holds; n, iterations in all launches; launches.
     """
     keys = ["arm", *FACTORS]
     rows: list[dict[str, Any]] = []
@@ -139,9 +142,11 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             dict(zip(keys, values, strict=True))
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
-            | {"bound_s": float(group["bound_s"].median()), "launches": len(group)}
+            | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s")}
+            | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
+            | {"launches": len(group)}
         )
-    extra = ["median_s", "low_s", "high_s", "bound_s", "launches"]
+    extra = ["median_s", "low_s", "high_s", "p95_s", "p99_s", "bound_s", "group", "n", "launches"]
     return pd.DataFrame(rows, columns=[*keys, *extra])
 
 

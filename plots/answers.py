@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.results import QUICK_BLOCKS
+from experiments.statistics import CLAIM_BLOCKS
 from plots.findings import BASELINE, CONTAINERS, Findings, emulated, in_order, rows, usual
 from plots.labels import (
     bytes_text,
@@ -147,9 +147,9 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
 
 def _quick(found: Findings) -> str:
     """What keeps a quick campaign's effect from being a claim."""
-    if found.blocks >= QUICK_BLOCKS:
+    if found.blocks >= CLAIM_BLOCKS:
         return ""
-    return f" Seen in {found.blocks} paired blocks; a claim needs {QUICK_BLOCKS}."
+    return f" Seen in {found.blocks} paired blocks; a claim needs {CLAIM_BLOCKS}."
 
 
 def _are(frame: pd.DataFrame) -> str:

@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.confounders import differences, flatten
-from experiments.results import QUICK_BLOCKS, Campaign, load
-from experiments.statistics import least_p
+from experiments.results import Campaign, load
+from experiments.statistics import CLAIM_BLOCKS, least_p
 from plots.answers import answers
 from plots.draw import drawings, write
 from plots.findings import Findings, emulated, find
@@ -77,7 +77,7 @@ def page(campaign: Campaign) -> str:
 def marks(found: Findings) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
     told = []
-    if found.blocks < QUICK_BLOCKS:
+    if found.blocks < CLAIM_BLOCKS:
         told.append(
             f"Quick campaign: {found.blocks} paired blocks, signed-rank p not below "
             f"{least_p(found.blocks):.3f}"

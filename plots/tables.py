@@ -64,8 +64,10 @@ def tables(found: Findings) -> list[Table]:
         (
             "times",
             "Times",
-            "Median over launches of the launch median, its 95 % nonparametric interval, and the "
-            "least time that the memory's copy bandwidth allows.",
+            "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
+            "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
+            "is the least time that the copy bandwidth allows; n counts the iterations of all "
+            "launches, and an iteration times a group of at most so many operations back to back.",
             found.times,
         ),
         (
@@ -206,7 +208,11 @@ _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
     ("median", lambda row: seconds_text(row["median_s"])),
     ("95 % from", lambda row: seconds_text(row["low_s"])),
     ("to", lambda row: seconds_text(row["high_s"])),
+    ("p95", lambda row: seconds_text(row["p95_s"])),
+    ("p99", lambda row: seconds_text(row["p99_s"])),
     ("memory bound", lambda row: seconds_text(row["bound_s"])),
+    ("group", lambda row: str(row["group"])),
+    ("n", lambda row: str(row["n"])),
     ("launches", lambda row: str(row["launches"])),
 ]
 _RATIOS: list[tuple[str, Callable[[_Row], str]]] = [

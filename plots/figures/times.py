@@ -67,7 +67,8 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
         alerts=[EMULATED] if emulated(frame) else [],
         notes=[
             "Median of launch medians with its 95 % interval."
-            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+            + (f" {HOLLOW}" if frame["low"].isna().any() else ""),
+            *_grouped(frame),
         ],
     )
     for row, operation in zip(page.panels, operations, strict=True):
@@ -96,6 +97,17 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
         _description(frame, ranks),
         page.figure,
     )
+
+
+def _grouped(frame: pd.DataFrame) -> list[str]:
+    """Says which points are of several operations in one interval, too short to be timed alone."""
+    grouped = frame[frame["group"] > 1]
+    if grouped.empty:
+        return []
+    return [
+        f"{len(grouped)} of {len(frame)} points, up to {bytes_text(int(grouped['bytes'].max()))}, "
+        f"timed back to back in groups of up to {int(grouped['group'].max())}; see the table."
+    ]
 
 
 def _panel(axes: Axes, frame: pd.DataFrame) -> None:

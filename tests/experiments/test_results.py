@@ -30,7 +30,7 @@ def begin(folder: Path) -> tuple[Block, ...]:
     return blocks
 
 
-def found(launch: Launch, place: Path, seconds: float = 1e-5) -> None:
+def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open MPI 5") -> None:
     """Write what the harness would have written for a launch."""
     cells: list[dict[str, Any]] = []
     samples: dict[str, np.ndarray] = {}
@@ -44,14 +44,15 @@ def found(launch: Launch, place: Path, seconds: float = 1e-5) -> None:
         cells.append(
             vars(cell) | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
         )
-    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": {}}
+    environment = {"versions": {"mpi": mpi}}
+    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": environment}
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
 
 
-def finish(folder: Path, launch: Launch) -> None:
+def finish(folder: Path, launch: Launch, mpi: str = "Open MPI 5") -> None:
     with results.incoming(folder, launch.name) as place:
-        found(launch, place)
+        found(launch, place, mpi=mpi)
         results.accept(folder, launch.name, place)
 
 
@@ -142,6 +143,15 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     header = json.loads((tmp_path / "campaign.json").read_text())
     results.write_json(tmp_path / "campaign.json", header | {"format": 2})
     with pytest.raises(ResultsError, match="is of format 2; this version reads format 1"):
+        results.load(tmp_path)
+
+
+def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
+    one, other, _ = sorted(begin(tmp_path)[0].launches, key=lambda launch: launch.name)
+    finish(tmp_path, one)
+    finish(tmp_path, other, mpi="MPICH 4")
+    told = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
+    with pytest.raises(ResultsError, match=told):
         results.load(tmp_path)
 
 

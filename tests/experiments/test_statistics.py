@@ -29,12 +29,15 @@ def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
     rows = [
         CELL
         | {"arm": "host", "block": block, "median_s": seconds, "bound_s": 1e-6}
+        | {"p95_s": 2 * seconds, "p99_s": 3 * seconds if seconds > 1 else np.nan}
+        | {"group": 1 + (block == 0), "n": 100}
         | {column: value}
         | ({"environment": value.removesuffix("-again")} if column == "arm" else {})
         for value, medians in times.items()
         for block, seconds in enumerate(medians)
     ]
-    return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, "median_s", "bound_s"])
+    measured = ["median_s", "p95_s", "p99_s", "bound_s", "group", "n"]
+    return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, *measured])
 
 
 def test_the_median_interval_covers_the_median_at_least_as_often_as_it_says() -> None:
@@ -172,6 +175,10 @@ def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None
     assert found["median_s"][0] == 3.5
     assert (found["low_s"][0], found["high_s"][0]) == (1.0, 60.0)
     assert found["launches"][0] == 6
+    assert found["p95_s"][0] == 7.0
+    assert found["p99_s"][0] == 12.0  # of the launches that have one
+    assert found["n"][0] == 600
+    assert found["group"][0] == 2
 
 
 def test_the_signed_rank_test_keeps_its_size_when_there_is_no_effect() -> None:

@@ -38,12 +38,16 @@ def test_rows_hold_units_and_intervals(findings: Find) -> None:
         "median",
         "95 % from",
         "to",
+        "p95",
+        "p99",
         "memory bound",
+        "group",
+        "n",
         "launches",
     ]
     assert times.rows[0][:2] == ["Broadcast", "1 KiB"]
     assert times.rows[0][2].endswith(" µs")
-    assert times.rows[0][-1] == "6"
+    assert times.rows[0][-3:] == ["1", "1200", "6"]
 
 
 def test_what_never_varies_stands_in_the_caption(findings: Find) -> None:

@@ -72,6 +72,15 @@ def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
     assert set(shown) == {KINDS["regular"].colour, KINDS["hbw"].colour}
 
 
+def test_points_that_were_timed_in_groups_are_told(findings: Find) -> None:
+    found = findings(arms=("host",))
+    assert not any("in groups" in text.get_text() for text in drawn(found)[0].figure.texts)
+    found.times.loc[found.times["bytes"] == 1024, "group"] = 3
+    (drawing,) = drawn(found)
+    said = " ".join(text.get_text() for text in drawing.figure.texts)
+    assert "12 of 48 points, up to 1 KiB, timed back to back in groups of up to 3;" in said
+
+
 def test_a_size_is_labelled_in_bytes(findings: Find) -> None:
     (drawing,) = drawn(findings())
     axes = drawing.figure.axes[-1]

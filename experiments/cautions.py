@@ -1,0 +1,135 @@
+"""What a reader must know before believing a campaign's figures: one sentence each. Pure.
+
+Knows what launches recorded and their cells; how they are stored is results.py's business.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from experiments.confounders import flatten
+from experiments.statistics import CLAIM_BLOCKS, FACTORS, least_p
+
+Launches = Mapping[str, Mapping[str, Any]]
+"""Launch results by the launch's name."""
+
+
+def cautions(header: Mapping[str, Any], launches: Launches, cells: pd.DataFrame) -> list[str]:
+    """Every sentence that this campaign earns.
+
+    Args:
+        header: campaign.json.
+        cells: launch medians, columns as results.COLUMNS.
+    """
+    return [
+        *header.get("missing", []),
+        *_unfinished(header, launches),
+        *_few_blocks(header["experiment"]["launches"]["blocks"]),
+        *_emulated(cells),
+        *_skipped(launches),
+        *_other_files(launches),
+        *_elsewhere(launches),
+        *_unequal_groups(cells),
+        *_unstable(cells),
+    ]
+
+
+def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
+    planned = sum(len(block["launches"]) for block in header["schedule"])
+    if len(launches) < planned:
+        yield (
+            f"{len(launches)} of {planned} planned launches are finished; complete the campaign "
+            "with --resume"
+        )
+
+
+def _few_blocks(blocks: int) -> Iterator[str]:
+    if blocks < CLAIM_BLOCKS:
+        yield (
+            f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
+            f"reach is {least_p(blocks):.3f}, and a claim needs {CLAIM_BLOCKS}"
+        )
+
+
+def _emulated(cells: pd.DataFrame) -> Iterator[str]:
+    kinds = sorted(set(cells.loc[cells["emulated"], "kind"]))
+    if kinds:
+        yield (
+            f"{', '.join(kinds)} is emulated on ordinary memory: its figures show that the path "
+            "works, and nothing about the speed of high-bandwidth memory"
+        )
+
+
+def _skipped(launches: Launches) -> Iterator[str]:
+    reasons = Counter(
+        cell["skipped"]
+        for launch in launches.values()
+        for cell in launch["cells"]
+        if "skipped" in cell
+    )
+    for reason, count in sorted(reasons.items()):
+        yield f"{count} cells were not measured: {reason}"
+
+
+def _other_files(launches: Launches) -> Iterator[str]:
+    seen: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, launch in launches.items():
+        for part, value in flatten(launch["environment"].get("hashes", {})).items():
+            seen[part][value].append(name)
+    for part, names in sorted(seen.items()):
+        if len(names) > 1:
+            told = "; ".join(
+                f"{value} in {each[0]}" + (f" and {len(each) - 1} more" if each[1:] else "")
+                for value, each in sorted(names.items())
+            )
+            yield f"the files of {part} are not the same in all launches: {told}"
+
+
+def _elsewhere(launches: Launches) -> Iterator[str]:
+    """Kinds whose pages the kernel put outside their nodes, as a preferred policy may."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for launch in launches.values():
+        strayed: dict[str, tuple[int, int]] = {}
+        for rank in launch.get("ranks", []):
+            for pool in rank["pools"]:
+                sizes = {int(node): size for node, size in pool["placement"].items()}
+                out = sum(size for node, size in sizes.items() if node not in pool["nodes"])
+                before, total = strayed.get(pool["kind"], (0, 0))
+                strayed[pool["kind"]] = (before + out, total + sum(sizes.values()))
+        for kind, (out, total) in strayed.items():
+            if out:
+                found[kind].append((out, total))
+    for kind, shares in sorted(found.items()):
+        share = sum(out for out, _ in shares) / sum(total for _, total in shares)
+        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
+        yield f"{kind}: {100 * share:.0f} % of its pages lie outside its nodes in {places}"
+
+
+def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
+    """Cells that are compared with one another, but timed in groups of different sizes."""
+    for what, free in (
+        ("arms", {"arm", "environment"}),
+        ("kinds", {"kind", "emulated"}),
+    ):
+        keys = [key for key in ("block", "arm", *FACTORS) if key not in free]
+        groups = cells.groupby(keys, observed=True)["group"]
+        compared = groups.size() > 1
+        unequal = int((groups.nunique()[compared] > 1).sum())
+        if unequal:
+            yield (
+                f"{unequal} of {int(compared.sum())} comparisons of {what} within a block are of "
+                "operations timed back to back in groups of different sizes; a longer group "
+                "hides more of the cost of reading the clock"
+            )
+
+
+def _unstable(cells: pd.DataFrame) -> Iterator[str]:
+    for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
+        share = float(group["unstable"].mean())
+        if share > 0:
+            yield (
+                f"{arm}, {ranks} ranks: {100 * share:.0f} % of its cells are unstable within their "
+                "launch (standard deviation from 10 % of the mean, or an extreme 50 % off it)"
+            )

@@ -1,0 +1,85 @@
+"""What a reader must know is told, with its numbers; a campaign without fault says nothing."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from experiments.cautions import cautions
+from experiments.results import COLUMNS
+
+HEADER = {
+    "schedule": [{"launches": ["0000-docker", "0000-host"]}],
+    "experiment": {"launches": {"blocks": 10}},
+}
+CELL = {
+    "block": 0,
+    "ranks": 2,
+    "binding": "packed",
+    "locality": "local",
+    "operation": "bcast",
+    "transport": "mpi",
+    "kind": "regular",
+    "emulated": False,
+    "dtype": "float32",
+    "bytes": 1024,
+    "cadence": "isolated",
+    "cache": "warm",
+    "group": 1,
+    "unstable": False,
+}
+
+
+def launches(**of_docker: Any) -> dict[str, dict[str, Any]]:
+    """Two launches alike, but for what is said of the docker arm's."""
+    plain = {"cells": [], "environment": {"hashes": {"numpy": "aaaa"}}, "ranks": []}
+    return {"0000-docker": plain | of_docker, "0000-host": plain}
+
+
+def cells(**of_docker: Any) -> pd.DataFrame:
+    """One cell in two arms, alike but for what is said of the docker arm's."""
+    arms = [
+        {"arm": "docker", "environment": "docker"} | of_docker,
+        {"arm": "host", "environment": "host"},
+    ]
+    return pd.DataFrame([CELL | arm for arm in arms], columns=list(COLUMNS))
+
+
+def pools(**placement: dict[str, int]) -> list[dict[str, Any]]:
+    """The ranks of a launch; one pool per kind, which belongs on node 1."""
+    made = [{"kind": kind, "nodes": [1], "placement": sizes} for kind, sizes in placement.items()]
+    return [{"pools": made}]
+
+
+def test_a_campaign_without_fault_says_nothing() -> None:
+    assert cautions(HEADER, launches(), cells()) == []
+
+
+def test_other_files_in_a_launch_are_told_with_its_name() -> None:
+    (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells())
+    assert said == (
+        "the files of numpy are not the same in all launches: "
+        "aaaa in 0000-host; bbbb in 0000-docker"
+    )
+
+
+def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
+    placed = pools(hbw={"1": 100}, hbw_preferred={"0": 37, "1": 63})
+    (said,) = cautions(HEADER, launches(ranks=placed), cells())
+    assert said == "hbw_preferred: 37 % of its pages lie outside its nodes in 1 launch"
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [({}, "arms"), ({"arm": "host", "environment": "host", "kind": "hbw"}, "kinds")],
+)
+def test_comparisons_of_groups_of_different_sizes_are_counted(
+    other: dict[str, Any], what: str
+) -> None:
+    (said,) = cautions(HEADER, launches(), cells(group=2, **other))
+    assert said.startswith(f"1 of 1 comparisons of {what} within a block")
+
+
+def test_unstable_cells_are_told_by_arm() -> None:
+    (said,) = cautions(HEADER, launches(), cells(unstable=True))
+    assert said.startswith("docker, 2 ranks: 100 % of its cells are unstable")
