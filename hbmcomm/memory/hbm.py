@@ -49,7 +49,7 @@ def find(clues: Clues) -> HbmFinding:
     """The nodes that are high-bandwidth memory, with the rule that decided and all evidence."""
     said = [rule(clues) for rule in RULES]
     evidence = [text for sentences in said for text in sentences.values()]
-    evidence += _dax_notes(clues)
+    evidence += _dax_notes(clues) + ([] if any(said) else _fast_notes(clues))
     configured = clues.environ.get("MEMKIND_HBW_NODES", "").strip()
     if configured:
         return _configured(configured, clues, said, evidence)
@@ -87,10 +87,11 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
     """HMAT's read bandwidths: a multiple of the DRAM's, or more than memkind's threshold.
 
     A node without CPUs must be faster than the nodes with CPUs, so slow CXL memory never counts.
-    Nodes with CPUs count only where all memory is of their kind and passes the threshold.
+    Nodes with CPUs count only where all memory passes the threshold and the processor carries HBM:
+    twelve channels of DDR5, or Grace's LPDDR5X, pass it too (see `_fast_notes`).
     """
     threshold = _threshold(clues.environ)
-    known = {node.id: node.read_bandwidth for node in clues.with_memory if node.read_bandwidth}
+    known = _bandwidths(clues)
     dram = min(
         (known[node.id] for node in clues.with_memory if node.cpus and node.id in known),
         default=0.0,
@@ -108,11 +109,11 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
                 f"node {node.id}: HMAT read bandwidth {_gb(speed)}, "
                 f"above the threshold of {_gb(threshold)}"
             )
-    if not clues.without_cpus and known and all(speed >= threshold for speed in known.values()):
-        found = {
+    if "CPU Max" in clues.processor.get("model name", ""):
+        found |= {
             number: f"node {number}: HMAT read bandwidth {_gb(speed)}, above the threshold of "
-            f"{_gb(threshold)} like all memory here (if it is not HBM, raise MEMKIND_HBW_THRESHOLD)"
-            for number, speed in known.items()
+            f"{_gb(threshold)} like all memory of this Xeon Max"
+            for number, speed in _fast_throughout(clues).items()
         }
     return found
 
@@ -185,6 +186,27 @@ def _threshold(environ: Mapping[str, str]) -> float:
             f"unset it (then it is {DEFAULT_THRESHOLD}) or mend it"
         )
     return int(text) * float(MIB)
+
+
+def _bandwidths(clues: Clues) -> dict[int, float]:
+    return {node.id: node.read_bandwidth for node in clues.with_memory if node.read_bandwidth}
+
+
+def _fast_throughout(clues: Clues) -> dict[int, float]:
+    """{node: bytes/s} where all memory is on nodes with CPUs and passes the threshold, else {}."""
+    known, threshold = _bandwidths(clues), _threshold(clues.environ)
+    fast = all(speed >= threshold for speed in known.values())
+    return known if fast and not clues.without_cpus else {}
+
+
+def _fast_notes(clues: Clues) -> list[str]:
+    """Ordinary memory, as far as anything says, that memkind would call high-bandwidth."""
+    return [
+        f"node {number}: HMAT read bandwidth {_gb(speed)}, above the threshold of "
+        f"{_gb(_threshold(clues.environ))}: memkind alone would call it HBM; nothing else here "
+        f"does, and many channels of DDR are as fast (if it is HBM, set MEMKIND_HBW_NODES={number})"
+        for number, speed in _fast_throughout(clues).items()
+    ]
 
 
 def _dax_notes(clues: Clues) -> list[str]:

@@ -89,10 +89,39 @@ def test_the_threshold_decides_below_twice_the_bandwidth(clues) -> None:
     assert hbm.find(high).nodes == ()
 
 
-def test_hbm_as_the_only_memory_is_known_by_bandwidth_too(clues) -> None:
-    finding = hbm.find(clues("mi300a", processor={}))
+EPYC = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC 9654 96-Core Processor"}
+GRACE = {"CPU implementer": "0x41", "CPU part": "0xd4f"}
+
+
+@pytest.mark.parametrize("processor", [EPYC, GRACE])
+def test_ordinary_memory_of_many_channels_is_not_hbm_though_memkind_would_call_it_so(
+    clues, processor
+) -> None:
+    finding = hbm.find(clues("mi300a", processor=processor))
+    assert finding.nodes == ()
+    assert "no HBM" in finding.rule
+    assert len(finding.evidence) == 4
+    for text in finding.evidence:
+        assert "memkind alone would call it HBM" in text
+        assert "MEMKIND_HBW_NODES=" in text
+
+
+def test_a_xeon_max_without_dimms_has_nothing_but_hbm(clues) -> None:
+    finding = hbm.find(clues("mi300a", processor={"model name": "Intel(R) Xeon(R) CPU Max 9480"}))
     assert finding.nodes == (0, 1, 2, 3)
-    assert "like all memory here" in finding.rule
+    assert "like all memory of this Xeon Max" in finding.rule
+
+
+def test_a_xeon_max_that_shows_only_its_dimms_has_none_to_place_memory_in(clues) -> None:
+    """Cache mode: the nodes are ordinary memory, below the threshold."""
+    cached = clues("mi300a", processor={"model name": "Intel(R) Xeon(R) CPU Max 9480"})
+    nodes = tuple(replace(node, read_bandwidth=77e9) for node in cached.nodes)
+    assert hbm.find(replace(cached, nodes=nodes)).nodes == ()
+
+
+def test_what_hwloc_calls_hbm_is_hbm_on_nodes_with_cpus_too(clues) -> None:
+    subtypes = dict.fromkeys(range(4), "HBM")
+    assert hbm.find(clues("mi300a", processor={}, subtypes=subtypes)).nodes == (0, 1, 2, 3)
 
 
 def test_an_a64fx_is_known_without_hmat(clues) -> None:
