@@ -1,0 +1,41 @@
+"""What the machine says of itself, and what is told where it says nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.measure import machine
+
+
+def test_every_setting_is_told_in_words_or_as_not_found() -> None:
+    found = machine.machine()
+    assert set(machine.SETTINGS) <= set(found)
+    assert found["kernel"] == os.uname().release
+    assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    assert machine.read(tmp_path / "none") == "not found"
+    assert machine.shm_bytes(str(tmp_path / "none")) == "not found"
+
+
+def test_the_largest_cache_of_the_first_cpu_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "CPU", tmp_path)
+    assert machine.last_level_cache() == 32 * 2**20
+    for index, size in enumerate(("32K", "1024K", "16M")):
+        (tmp_path / f"cpu0/cache/index{index}").mkdir(parents=True)
+        (tmp_path / f"cpu0/cache/index{index}/size").write_text(size + "\n")
+    assert machine.last_level_cache() == 16 * 2**20
+
+
+def test_available_memory_is_less_than_all() -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < machine.available_memory() <= total
+
+
+def test_the_status_of_this_process_is_a_table() -> None:
+    assert machine.status()["Pid"] == str(os.getpid())
+    assert machine.namespaces()["pid"].startswith("pid:[")

@@ -1,0 +1,80 @@
+"""Rank program: right results have nothing wrong, and whatever is spoilt on any rank is found."""
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.bound import COPY
+from experiments.measure import operations
+from experiments.spec import OPERATIONS
+
+COMM = MPI.COMM_WORLD
+ELEMENTS = 600  # more than two periods of the pattern
+
+
+class Result:
+    """What one operation left in fresh buffers."""
+
+    def __init__(self, operation: str, dtype: str, iteration: int) -> None:
+        need = operations.sizes(operation, COMM.rank, COMM.size)
+        self.operation, self.iteration = operation, iteration
+        self.pattern = operations.ramp(ELEMENTS * COMM.size, dtype)
+        self.send = np.empty(need.send * ELEMENTS, dtype)
+        self.recv = np.full(need.recv * ELEMENTS, 99, dtype)
+        operations.fill(self.send, self.pattern, COMM.rank, iteration)
+        if operation == "bcast" and COMM.rank != operations.ROOT:
+            self.send[:] = 99
+        operations.call(operation, COMM, self.send, self.recv)()
+        self.found = self.send if operation == "bcast" else self.recv
+
+    def wrong(self) -> list[int]:
+        """By rank."""
+        own = operations.wrong(
+            self.operation, COMM, self.send, self.recv, self.pattern, self.iteration
+        )
+        return COMM.allgather(own)
+
+
+def spoil(result: Result, rank: int, how: str) -> int:
+    """Spoils one rank's result; tells every rank in how many elements, 0 where there are none."""
+    found, before = result.found, result.found.copy()
+    if COMM.rank == rank and found.size:
+        if how == "the first element":
+            found[0] += 1
+        elif how == "the last element":
+            found[-1] -= 1
+        elif how == "a middle element":
+            found[found.size // 2] = 0
+        elif how == "shifted by one":
+            found[:] = np.roll(found, 1)
+        elif how == "an iteration ago":
+            found -= 1
+        elif how == "a row of another rank":
+            rows = found.reshape(-1, ELEMENTS)
+            rows[-1] = rows[0]
+        elif how == "rows in turn":
+            found[:] = np.roll(found, ELEMENTS)
+    changed = int(np.count_nonzero(found != before))
+    return COMM.bcast(changed, rank)
+
+
+for operation in (COPY, *OPERATIONS):
+    for dtype in ("float32", "float64", "int32", "int64"):
+        for iteration in (0, 5):
+            assert not any(Result(operation, dtype, iteration).wrong()), operation
+    seen = 0
+    for how in (
+        "the first element",
+        "the last element",
+        "a middle element",
+        "shifted by one",
+        "an iteration ago",
+        "a row of another rank",
+        "rows in turn",
+    ):
+        for rank in range(COMM.size):
+            result = Result(operation, "float32", 3)
+            expected = [0] * COMM.size
+            expected[rank] = spoil(result, rank, how)
+            assert result.wrong() == expected, f"{operation}: {how} on rank {rank}"
+            seen += expected[rank]
+    assert seen, operation
