@@ -108,7 +108,7 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
 
 
 def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
-    """Cells that are compared with one another, but timed in groups of different sizes."""
+    """Pairs that no ratio counts: their sides were timed in groups of different sizes."""
     for what, free in (
         ("arms", {"arm", "environment"}),
         ("kinds", {"kind", "emulated"}),
@@ -119,9 +119,8 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
         unequal = int((groups.nunique()[compared] > 1).sum())
         if unequal:
             yield (
-                f"{unequal} of {int(compared.sum())} comparisons of {what} within a block are of "
-                "operations timed back to back in groups of different sizes; a longer group "
-                "hides more of the cost of reading the clock"
+                f"{unequal} of {int(compared.sum())} cells are left out of the comparison of "
+                f"{what} in their block: timed back to back in groups of different sizes"
             )
 
 

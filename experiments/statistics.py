@@ -155,6 +155,9 @@ def paired_ratio(
 ) -> pd.DataFrame:
     """Ratio of launch medians within each block, then median and BCa interval over the blocks.
 
+    Only like is paired with like: a pair whose sides were timed in groups of different sizes is
+    left out, since a longer group hides more of the cost of reading the clock.
+
     Args:
         cells: launch medians as results.load gives them.
         column: what differs between the two sides: "arm", "kind", "locality" or "binding".
@@ -176,12 +179,18 @@ def paired_ratio(
     frame = cells[cells[column].isin([numerator, denominator])].copy()
     frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
     wide = frame.pivot_table(
-        index=[*keys, "pair"], columns=column, values="median_s", aggfunc="first", observed=True
+        index=[*keys, "pair"],
+        columns=column,
+        values=["median_s", "group"],
+        aggfunc="first",
+        observed=True,
     )
     columns = [*keys, "ratio", "low", "high", "blocks", "p", "p_holm", "least_p_holm"]
-    if numerator not in wide or denominator not in wide:
+    if not {numerator, denominator} <= set(frame[column]):
         return pd.DataFrame(columns=columns)
-    ratios = (wide[numerator] / wide[denominator]).dropna().rename("ratio").reset_index()
+    time, group = wide["median_s"], wide["group"]
+    alike = group[numerator] == group[denominator]
+    ratios = (time[numerator] / time[denominator])[alike].rename("ratio").reset_index()
     rows: list[dict[str, Any]] = []
     for values, group in ratios.groupby(keys, sort=True, observed=True):
         paired = group["ratio"].to_numpy(dtype=float)

@@ -73,11 +73,11 @@ def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
     ("other", "what"),
     [({}, "arms"), ({"arm": "host", "environment": "host", "kind": "hbw"}, "kinds")],
 )
-def test_comparisons_of_groups_of_different_sizes_are_counted(
+def test_cells_left_out_for_groups_of_different_sizes_are_counted(
     other: dict[str, Any], what: str
 ) -> None:
     (said,) = cautions(HEADER, launches(), cells(group=2, **other))
-    assert said.startswith(f"1 of 1 comparisons of {what} within a block")
+    assert said.startswith(f"1 of 1 cells are left out of the comparison of {what} in their block")
 
 
 def test_unstable_cells_are_told_by_arm() -> None:

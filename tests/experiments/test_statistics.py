@@ -142,6 +142,20 @@ def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
     assert found["blocks"][0] == 2
 
 
+def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
+    frame = cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0, 9.0]})
+    frame.loc[frame["median_s"] == 9.0, "group"] = 7
+    found = statistics.paired_ratio(frame, "arm", "docker", "host")
+    assert found["blocks"][0] == 2
+    assert found["ratio"][0] == 2.0
+
+
+def test_no_pair_in_groups_of_one_size_gives_no_ratio() -> None:
+    frame = cells({"host": [1.0, 1.0], "docker": [2.0, 2.0]})
+    frame.loc[frame["arm"] == "docker", "group"] = 7
+    assert statistics.paired_ratio(frame, "arm", "docker", "host").empty
+
+
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = statistics.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
