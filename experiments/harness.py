@@ -27,9 +27,8 @@ from experiments.measure import binding, datapath, machine, operations, timing, 
 from experiments.measure.buffers import Misplaced, Pool, Unavailable, make_pool
 from experiments.measure.progress import Progress
 from experiments.measure.trial import Trial, WrongResult
-from experiments.schedule import Cell, Launch
+from experiments.schedule import FORMAT, Cell, Launch
 
-FORMAT = 1
 PR_SET_PDEATHSIG = 1
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects

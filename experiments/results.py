@@ -25,10 +25,10 @@ from experiments.bound import COPY, least_seconds
 from experiments.cautions import cautions
 from experiments.confounders import flatten
 from experiments.errors import ExperimentsError
+from experiments.schedule import FORMAT
 from experiments.spec import Experiment
 from experiments.statistics import FACTORS, median_interval
 
-FORMAT = 1
 NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.spec import Experiment, Factors, Measurement
 
+FORMAT = 1  # of every file that a campaign writes; readers refuse any other
 TWIN = "host-again"  # the A/A arm: the host once more
 
 
@@ -32,7 +33,6 @@ class Launch:
     ranks: int
     binding: str
     dtype: str
-    seed: int
     measurement: Measurement
     cells: tuple[Cell, ...]
 
@@ -103,7 +103,6 @@ def _block(
             ranks=ranks,
             binding=binding,
             dtype=experiment.factors.dtype,
-            seed=rng.getrandbits(32),
             measurement=experiment.measurement,
             cells=_shuffled_cells(experiment.factors, rng),
         )

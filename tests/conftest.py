@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import leftovers
 from experiments.environments.command import Process
 from experiments.execute import execute
 from experiments.provision import mpi as mpi_provision
@@ -56,3 +57,11 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
         return Ranks(found, output)
 
     return run
+
+
+def pytest_sessionfinish() -> None:
+    """Open MPI leaves the segment of a process that used it without mpiexec, as pytest's may."""
+    own = Path("/proc/self/maps").read_text()
+    for segment in leftovers.segments():
+        if str(segment) in own:
+            segment.unlink(missing_ok=True)

@@ -25,7 +25,6 @@ LAUNCH = Launch(
     ranks=2,
     binding="packed",
     dtype="float32",
-    seed=1,
     measurement=QUICK,
     cells=tuple(
         Cell(operation, transport, "regular", "local", size)
