@@ -46,6 +46,8 @@ def copied(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> tuple[
     told = []
     for arm in arms:
         ratios = paired_ratio(controls, "arm", arm, baseline)
+        with_interval = ratios.dropna(subset=["low", "high"])
+        ratios = ratios if with_interval.empty else with_interval
         apart = ratios[
             ~((ratios["ratio"] - 1).abs() <= np.nan_to_num(floor))
             & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))
