@@ -18,11 +18,11 @@ from invoke import Context, Exit, task
 
 from experiments import campaign, results, spec
 from experiments.campaign import Request
+from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages
-from experiments.provision import mpi as mpi_provision
 from experiments.stages import Stages
 from hbmcomm import HbmcommError
 
@@ -146,7 +146,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
     Example:  ./inv build --base bootstrap --mpi mpich
     """
     _choose("engine", engine, ("docker",))
-    _choose("mpi", mpi, mpi_provision.FLAVOURS)
+    _choose("mpi", mpi, FLAVOURS)
     stages = Stages()
     with engine_provision.running() as client, stages.stage("image"):
         found = image.ensure(client, base, mpi, stages.say)
@@ -204,7 +204,7 @@ def run(
         campaign.resume(folder, Stages())
         print(folder)
         return
-    _choose("mpi", mpi or "openmpi", mpi_provision.FLAVOURS)
+    _choose("mpi", mpi or "openmpi", FLAVOURS)
     chosen = spec.restrict(
         spec.load(experiment or "quick"),
         environments=env,

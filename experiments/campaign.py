@@ -40,7 +40,7 @@ class Request:
 
     Attributes:
         out: the results folder, to begin or to complete.
-        mpi: one of provision.mpi.FLAVOURS.
+        mpi: one of environments.mpiexec.FLAVOURS.
         base: base image: "auto", "bootstrap" or an image's name.
         seed: of every random order; None draws one.
         optional_docker: where no engine can be had, leave the container arm out and say so,

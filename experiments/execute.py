@@ -16,6 +16,7 @@ import docker
 
 from experiments import leftovers
 from experiments.environments.command import Command, Container, Process
+from experiments.environments.mpiexec import outside_jobs
 from experiments.errors import ExperimentsError
 from experiments.provision.engine import FAILURES
 
@@ -52,7 +53,7 @@ def execute(
 
 def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
     mark = f"{os.getpid()}.{time.monotonic_ns()}"
-    environment = {**os.environ, **command.environment, leftovers.MARK: mark}
+    environment = {**outside_jobs(os.environ), **command.environment, leftovers.MARK: mark}
     before = leftovers.segments()
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -9,6 +9,7 @@ import pytest
 
 from experiments import leftovers
 from experiments.environments.command import Process
+from experiments.environments.mpiexec import mpiexec
 from experiments.execute import execute
 from experiments.provision import mpi as mpi_provision
 from experiments.provision import passthrough
@@ -41,7 +42,7 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
     ) -> Ranks:
         prefix = mpi_provision.ensure(mpi, print)
         module = ["-m", program] if isinstance(program, str) else [str(program)]
-        argv, variables = mpi_provision.mpiexec(
+        argv, variables = mpiexec(
             mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
         )
         log, deadline = tmp_path / "ranks.log", time.monotonic() + timeout

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.command import Container
-from experiments.provision.mpi import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.schedule import Launch
 
 PROFILE = "cap_drop ALL, cap_add SYS_NICE, seccomp of the engine"

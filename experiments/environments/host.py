@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.command import Process
-from experiments.provision.mpi import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.schedule import Launch
 
 
@@ -14,7 +14,7 @@ class Host:
     """Launches on this machine.
 
     Attributes:
-        flavour: the MPI, one of provision.mpi.FLAVOURS.
+        flavour: the MPI, one of mpiexec.FLAVOURS.
         prefix: the virtual environment that holds it.
         cores: CPUs this process may use.
         variables: for the ranks, beside what the MPI needs.

@@ -1,6 +1,6 @@
-"""The three MPIs that come as wheels: how each starts ranks, and an environment for each.
+"""An environment for each MPI: the wheels overwrite each other's mpiexec, hence one per MPI.
 
-The wheels overwrite each other's mpiexec, hence one environment per MPI.
+How ranks are started from one stands in environments/mpiexec.py.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -17,49 +17,11 @@ from experiments.errors import ExperimentsError
 from experiments.provision.paths import ROOT
 from experiments.provision.wheelhouse import MPI_WHEELS
 
-FLAVOURS = tuple(MPI_WHEELS)
 STAMP = ".installed"
 
 
 class MpiMissing(ExperimentsError):
     """The environment of an MPI could not be made; the text holds pip's words."""
-
-
-def mpiexec(
-    flavour: str,
-    prefix: Path,
-    ranks: int,
-    cores: int,
-    program: Sequence[str],
-    contained: bool = False,
-) -> tuple[list[str], dict[str, str]]:
-    """The command that starts ranks of a program on this node, and the variables that it needs.
-
-    Ranks pin themselves, so no MPI does. More ranks than cores yield while they wait.
-
-    Args:
-        flavour: one of FLAVOURS.
-        prefix: the environment that holds it.
-        contained: in a container that may not read other processes' memory.
-    """
-    crowded = ranks > cores
-    argv = [str(prefix / "bin/mpiexec"), "-n", str(ranks)]
-    variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
-    if flavour == "openmpi":
-        argv += ["--bind-to", "none"]
-        argv += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if crowded else []
-        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    elif flavour == "mpich":
-        argv += ["-bind-to", "none"]
-        variables |= {"MPIR_CVAR_CH4_CMA_ENABLE": "0"} if contained else {}
-    else:
-        variables |= {
-            "LD_LIBRARY_PATH": f"{prefix}/lib",
-            "I_MPI_PIN": "0",
-            "I_MPI_FABRICS": "shm",
-        }
-        variables |= {"I_MPI_WAIT_MODE": "1"} if crowded else {}
-    return [*argv, *program], variables
 
 
 def prefix(flavour: str, root: Path = ROOT) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.provision.mpi import FLAVOURS
+from experiments.environments.mpiexec import FLAVOURS
 
 PROGRAMS = Path(__file__).parent / "ranks"
 TRANSPORTS = ("mpi", "pickle")

@@ -56,7 +56,9 @@ docker run
 --user=1000:1000
 --volume=/results/incoming/0000-docker:/launch:rw
 --workdir=/tmp hbmcomm:openmpi /opt/hbmcomm/bin/mpiexec -n 2
---bind-to none /opt/hbmcomm/bin/python -m experiments.harness /launch"""
+--bind-to none
+--oversubscribe
+--mca mpi_yield_when_idle 0 /opt/hbmcomm/bin/python -m experiments.harness /launch"""
     )
 
 
@@ -112,7 +114,7 @@ def test_the_host_runs_the_harness_of_its_own_environment() -> None:
     assert host("openmpi", 2) == (
         "env MEMKIND_HBW_NODES=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "PATH=/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin "
-        "/opt/hbmcomm/bin/mpiexec -n 2 --bind-to none "
+        "/opt/hbmcomm/bin/mpiexec -n 2 --bind-to none --oversubscribe --mca mpi_yield_when_idle 0 "
         "/opt/hbmcomm/bin/python -m experiments.harness /results/incoming/0000-docker"
     )
 

@@ -1,0 +1,56 @@
+"""How each MPI starts ranks on this node. Pure: a command and the variables that it needs.
+
+Ranks pin themselves, so no MPI does; a batch system's idea of slots and launchers is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+FLAVOURS = ("openmpi", "mpich", "impi")
+
+JOB = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "PRTE_", "OMPI_COMM_WORLD_", "PBS_", "LSB_", "HYDRA_")
+"""How the variables of a job begin that this process may itself be a part of."""
+
+
+def mpiexec(
+    flavour: str,
+    prefix: Path,
+    ranks: int,
+    cores: int,
+    program: Sequence[str],
+    contained: bool = False,
+) -> tuple[list[str], dict[str, str]]:
+    """The command that starts ranks of a program on this node, and the variables that it needs.
+
+    More ranks than cores yield while they wait.
+
+    Args:
+        flavour: one of FLAVOURS.
+        prefix: the environment that holds it.
+        contained: in a container that may not read other processes' memory.
+    """
+    crowded = ranks > cores
+    argv = [str(prefix / "bin/mpiexec"), "-n", str(ranks)]
+    variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
+    if flavour == "openmpi":
+        # a slot is a core to it: two hardware threads, or a batch system's one task, count as one
+        argv += ["--bind-to", "none", "--oversubscribe"]
+        argv += ["--mca", "mpi_yield_when_idle", str(int(crowded))]
+        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    elif flavour == "mpich":
+        argv += ["-launcher", "fork", "-bind-to", "none"]
+        variables |= {"MPIR_CVAR_CH4_CMA_ENABLE": "0"} if contained else {}
+    else:
+        variables |= {
+            "LD_LIBRARY_PATH": f"{prefix}/lib",
+            "I_MPI_HYDRA_BOOTSTRAP": "fork",
+            "I_MPI_PIN": "0",
+            "I_MPI_FABRICS": "shm",
+        }
+        variables |= {"I_MPI_WAIT_MODE": "1"} if crowded else {}
+    return [*argv, *program], variables
+
+
+def outside_jobs(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those of a job: ranks started here are a job of their own."""
+    return {name: value for name, value in environment.items() if not name.startswith(JOB)}
