@@ -28,6 +28,10 @@ class EngineLost(ExperimentsError):
     """The container engine stopped answering."""
 
 
+class ContainerRefused(ExperimentsError):
+    """The engine works and does not want this container: a missing image, cpuset or device."""
+
+
 def execute(
     command: Command, log: Path, client: "docker.DockerClient | None", tick: Callable[[], None]
 ) -> int:
@@ -90,9 +94,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _container(
     command: Container, log: Path, client: "docker.DockerClient", tick: Callable[[], None]
 ) -> int:
-    container: Any = client.containers.create(command.image, list(command.argv), **command.options)
+    container: Any = _created(command, client)
     try:
-        container.start()
+        _accepted(container.start)
         while container.status in ("created", "running"):
             time.sleep(TICK)
             tick()
@@ -103,6 +107,28 @@ def _container(
             log.write_bytes(container.logs())
         with contextlib.suppress(*FAILURES):
             container.remove(force=True)
+
+
+def _created(command: Container, client: "docker.DockerClient") -> Any:
+    argv = list(command.argv)
+    return _accepted(lambda: client.containers.create(command.image, argv, **command.options))
+
+
+def _accepted(call: Callable[[], Any]) -> Any:
+    """The answer to a request that a healthy engine may still refuse.
+
+    Raises:
+        ContainerRefused: with the engine's own words.
+    """
+    try:
+        return call()
+    except docker.errors.APIError as error:
+        if not error.is_client_error():
+            raise
+        raise ContainerRefused(
+            f"the engine refused the container: {error.explanation}; where the image is missing, "
+            "make it with ./inv build; finished launches are kept for --resume"
+        ) from error
 
 
 def _brief(error: BaseException) -> str:

@@ -14,7 +14,6 @@ from experiments.schedule import Launch
 PROFILE = "cap_drop ALL, cap_add SYS_NICE, seccomp of the engine"
 FOLDER = "/launch"  # where the container sees the launch's folder
 LABEL = "hbmcomm.campaign"
-SHM_PER_RANK = 64 * 2**20  # an MPI's own segments take about 16 MiB a rank; too small kills it
 TMPFS = "rw,nosuid,nodev,size=256m"
 
 
@@ -66,7 +65,7 @@ class Docker:
             "working_dir": "/tmp",
             "volumes": {str(folder): {"bind": FOLDER, "mode": "rw"}},
             "tmpfs": {"/tmp": TMPFS},
-            "shm_size": SHM_PER_RANK * (launch.ranks + 1),
+            "shm_size": shared_memory(launch.ranks),
             "read_only": True,
             "network_mode": "none",
             "cap_drop": ["ALL"],
@@ -78,3 +77,8 @@ class Docker:
             "pids_limit": 1024 + 64 * launch.ranks,
         }
         return Container(self.image, tuple(argv), options)
+
+
+def shared_memory(ranks: int) -> int:
+    """Bytes of /dev/shm for a launch: an MPI's segments take about 16 MiB a rank, less kills it."""
+    return 64 * 2**20 * (ranks + 1)

@@ -13,12 +13,12 @@ from importlib import metadata
 from pathlib import Path
 
 import hbmcomm
+from experiments.environments import docker
 from experiments.measure import machine
 from experiments.provision import engine, packages
 
 ROOT = Path("/")
 MIB = 2**20
-SHM_PER_RANK = 16 * MIB  # what the MPIs themselves take
 CAPABILITIES = {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23}  # linux/capability.h
 SECCOMP = {"0": "off", "1": "strict", "2": "filtered"}
 NOT_TOLD = "not told by this machine"
@@ -180,7 +180,7 @@ def shared_memory(root: Path = ROOT) -> Finding:
         return Finding(
             "/dev/shm", size, False, "the MPIs need it", as_root("mount -t tmpfs shm /dev/shm")
         )
-    wanted = 256 * MIB + SHM_PER_RANK * len(os.sched_getaffinity(0))
+    wanted = docker.shared_memory(len(os.sched_getaffinity(0)))
     value = f"{int(size) / MIB:.0f} MiB"
     if int(size) >= wanted:
         return Finding("/dev/shm", value, ok=True)

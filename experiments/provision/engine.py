@@ -66,7 +66,10 @@ def version() -> str | None:
     if client is None:
         return None
     with contextlib.closing(client):
-        return str(client.version().get("Version", "version unknown"))
+        try:
+            return str(client.version().get("Version", "version unknown"))
+        except FAILURES:
+            return None  # it went away since it answered
 
 
 def hindrance() -> EngineMissing | None:

@@ -1,9 +1,13 @@
 """What of this machine a container is given: CPUs, memory nodes, memory devices, and an owner."""
 
 import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
 
 import hbmcomm
 from experiments.environments.docker import Machine
+from experiments.measure.machine import status
 
 CONTAINER_USER = 1000  # where the driver is root, its containers are not
 
@@ -24,10 +28,26 @@ def machine() -> Machine:
     """CPUs, nodes and devices as this process itself may use them."""
     topology = hbmcomm.topology()
     uid, gid = owner()
+    allowed = parse_list(status().get("Mems_allowed_list", ""))
+    mems = [node.id for node in topology.nodes if node.total_bytes]
     return Machine(
         cpus=",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))),
-        mems=",".join(str(node.id) for node in topology.nodes if node.total_bytes),
-        dax=tuple(f"/dev/{device.name}" for device in topology.dax),
+        mems=",".join(str(node) for node in mems if node in allowed or not allowed),
+        dax=devices(Path("/dev") / device.name for device in topology.dax),
         uid=uid,
         gid=gid,
     )
+
+
+def devices(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Those that are device files: memory that is online as a node has none."""
+    return tuple(str(path) for path in paths if path.exists() and stat.S_ISCHR(path.stat().st_mode))
+
+
+def parse_list(text: str) -> set[int]:
+    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

@@ -55,9 +55,18 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
             wheels = Path(scratch) / "wheels"
             _pip(download_command(python, mpi, wheels))
             _own_wheel(root, Path(scratch) / "sources", wheels)
-            wheels.rename(folder)
+            _settle(wheels, folder)
         _remove_superseded(folder)
     return _wheelhouse(folder)
+
+
+def _settle(wheels: Path, folder: Path) -> None:
+    """Give the wheels their name, unless another process was quicker with the same ones."""
+    try:
+        wheels.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
 
 
 def download_command(python: str, mpi: str, folder: Path) -> list[str]:

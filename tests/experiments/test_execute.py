@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments import leftovers
 from experiments.environments.command import Container, Process
-from experiments.execute import EngineLost, execute
+from experiments.execute import ContainerRefused, EngineLost, execute
 
 
 def never() -> None:
@@ -133,3 +134,18 @@ def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> 
             assert segment.exists()
     leftovers.remove_segments(others)
     assert not segment.exists()
+
+
+@pytest.mark.container
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("hbmcomm:nowhere", {}, "No such image"),
+        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, "cpus"),
+    ],
+)
+def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
+    tmp_path: Path, engine: Any, image: Any, name: str, options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ContainerRefused, match=words):
+        execute(Container(name, ("true",), options), tmp_path / "log", engine, never)
