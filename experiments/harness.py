@@ -81,7 +81,10 @@ def _die_with_parent() -> None:
 def _pin(rank: int, how: str) -> int:
     allowed = os.sched_getaffinity(0)
     cpus = {
-        node.id: [cpu for cpu in node.cpus if cpu in allowed] for node in hbmcomm.topology().nodes
+        node.id: sorted(
+            allowed.intersection(node.cpus), key=lambda cpu: (machine.hardware_thread(cpu), cpu)
+        )
+        for node in hbmcomm.topology().nodes
     }
     cpu = binding.cpu_of(rank, how, cpus)
     os.sched_setaffinity(0, {cpu})

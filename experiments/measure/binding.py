@@ -10,7 +10,7 @@ def cpu_of(rank: int, binding: str, cpus_of_node: Mapping[int, Sequence[int]]) -
         rank: 0-based.
         binding: "packed" fills one node before it starts the next; "spread" deals the ranks out
             over the nodes in turn. With more ranks than CPUs both begin again at the first.
-        cpus_of_node: the CPUs this process may use, by NUMA node.
+        cpus_of_node: the CPUs this process may use, by NUMA node, best first.
     """
     nodes = [list(cpus) for _, cpus in sorted(cpus_of_node.items()) if cpus]
     if binding == "packed":

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 CPU = Path("/sys/devices/system/cpu")
+NOT_FOUND = "not found"
 SETTINGS = {
     "governor": CPU / "cpu0/cpufreq/scaling_governor",
     "turbo_off": CPU / "intel_pstate/no_turbo",
@@ -25,7 +26,7 @@ def read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return "not found"
+        return NOT_FOUND
 
 
 def status(path: Path = Path("/proc/self/status")) -> dict[str, str]:
@@ -70,7 +71,7 @@ def namespaces() -> dict[str, str]:
         try:
             found[name] = str(Path(f"/proc/self/ns/{name}").readlink())
         except OSError:
-            found[name] = "not found"
+            found[name] = NOT_FOUND
     return found
 
 
@@ -79,10 +80,25 @@ def shm_bytes(path: str = "/dev/shm") -> str:
     try:
         found = os.statvfs(path)
     except OSError:
-        return "not found"
+        return NOT_FOUND
     return str(found.f_blocks * found.f_frsize)
 
 
 def _first(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
-    return match[1].strip() if match else "not found"
+    return match[1].strip() if match else NOT_FOUND
+
+
+def parse_list(text: str) -> set[int]:
+    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def hardware_thread(cpu: int, cpus: Path = CPU) -> int:
+    """Which of its core's hardware threads a CPU is; 0 is the first, also where nobody tells."""
+    siblings = read(cpus / f"cpu{cpu}/topology/thread_siblings_list")
+    return 0 if siblings == NOT_FOUND else sorted(parse_list(siblings)).index(cpu)

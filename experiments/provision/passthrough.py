@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hbmcomm
 from experiments.environments.docker import Machine
-from experiments.measure.machine import status
+from experiments.measure.machine import parse_list, status
 
 CONTAINER_USER = 1000  # where the driver is root, its containers are not
 
@@ -42,12 +42,3 @@ def machine() -> Machine:
 def devices(paths: Iterable[Path]) -> tuple[str, ...]:
     """Those that are device files: memory that is online as a node has none."""
     return tuple(str(path) for path in paths if path.exists() and stat.S_ISCHR(path.stat().st_mode))
-
-
-def parse_list(text: str) -> set[int]:
-    """The numbers of a list as the kernel writes it: "0-3,8"."""
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found

@@ -39,3 +39,17 @@ def test_available_memory_is_less_than_all() -> None:
 def test_the_status_of_this_process_is_a_table() -> None:
     assert machine.status()["Pid"] == str(os.getpid())
     assert machine.namespaces()["pid"].startswith("pid:[")
+
+
+@pytest.mark.parametrize(("siblings", "threads"), [("0-1", [0, 1]), ("0,68,136", [0])])
+def test_the_first_hardware_thread_of_a_core_is_told_from_the_second(
+    tmp_path: Path, siblings: str, threads: list[int]
+) -> None:
+    for cpu in range(len(threads)):
+        (tmp_path / f"cpu{cpu}/topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}/topology/thread_siblings_list").write_text(siblings + "\n")
+    assert [machine.hardware_thread(cpu, tmp_path) for cpu in range(len(threads))] == threads
+
+
+def test_where_nobody_tells_of_siblings_every_cpu_is_a_first_thread(tmp_path: Path) -> None:
+    assert machine.hardware_thread(5, tmp_path) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.measure.machine import parse_list
 from experiments.provision import passthrough
 
 
@@ -13,7 +14,7 @@ from experiments.provision import passthrough
     [("", set()), ("0", {0}), ("0-3,8", {0, 1, 2, 3, 8}), ("0,4", {0, 4})],
 )
 def test_the_kernels_lists_are_read(text: str, numbers: set[int]) -> None:
-    assert passthrough.parse_list(text) == numbers
+    assert parse_list(text) == numbers
 
 
 def test_only_device_files_are_passed_on(tmp_path: Path) -> None:
@@ -24,15 +25,15 @@ def test_only_device_files_are_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_container_gets_no_more_cpus_than_this_process_has() -> None:
-    assert passthrough.parse_list(passthrough.machine().cpus) == os.sched_getaffinity(0)
+    assert parse_list(passthrough.machine().cpus) == os.sched_getaffinity(0)
 
 
 def test_a_container_gets_no_node_that_this_process_may_not_use() -> None:
     status = Path("/proc/self/status").read_text()
     allowed = next(line for line in status.splitlines() if line.startswith("Mems_allowed_list"))
-    given = passthrough.parse_list(passthrough.machine().mems)
+    given = parse_list(passthrough.machine().mems)
     assert given
-    assert given <= passthrough.parse_list(allowed.split()[1])
+    assert given <= parse_list(allowed.split()[1])
 
 
 def test_no_container_runs_as_root() -> None:
