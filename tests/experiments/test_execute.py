@@ -141,7 +141,7 @@ def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> 
     ("name", "options", "words"),
     [
         ("hbmcomm:nowhere", {}, "No such image"),
-        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, "cpus"),
+        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, "CPUs"),
     ],
 )
 def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
