@@ -134,9 +134,10 @@ def remote_nodes(kind: str, cpu: int) -> tuple[int, ...]:
     accepted = tuple(node for node in topology.memory_nodes if _accepts(kind, node))
     remote = topology.farthest(topology.node_of_cpu(cpu), among=accepted)
     if not remote:
+        nodes = ", ".join(f"node {node}" for node in accepted) or "none"
         raise Unavailable(
-            f"remote {kind}: needs memory of that kind at two distances from CPU {cpu}; "
-            f"the nodes that it may use are {list(accepted)}"
+            f"{kind} far from CPU {cpu} needs two nodes of that memory at different distances; "
+            f"this machine offers {nodes}"
         )
     return remote[-1:]
 

@@ -66,7 +66,7 @@ def test_a_distance_that_firmware_keeps_to_itself_counts_as_far(
 @pytest.mark.parametrize("accepted", [(), (0,), (1,)])
 def test_one_node_of_a_kind_is_never_remote(machine: Callable[..., None], accepted) -> None:
     machine(TWO_SOCKETS, accepted)
-    with pytest.raises(Unavailable, match="remote hbw: needs memory of that kind at two distances"):
+    with pytest.raises(Unavailable, match="hbw far from CPU 0 needs two nodes of that memory"):
         remote_nodes("hbw", 0)
 
 
