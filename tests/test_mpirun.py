@@ -31,7 +31,9 @@ def program(tmp_path: Path) -> Callable[[str], Path]:
 def test_output_and_exit_code_come_back(
     mpirun: Callable[..., Any], program: Callable[[str], Path]
 ) -> None:
-    hello = program("import sys\nfrom mpi4py import MPI\nprint('hello', *sys.argv[1:])")
+    hello = program(
+        "import sys\nfrom mpi4py import MPI\nsys.stdout.write(f'hello {sys.argv[1]}\\n')"
+    )
     assert mpirun(hello, 2, "there").output.count("hello there") == 2
     assert mpirun(program("raise SystemExit(3)"), 1, code=3).code == 3
 

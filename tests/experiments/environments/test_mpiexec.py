@@ -73,5 +73,7 @@ def test_two_ranks_start_inside_a_batch_systems_single_task(
     }.items():
         monkeypatch.setenv(name, value)
     program = tmp_path / "program.py"
-    program.write_text("from mpi4py import MPI; print('of', MPI.COMM_WORLD.size)")
+    program.write_text(
+        "import sys; from mpi4py import MPI; sys.stdout.write(f'of {MPI.COMM_WORLD.size}\\n')"
+    )
     assert mpirun(program, 2, mpi=flavour).output.count("of 2") == 2
