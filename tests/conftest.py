@@ -14,6 +14,8 @@ from experiments.execute import execute
 from experiments.provision import mpi as mpi_provision
 from experiments.provision import passthrough
 
+EXTRAS = ("hypothesis",)  # what ranks of tests import beside the project
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -40,7 +42,7 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
         timeout: float = 120.0,
         code: int | None = 0,
     ) -> Ranks:
-        prefix = mpi_provision.ensure(mpi, print)
+        prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
         module = ["-m", program] if isinstance(program, str) else [str(program)]
         argv, variables = mpiexec(
             mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]

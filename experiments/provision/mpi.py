@@ -9,7 +9,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -33,8 +33,14 @@ def prefix(flavour: str, root: Path = ROOT) -> Path:
     return Path(sys.prefix)
 
 
-def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
+def ensure(
+    flavour: str, say: Callable[[str], None], root: Path = ROOT, extras: Sequence[str] = ()
+) -> Path:
     """The environment of an MPI, made where it is missing or out of date.
+
+    Args:
+        extras: distributions that ranks need beside the project; the running environment is left
+            as it is.
 
     Raises:
         MpiMissing: pip could not make it.
@@ -45,20 +51,24 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
     wanted = _inputs(root)
     stamp = place / STAMP
     with _alone(place):
-        if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
+        held = stamp.read_text(encoding="ascii").split() if stamp.is_file() else []
+        if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
             _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
-            _run(install_command(flavour, place, root), flavour)
-            stamp.write_text(wanted, encoding="ascii")
+            _run(install_command(place, root, "--editable", f"{root}[{flavour}]"), flavour)
+            held = [wanted]
+        if lacking := [each for each in extras if each not in held]:
+            _run(install_command(place, root, *lacking), flavour)
+        stamp.write_text(" ".join([*held, *lacking]), encoding="ascii")
     return place
 
 
-def install_command(flavour: str, place: Path, root: Path) -> list[str]:
-    """What puts the project with an MPI into its environment."""
+def install_command(place: Path, root: Path, *wanted: str) -> list[str]:
+    """What puts pinned distributions into an environment."""
     return [
         *(str(place / "bin/python"), "-m", "pip", "install", "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
-        *("--editable", f"{root}[{flavour}]", "hypothesis"),
+        *wanted,
     ]
 
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,32 @@ from experiments.environments.mpiexec import FLAVOURS
 from experiments.provision import mpi
 
 
-def test_the_environment_of_an_mpi_holds_pinned_versions_of_it_and_of_this_project() -> None:
-    line = " ".join(mpi.install_command("impi", Path("/p"), Path("/here")))
+def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
+    line = " ".join(mpi.install_command(Path("/p"), Path("/here"), "--editable", "/here[impi]"))
     assert line.startswith("/p/bin/python -m pip install")
-    assert "--constraint /here/constraints.txt --editable /here[impi]" in line
+    assert line.endswith("--constraint /here/constraints.txt --editable /here[impi]")
+
+
+def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").write_text("")
+    (tmp_path / "pyproject.toml").write_text("")
+    flavour = next(each for each in FLAVOURS if mpi.prefix(each) != Path(sys.prefix))
+    place = mpi.prefix(flavour, tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    stamp = place / mpi.STAMP
+    stamp.write_text(mpi._inputs(tmp_path))
+    extra = tmp_path / "extra-1-py3-none-any.whl"
+    with zipfile.ZipFile(extra, "w") as wheel:
+        wheel.writestr(
+            "extra-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n"
+        )
+        wheel.writestr("extra-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("extra-1.dist-info/RECORD", "")
+    for _ in range(2):
+        assert mpi.ensure(flavour, pytest.fail, tmp_path, [str(extra)]) == place
+    shown = subprocess.run([place / "bin/pip", "show", "extra"], capture_output=True, check=False)
+    assert shown.returncode == 0
+    assert stamp.read_text().split() == [mpi._inputs(tmp_path), str(extra)]
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
