@@ -80,10 +80,9 @@ def _die_with_parent() -> None:
 
 def _pin(rank: int, how: str) -> int:
     allowed = os.sched_getaffinity(0)
+    siblings = {cpu: machine.siblings(cpu) for cpu in allowed}
     cpus = {
-        node.id: sorted(
-            allowed.intersection(node.cpus), key=lambda cpu: (machine.hardware_thread(cpu), cpu)
-        )
+        node.id: binding.first_threads_first(allowed.intersection(node.cpus), siblings)
         for node in hbmcomm.topology().nodes
     }
     cpu = binding.cpu_of(rank, how, cpus)

@@ -1,6 +1,23 @@
 """Which CPU each rank is pinned to. Pure: nodes and ranks in, CPU out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+
+def first_threads_first(
+    cpus: Iterable[int], siblings: Mapping[int, Collection[int]]
+) -> tuple[int, ...]:
+    """The CPUs in the order in which ranks take them: one thread of every core, then the others.
+
+    Args:
+        cpus: those that may be used.
+        siblings: the hardware threads of each CPU's core; a CPU that is not named is alone on one.
+    """
+    usable = sorted(cpus)
+
+    def turn(cpu: int) -> int:
+        return sum(other < cpu and other in siblings.get(cpu, ()) for other in usable)
+
+    return tuple(sorted(usable, key=turn))
 
 
 def cpu_of(rank: int, binding: str, cpus_of_node: Mapping[int, Sequence[int]]) -> int:

@@ -98,7 +98,7 @@ def parse_list(text: str) -> set[int]:
     return found
 
 
-def hardware_thread(cpu: int, cpus: Path = CPU) -> int:
-    """Which of its core's hardware threads a CPU is; 0 is the first, also where nobody tells."""
-    siblings = read(cpus / f"cpu{cpu}/topology/thread_siblings_list")
-    return 0 if siblings == NOT_FOUND else sorted(parse_list(siblings)).index(cpu)
+def siblings(cpu: int, cpus: Path = CPU) -> set[int]:
+    """The hardware threads of a CPU's core, itself among them; it alone where nobody tells."""
+    told = read(cpus / f"cpu{cpu}/topology/thread_siblings_list")
+    return {cpu} if told == NOT_FOUND else parse_list(told)

@@ -41,15 +41,11 @@ def test_the_status_of_this_process_is_a_table() -> None:
     assert machine.namespaces()["pid"].startswith("pid:[")
 
 
-@pytest.mark.parametrize(("siblings", "threads"), [("0-1", [0, 1]), ("0,68,136", [0])])
-def test_the_first_hardware_thread_of_a_core_is_told_from_the_second(
-    tmp_path: Path, siblings: str, threads: list[int]
-) -> None:
-    for cpu in range(len(threads)):
-        (tmp_path / f"cpu{cpu}/topology").mkdir(parents=True)
-        (tmp_path / f"cpu{cpu}/topology/thread_siblings_list").write_text(siblings + "\n")
-    assert [machine.hardware_thread(cpu, tmp_path) for cpu in range(len(threads))] == threads
+def test_the_threads_of_a_core_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cpu68/topology").mkdir(parents=True)
+    (tmp_path / "cpu68/topology/thread_siblings_list").write_text("0,68,136\n")
+    assert machine.siblings(68, tmp_path) == {0, 68, 136}
 
 
-def test_where_nobody_tells_of_siblings_every_cpu_is_a_first_thread(tmp_path: Path) -> None:
-    assert machine.hardware_thread(5, tmp_path) == 0
+def test_where_nobody_tells_of_siblings_every_cpu_is_alone(tmp_path: Path) -> None:
+    assert machine.siblings(5, tmp_path) == {5}
