@@ -6,6 +6,7 @@ A rank that ends by itself, or under a launcher that lives, cleans up; one that 
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 MARK = "HBMCOMM_LAUNCH"
@@ -15,6 +16,10 @@ SHM = Path("/dev/shm")
 SEGMENTS = ("sm_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*")
 """How Open MPI, MPICH and Intel MPI name the files that their ranks share."""
 
+END_PATIENCE = 2.0  # seconds until what is killed is gone
+MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
+POLL = 0.02  # seconds
+
 
 def segments() -> set[Path]:
     """The MPIs' shared-memory files that are there now."""
@@ -22,20 +27,37 @@ def segments() -> set[Path]:
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process whose environment carries the mark."""
-    wanted = f"{MARK}={mark}".encode()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if wanted in path.read_bytes().split(b"\0"):
-                os.kill(int(path.parent.name), signal.SIGKILL)
+    """Kill every process whose environment carries the mark, and wait until none is left."""
+    deadline = time.monotonic() + END_PATIENCE
+    while (pids := _marked(mark)) and time.monotonic() < deadline:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(POLL)
 
 
 def remove_segments(before: set[Path]) -> None:
-    """Remove this user's files that came since `before` and that no living process maps."""
-    for path in segments() - before - _mapped():
+    """Remove this user's files that came since `before` and that no living process maps.
+
+    Another job gets time to map the file that it may just have made.
+    """
+    came = segments() - before
+    if came:
+        time.sleep(MAP_PATIENCE)
+    for path in came - _mapped():
         with contextlib.suppress(OSError):
             if path.stat().st_uid == os.getuid():
                 path.unlink()
+
+
+def _marked(mark: str) -> list[int]:
+    """Living processes with the mark; one that has ended shows no environment."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
 
 
 def _mapped() -> set[Path]:

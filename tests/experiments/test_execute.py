@@ -1,9 +1,11 @@
 """A command is run to its end, and nothing of it stays behind, whatever happens."""
 
+import contextlib
 import mmap
 import os
+import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,9 +77,6 @@ def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> No
     )
     with pytest.raises(RuntimeError):
         execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
-    deadline = time.monotonic() + 10
-    while alive(int(pids.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.05)
     assert not alive(int(pids.read_text()))
 
 
@@ -134,6 +133,30 @@ def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> 
             assert segment.exists()
     leftovers.remove_segments(others)
     assert not segment.exists()
+
+
+def test_a_segment_that_another_job_has_just_made_may_still_be_mapped(tmp_path: Path) -> None:
+    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
+    before = leftovers.segments()
+    with contextlib.ExitStack() as held, segment.open("w+b") as file:
+        file.truncate(4096)
+        other = threading.Timer(0.2, lambda: held.enter_context(mmap.mmap(file.fileno(), 4096)))
+        other.start()
+        leftovers.remove_segments(before)
+        other.join()
+        assert segment.exists()
+    segment.unlink()
+
+
+def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None:
+    code = "x = bytearray(2**28); print('ready', flush=True); import time; time.sleep(600)"
+    variables = os.environ | {leftovers.MARK: "test"}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        leftovers.end_marked("test")
+        assert not alive(process.pid)
 
 
 @pytest.mark.container
