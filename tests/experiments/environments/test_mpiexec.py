@@ -55,6 +55,12 @@ def test_the_variables_of_a_job_around_the_driver_are_left_out() -> None:
     assert outside_jobs(around) == {"PATH": "/bin"}
 
 
+def test_no_batch_systems_launcher_is_asked_to_start_ranks() -> None:
+    assert "-launcher fork" in command("mpich")[0]
+    assert command("impi")[1]["I_MPI_HYDRA_BOOTSTRAP"] == "fork"
+    assert outside_jobs({"HYDRA_BOOTSTRAP": "slurm", "HYDRA_RMK": "pbs"}) == {}
+
+
 @pytest.mark.ranks
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_two_ranks_start_inside_a_batch_systems_single_task(

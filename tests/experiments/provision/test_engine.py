@@ -1,4 +1,6 @@
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import docker
@@ -24,6 +26,33 @@ def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch, host):
     monkeypatch.setenv("DOCKER_HOST", host)
     with pytest.raises(EngineMissing), engine_provision.running():
         pass
+
+
+class Dying(BaseHTTPRequestHandler):
+    """An engine that goes away once it has said that it lives."""
+
+    def do_GET(self):
+        if self.path.endswith("/_ping"):
+            threading.Thread(target=self.server.shutdown).start()
+        body = b'{"ApiVersion": "1.41"}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+def test_an_engine_that_dies_between_two_questions_has_no_version(monkeypatch):
+    with HTTPServer(("127.0.0.1", 0), Dying) as dying:
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{dying.server_port}")
+        monkeypatch.setattr(engine_provision, "DEFAULT_TIMEOUT_SECONDS", 1)
+        serving = threading.Thread(target=dying.serve_forever)
+        serving.start()
+        assert engine_provision.version() is None
+        serving.join()
 
 
 def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
