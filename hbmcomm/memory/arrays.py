@@ -6,7 +6,8 @@ goes. Knows NumPy's shapes and dtypes; where the memory comes from is `blocks`' 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,60 @@ from hbmcomm.memory.blocks import Block, Source, allocate
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
 
 Shape = int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Where arrays of a kind come from; `allocate` gives a block of so many bytes."""
+
+    kind: Kind
+    allocate: Callable[[int], Block]
+    holds: Callable[[Block], bool]
+    """Whether a block is as good as one of its own."""
+
+    def empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        # One element, spread over the shape, lets NumPy judge both before memory is taken.
+        model = np.broadcast_to(np.empty((), np.dtype(dtype).base), _dimensions(shape, dtype))
+        if model.dtype.hasobject:
+            raise TypeError(
+                f"dtype {model.dtype} holds Python objects, which live in Python's own heap; "
+                "take a fixed-size dtype"
+            )
+        block = self.allocate(model.size * model.itemsize)
+        return np.ndarray(model.shape, model.dtype, buffer=np.asarray(block))
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        array = self.empty(shape, dtype)
+        block = _block(array)
+        if block is not None and block.source != "mmap":  # a fresh mapping is zero already
+            np.asarray(block).fill(0)
+        return array
+
+    def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        array = self.empty(shape, np.asarray(fill).dtype if dtype is None else dtype)
+        np.copyto(array, fill, casting="unsafe")
+        return array
+
+    def asarray(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        given = np.asarray(a)
+        target = given.dtype if dtype is None else np.dtype(dtype)
+        block = _block(given)
+        if block is not None and given.dtype == target and self.holds(block):
+            return given
+        array = self.empty(given.shape, target)
+        np.copyto(array, given, casting="unsafe")
+        return array
+
+
+def private(kind: str | None = None, nodes: Iterable[int] | None = None) -> Supply:
+    """The supply of this process alone; arguments and errors are those of `empty`."""
+    found = resolve(kind or default_kind(), nodes)
+    pinned = nodes is not None
+
+    def holds(block: Block) -> bool:
+        return (block.kind.nodes, block.kind.policy) == (found.nodes, found.policy)
+
+    return Supply(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
 
 
 def empty(
@@ -38,7 +93,7 @@ def empty(
         TypeError: The dtype holds Python objects.
         ValueError: Unknown kind, or a shape that NumPy would refuse.
     """
-    return _array(shape, dtype, *_wanted(kind, nodes))
+    return private(kind, nodes).empty(shape, dtype)
 
 
 def zeros(
@@ -48,11 +103,7 @@ def zeros(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """An array of zeros; arguments and errors are those of `empty`."""
-    array = _array(shape, dtype, *_wanted(kind, nodes))
-    block = _block(array)
-    if block is not None and block.source != "mmap":  # a fresh mapping is zero already
-        np.asarray(block).fill(0)
-    return array
+    return private(kind, nodes).zeros(shape, dtype)
 
 
 def full(
@@ -63,9 +114,7 @@ def full(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """An array filled with `fill`, of whose dtype it is unless one is given; else like `empty`."""
-    array = _array(shape, np.asarray(fill).dtype if dtype is None else dtype, *_wanted(kind, nodes))
-    np.copyto(array, fill, casting="unsafe")
-    return array
+    return private(kind, nodes).full(shape, fill, dtype)
 
 
 def asarray(
@@ -75,37 +124,14 @@ def asarray(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """`a` in memory of a kind: itself where it is there already, else a copy; else like `empty`."""
-    given = np.asarray(a)
-    wanted, pinned = _wanted(kind, nodes)
-    target = given.dtype if dtype is None else np.dtype(dtype)
-    block = _block(given)
-    if block is not None and given.dtype == target and _same_place(block.kind, wanted):
-        return given
-    array = _array(given.shape, target, wanted, pinned)
-    np.copyto(array, given, casting="unsafe")
-    return array
+    return private(kind, nodes).asarray(a, dtype)
 
 
 def source(array: NDArray[Any]) -> Source | None:
-    """Who gave the memory of an array: "memkind", "mmap" (and mbind), or None for NumPy's own."""
+    """Who gave the memory of an array: "memkind", "mmap" (and mbind), "arena" (what the
+    ranks of a node share), or None for NumPy's own."""
     block = _block(array)
     return None if block is None else block.source
-
-
-def _wanted(kind: str | None, nodes: Iterable[int] | None) -> tuple[Kind, bool]:
-    return resolve(kind or default_kind(), nodes), nodes is not None
-
-
-def _array(shape: Shape, dtype: DTypeLike, kind: Kind, pinned: bool) -> NDArray[Any]:
-    # One element, spread over the shape, lets NumPy judge shape and dtype before memory is taken.
-    model = np.broadcast_to(np.empty((), np.dtype(dtype).base), _dimensions(shape, dtype))
-    if model.dtype.hasobject:
-        raise TypeError(
-            f"dtype {model.dtype} holds Python objects, which live in Python's own heap; "
-            "take a fixed-size dtype"
-        )
-    block = allocate(kind, model.size * model.itemsize, pinned)
-    return np.ndarray(model.shape, model.dtype, buffer=np.asarray(block))
 
 
 def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
@@ -119,7 +145,3 @@ def _block(array: NDArray[Any]) -> Block | None:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     return owner if isinstance(owner, Block) else None
-
-
-def _same_place(there: Kind, wanted: Kind) -> bool:
-    return (there.nodes, there.policy) == (wanted.nodes, wanted.policy)

@@ -22,22 +22,27 @@ ALIGNMENT = 64
 HUGE_PAGES_FROM = 4 * 2**20
 """Bytes from which huge pages are asked for; NumPy's own allocator starts at the same size."""
 
-Source = Literal["memkind", "mmap"]
+Source = Literal["memkind", "mmap", "arena"]
 
 
 class Block:
     """`nbytes` of memory of a kind at `address`; whoever refers to it keeps it."""
 
     def __init__(
-        self, kind: Kind, address: int, nbytes: int, source: Source, release: Callable[..., None]
+        self,
+        kind: Kind,
+        address: int,
+        nbytes: int,
+        source: Source,
+        release: Callable[..., None],
+        *arguments: Any,
     ) -> None:
         self.kind = kind
         self.address = address
         self.nbytes = nbytes
         self.source = source
-        where = (address, nbytes) if source == "mmap" else (kind.name, address)
         # Not at exit: arrays may outlive the finalizers then, and the process ends anyway.
-        weakref.finalize(self, release, *where).atexit = False
+        weakref.finalize(self, release, *arguments).atexit = False
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def _from_memkind(kind: Kind, nbytes: int) -> Block | None:
     except memkind.MemkindError:
         return None
     if _as_promised(kind, address):
-        return Block(kind, address, nbytes, "memkind", memkind.free)
+        return Block(kind, address, nbytes, "memkind", memkind.free, kind.name, address)
     memkind.free(kind.name, address)
     return None
 
@@ -98,7 +103,7 @@ def _from_kernel(kind: Kind, nbytes: int) -> Block:
         raise OutOfMemory(
             f"{kind.name}: {nbytes:,} bytes refused by the system ({error})"
         ) from None
-    block = Block(kind, address, length, "mmap", kernel.unmap)
+    block = Block(kind, address, length, "mmap", kernel.unmap, address, length)
     try:
         if kind.policy != "default":
             kernel.bind(block.address, length, kind.policy, kind.nodes)
