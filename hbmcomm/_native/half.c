@@ -1,0 +1,72 @@
+/* float16 and bfloat16 to float and back, without branches so that compilers vectorise them.
+
+   Rounds to nearest, ties to even, as IEEE 754 and NumPy do; a NaN stays a (quiet) NaN. */
+#include "core.h"
+#include "vector.h"
+
+static inline float as_float(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint32_t as_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+/* Scaling by a power of two moves the exponent and makes subnormals normal (exact). */
+static inline float widen16(uint16_t half)
+{
+    uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
+    float scaled = as_float(magnitude) * 0x1p112f;
+    uint32_t special = magnitude | 0x7f800000u; /* infinity or NaN */
+    uint32_t bits = (half & 0x7c00) == 0x7c00 ? special : as_bits(scaled);
+    return as_float(bits | sign);
+}
+
+/* Adding a float whose last place is that of the half's rounds where the half must be rounded. */
+static inline uint16_t narrow16(float value)
+{
+    uint32_t bits = as_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    uint32_t subnormal = as_bits(as_float(magnitude) + 0.5f) - as_bits(0.5f);
+    uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+    uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
+    uint32_t half = magnitude >= 0x477ff000u ? 0x7c00 : finite;
+    half = magnitude > 0x7f800000u ? 0x7e00 : half;
+    return (uint16_t)(half | sign);
+}
+
+static inline uint16_t narrow_b16(float value)
+{
+    uint32_t bits = as_bits(value);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000u ? (bits >> 16 | 0x40) : rounded);
+}
+
+HBM_VECTOR void hbm_widen_float16(float *restrict to, const uint16_t *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = widen16(from[i]);
+}
+
+HBM_VECTOR void hbm_narrow_float16(uint16_t *restrict to, const float *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = narrow16(from[i]);
+}
+
+HBM_VECTOR void hbm_widen_bfloat16(float *restrict to, const uint16_t *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = as_float((uint32_t)from[i] << 16);
+}
+
+HBM_VECTOR void hbm_narrow_bfloat16(uint16_t *restrict to, const float *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = narrow_b16(from[i]);
+}

