@@ -3,6 +3,9 @@
 COPY = "copy"
 """Pseudo-operation: every rank copies its own buffer at once; its time gives the bandwidth."""
 
+BARRIER = "barrier"
+"""The one operation without data."""
+
 
 def traffic(operation: str, ranks: int) -> float:
     """Bytes that must cross the memory bus, read and written, per byte of message and in all.
@@ -19,6 +22,9 @@ def traffic(operation: str, ranks: int) -> float:
         "reduce": n + 1.0,
         "allreduce": 2.0 * n,
         "allgather": n + 1.0 * n * n,
+        "reduce_scatter": n * n + 1.0 * n,
+        "alltoall": 2.0 * n * n,
+        BARRIER: 0.0,
     }[operation]
 
 

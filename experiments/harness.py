@@ -5,13 +5,9 @@ holds launch.json; progress, result.json and samples.npz are written beside it b
 nothing, schedules nothing and starts nothing.
 """
 
-import ctypes
 import json
-import os
-import signal
 import sys
 import time
-import traceback
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -23,29 +19,25 @@ from numpy.typing import NDArray
 
 import hbmcomm
 from experiments.bound import COPY
-from experiments.measure import binding, datapath, machine, operations, timing, versions
-from experiments.measure.buffers import Misplaced, Pool, Unavailable, make_pool
+from experiments.measure import datapath, machine, operations, process, timing, versions
+from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
 from experiments.measure.progress import Progress
-from experiments.measure.trial import Trial, WrongResult
+from experiments.measure.trial import Trial
 from experiments.schedule import FORMAT, Cell, Launch
-
-PR_SET_PDEATHSIG = 1
-MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
-EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
 
 Samples = dict[str, NDArray[np.float64]]
 
 
 def main(folder: Path) -> None:
     """One rank's whole life."""
-    _die_with_parent()
+    process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
     if launch.ranks != comm.size:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
-    cpu = _pin(comm.rank, launch.binding)
+    cpu = process.pin(comm.rank, launch.binding)
     pools, skipped = _pools(comm, launch, cpu)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     cells, samples = _measure(comm, launch, pools, skipped, progress)
@@ -71,23 +63,6 @@ def main(folder: Path) -> None:
         }
         np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-
-
-def _die_with_parent() -> None:
-    """A rank whose launcher is gone must not go on alone."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _pin(rank: int, how: str) -> int:
-    allowed = os.sched_getaffinity(0)
-    siblings = {cpu: machine.siblings(cpu) for cpu in allowed}
-    cpus = {
-        node.id: binding.first_threads_first(allowed.intersection(node.cpus), siblings)
-        for node in hbmcomm.topology().nodes
-    }
-    cpu = binding.cpu_of(rank, how, cpus)
-    os.sched_setaffinity(0, {cpu})
-    return cpu
 
 
 def _pools(
@@ -127,13 +102,8 @@ def _lengths(rank: int, launch: Launch) -> tuple[int, int]:
 
 def _check_memory(comm: MPI.Intracomm, launch: Launch, lengths: tuple[int, int]) -> None:
     pools = len({(cell.kind, cell.locality) for cell in launch.cells})
-    needed = comm.allreduce(sum(lengths) * np.dtype(launch.dtype).itemsize * pools)
-    available = machine.available_memory()
-    if needed > MEMORY_SHARE * available:
-        raise SystemExit(
-            f"launch {launch.name} needs {needed / 2**20:.0f} MiB of buffers on its "
-            f"{launch.ranks} ranks; {available / 2**20:.0f} MiB are free: ask for smaller --sizes"
-        )
+    needed = sum(lengths) * np.dtype(launch.dtype).itemsize * pools
+    require_memory(comm, needed, launch.name)
 
 
 def _longest_send(launch: Launch) -> int:
@@ -229,15 +199,8 @@ def _summary(every: list[dict[str, Any]], key: str) -> str:
 
 
 def run(folder: Path) -> None:
-    """main(), where a rank's error ends all ranks: one line, and a traceback if it is a defect."""
-    try:
-        main(folder)
-    except BaseException as error:
-        if not isinstance(error, EXPECTED):
-            traceback.print_exc()
-        told = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
-        print(told, file=sys.stderr, flush=True)
-        MPI.COMM_WORLD.Abort(1)
+    """main(), where a rank's error ends all ranks."""
+    process.run(main, folder)
 
 
 if __name__ == "__main__":

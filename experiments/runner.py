@@ -3,11 +3,12 @@
 Everything it starts is given to it as commands; what a launch found is taken in by results.py.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from experiments.schedule import Block, Launch
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
+RESUME = "--resume goes on from here"
 TOLD_LINES = 12  # of a failed launch's log that the error message repeats
 
 
@@ -73,18 +75,47 @@ def _launch(
     owner: tuple[int, int],
     within: Callable[[float], None],
 ) -> None:
-    with results.incoming(folder, launch.name) as place:
+    def prepare(place: Path) -> Command:
         results.write_json(place / "launch.json", launch.to_dict())
         _give(place, owner)
-        log = folder / "logs" / f"{launch.name}.log"
-        log.parent.mkdir(exist_ok=True)
-        watch = _Watch(place / "progress", launch, within)
-        command = environment.command(launch, place.absolute())
-        code = execute(command, log, client, watch.look)
-        if code:
-            raise LaunchFailed(_explain(launch, code, log))
+        return environment.command(launch, place.absolute())
+
+    with attended(folder, launch.name, prepare, client, within, RESUME) as place:
         _refuse_other_code(folder, launch.name, place)
-        results.accept(folder, launch.name, place)
+
+
+@contextlib.contextmanager
+def attended(
+    folder: Path,
+    name: str,
+    prepare: Callable[[Path], Command],
+    client: "docker.DockerClient | None",
+    within: Callable[[float], None],
+    advice: str,
+) -> Iterator[Path]:
+    """One launch, from an empty folder to a finished launch of a results folder.
+
+    The block looks at what the launch wrote, before that is taken in.
+
+    Args:
+        folder: the results folder.
+        prepare: fills the launch's own folder; answers with the command that runs there.
+        within: told how much of the launch is done, 0 to 1.
+        advice: what to do when it fails, as an error message ends.
+
+    Raises:
+        LaunchFailed: it ended badly, or stood still and was ended.
+        ResultsError: it wrote nothing, or something torn.
+    """
+    with results.incoming(folder, name) as place:
+        log = folder / "logs" / f"{name}.log"
+        log.parent.mkdir(exist_ok=True)
+        watch = _Watch(place / "progress", name, within, advice)
+        code = execute(prepare(place), log, client, watch.look)
+        if code:
+            raise LaunchFailed(_explain(name, code, log, advice))
+        yield place
+        results.accept(folder, name, place)
 
 
 def _give(place: Path, owner: tuple[int, int]) -> None:
@@ -97,8 +128,10 @@ def _give(place: Path, owner: tuple[int, int]) -> None:
 class _Watch:
     """Looks at a launch's progress file; a launch that stands still is ended."""
 
-    def __init__(self, progress: Path, launch: Launch, within: Callable[[float], None]) -> None:
-        self._progress, self._launch, self._within = progress, launch, within
+    def __init__(
+        self, progress: Path, name: str, within: Callable[[float], None], advice: str
+    ) -> None:
+        self._progress, self._name, self._within, self._advice = progress, name, within, advice
         self._told, self._moved = "", time.monotonic()
 
     def look(self) -> None:
@@ -111,20 +144,20 @@ class _Watch:
                 self._within(int(done) / int(total))
         elif now - self._moved > STALLED:
             raise LaunchFailed(
-                f"launch {self._launch.name} stood still for {STALLED:.0f} s and was ended; "
-                "finished launches are kept: try again with --resume"
+                f"launch {self._name} stood still for {STALLED:.0f} s and was ended; "
+                f"finished launches are kept: {self._advice}"
             )
 
 
-def _explain(launch: Launch, code: int, log: Path) -> str:
+def _explain(name: str, code: int, log: Path, advice: str) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
     if shutil.disk_usage(log.parent).free < DISK_FULL:
         reason = f": No space left on device ({log.parent})"
     return (
-        f"launch {launch.name} failed with exit code {code}{reason}; its last lines:\n{told}\n"
-        f"The whole log is {log}. Finished launches are kept: --resume goes on from here."
+        f"launch {name} failed with exit code {code}{reason}; its last lines:\n{told}\n"
+        f"The whole log is {log}. Finished launches are kept: {advice}."
     )
 
 

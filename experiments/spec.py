@@ -17,7 +17,10 @@ from experiments.errors import ExperimentsError
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
-OPERATIONS = ("bcast", "gather", "allreduce", "reduce", "scatter", "allgather")
+OPERATIONS = (
+    *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
+    *("reduce_scatter", "alltoall"),
+)
 TRANSPORTS = ("mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
@@ -151,8 +154,13 @@ def restrict(
 
 def check_ranks(experiment: Experiment, cores: int) -> None:
     """Refuse more ranks than the cores can take turns on (RANKS_PER_CORE each)."""
+    check_rank_counts(experiment.launches.ranks, cores)
+
+
+def check_rank_counts(counts: Iterable[int], cores: int) -> None:
+    """The same of bare rank counts."""
     limit = cores * RANKS_PER_CORE
-    worst = max(experiment.launches.ranks)
+    worst = max(counts)
     if worst > limit:
         raise SpecError(
             f"{worst} ranks were asked for; this machine has {cores} cores and can take turns on "

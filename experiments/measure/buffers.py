@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.measure import machine
 from experiments.measure.operations import Array, sizes
 
 PAGE = 4096
+MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
 
 
 class Unavailable(Exception):
@@ -60,6 +62,21 @@ class Pool:
             )
             for i in range(fitting)
         ]
+
+
+def require_memory(comm: MPI.Intracomm, own: int, launch: str) -> None:
+    """Refuse, before anything is touched, buffers that the machine has no room for; a collective.
+
+    Args:
+        own: bytes that this rank needs.
+        launch: its name.
+    """
+    needed, available = comm.allreduce(own), machine.available_memory()
+    if needed > MEMORY_SHARE * available:
+        raise SystemExit(
+            f"launch {launch} needs {needed / 2**20:.0f} MiB of buffers on its "
+            f"{comm.size} ranks; {available / 2**20:.0f} MiB are free: ask for smaller --sizes"
+        )
 
 
 def make_pool(

@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from experiments.bound import COPY
+from experiments.bound import BARRIER, COPY
 
 ROOT = 0
 PERIOD = 251  # values repeat after a prime number of elements, so shifted data never matches
@@ -22,7 +22,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Messages that a rank's buffers hold; a message is what one rank contributes."""
+    """Messages that a rank's buffers hold.
+
+    A message is what one rank contributes; where it contributes something else for every other
+    rank (alltoall, reduce_scatter), what it contributes for one.
+    """
 
     send: int
     recv: int
@@ -39,6 +43,9 @@ def sizes(operation: str, rank: int, ranks: int) -> Sizes:
         "reduce": Sizes(1, 1 if at_root else 0),
         "allreduce": Sizes(1, 1),
         "allgather": Sizes(1, ranks),
+        "reduce_scatter": Sizes(ranks, 1),
+        "alltoall": Sizes(ranks, ranks),
+        BARRIER: Sizes(0, 0),
     }[operation]
 
 
@@ -55,6 +62,9 @@ def call(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> Calla
         "reduce": lambda: comm.Reduce(send, taken, MPI.SUM, ROOT),
         "allreduce": lambda: comm.Allreduce(send, recv, MPI.SUM),
         "allgather": lambda: comm.Allgather(send, recv),
+        "reduce_scatter": lambda: comm.Reduce_scatter_block(send, recv, MPI.SUM),
+        "alltoall": lambda: comm.Alltoall(send, recv),
+        BARRIER: comm.Barrier,
     }[operation]
 
 
@@ -85,6 +95,9 @@ def wrong(
     if operation == "scatter":
         own = pattern[rank * recv.size : (rank + 1) * recv.size]
         return _differing(recv, own, salts[ROOT])
+    if operation == "reduce_scatter":
+        own = pattern[rank * recv.size : (rank + 1) * recv.size]
+        return _differing(recv, own * recv.dtype.type(ranks), sum(salts))
     if operation == COPY:
         return _differing(recv, pattern[: recv.size], salts[rank])
     if recv.size == 0:
@@ -92,9 +105,9 @@ def wrong(
     if operation in ("reduce", "allreduce"):
         return _differing(recv, pattern[: recv.size] * recv.dtype.type(ranks), sum(salts))
     rows = recv.reshape(ranks, -1)
-    return sum(
-        _differing(row, pattern[: row.size], each) for row, each in zip(rows, salts, strict=True)
-    )
+    first = rank * rows.shape[1] if operation == "alltoall" else 0
+    own = pattern[first : first + rows.shape[1]]
+    return sum(_differing(row, own, each) for row, each in zip(rows, salts, strict=True))
 
 
 def _differing(found: Array, pattern: Array, added: int) -> int:

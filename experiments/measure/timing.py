@@ -75,7 +75,7 @@ def measure(
     isolated = asked.cadence == "isolated"
 
     def batch_of(first: int, count: int, group: int) -> NDArray[np.float64]:
-        found = _batch(prepare, comm, isolated, first, count, group)
+        found = batch(prepare, comm, isolated, first, count, group)
         tick(count * group)
         return found
 
@@ -87,18 +87,18 @@ def measure(
     warmup = WARMUP + more
 
     timed: list[NDArray[np.float64]] = []
-    done, batch, started = 0, asked.min_iterations, time.monotonic()
-    while batch:
-        timed.append(batch_of(warmup + done, batch, group))
-        done += batch
+    done, count, started = 0, asked.min_iterations, time.monotonic()
+    while count:
+        timed.append(batch_of(warmup + done, count, group))
+        done += count
         left = min(planned, 10 * warmup) - done
         late = time.monotonic() - started > asked.time_cap
         enough = comm.rank == 0 and is_narrow(np.concatenate(timed).max(axis=1))
-        batch = comm.bcast(0 if left <= 0 or late or enough else min(left, done), root=0)
+        count = comm.bcast(0 if left <= 0 or late or enough else min(left, done), root=0)
     return Samples(np.concatenate(warm + timed), warmup, group)
 
 
-def _batch(
+def batch(
     prepare: Prepare,
     comm: MPI.Intracomm,
     isolated: bool,

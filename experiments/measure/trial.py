@@ -1,6 +1,7 @@
 """One cell made ready to be timed: its buffers in rotation, rewritten and checked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mpi4py import MPI
 
@@ -26,11 +27,18 @@ class Trial:
         transport: MPI.Intracomm,
         slots: Sequence[tuple[Array, Array]],
         pattern: Array,
+        call: Callable[[Array, Array], Call] | None = None,
     ) -> None:
+        """Fill the first slots.
+
+        Args:
+            call: what is timed over (send, recv); left out: the transport's own call.
+        """
         self._operation = operation
         self._transport = transport
         self._slots = slots
         self._pattern = pattern
+        self._call = call or partial(operations.call, operation, transport)
         self._ahead = len(slots) // 2
         self._last = 0
         for iteration in range(self._ahead):
@@ -40,7 +48,7 @@ class Trial:
         """Rewrite a send buffer; return the operation of this iteration, to be called."""
         self._last = iteration
         self._rewrite(iteration + self._ahead)
-        return operations.call(self._operation, self._transport, *self._slot(iteration))
+        return self._call(*self._slot(iteration))
 
     def check(self) -> None:
         """Compare the result of the last iteration with what it should be; a collective.

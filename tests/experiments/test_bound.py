@@ -13,6 +13,7 @@ def test_every_operation_reads_each_input_and_writes_each_output_once(
 ) -> None:
     n = ranks
     reads = {"bcast": 1, "gather": n, "allreduce": n, "reduce": n, "scatter": n, "allgather": n}
+    reads |= {"reduce_scatter": n * n, "alltoall": n * n}
     writes = {
         "bcast": n - 1,
         "gather": n,
@@ -20,12 +21,18 @@ def test_every_operation_reads_each_input_and_writes_each_output_once(
         "reduce": 1,
         "scatter": n,
         "allgather": n * n,
+        "reduce_scatter": n,
+        "alltoall": n * n,
     }
     assert bound.traffic(operation, ranks) == reads[operation] + writes[operation]
 
 
 def test_a_copy_by_all_ranks_bounds_itself() -> None:
     assert bound.least_seconds(bound.COPY, 4, 3e-6) == pytest.approx(3e-6)
+
+
+def test_a_barrier_moves_nothing() -> None:
+    assert bound.traffic(bound.BARRIER, 8) == 0
 
 
 def test_one_rank_has_nothing_to_broadcast() -> None:

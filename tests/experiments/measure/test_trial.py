@@ -62,3 +62,14 @@ def test_a_result_of_an_earlier_iteration_is_wrong() -> None:
     each.prepare(1)  # the operation that should follow is left out
     with pytest.raises(WrongResult, match="left 8 wrong elements"):
         each.check()
+
+
+def test_another_call_than_the_transports_own_can_be_tried() -> None:
+    called = []
+    each = Trial(
+        "allreduce", MPI.COMM_SELF, slots(1), PATTERN, lambda *slot: lambda: called.append(slot)
+    )
+    each.prepare(0)()
+    assert len(called) == 1
+    with pytest.raises(WrongResult):
+        each.check()

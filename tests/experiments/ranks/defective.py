@@ -6,6 +6,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from experiments import harness
+from experiments.measure import process
 
 
 def choose_cpu(rank: int, *_: object) -> int:
@@ -13,5 +14,5 @@ def choose_cpu(rank: int, *_: object) -> int:
 
 
 if MPI.COMM_WORLD.rank == 1:
-    harness._pin = choose_cpu
+    process.pin = choose_cpu
 harness.run(Path(sys.argv[1]))
