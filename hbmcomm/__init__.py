@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory, PlacementUnknown
+from hbmcomm.errors import (
+    ArenaUnavailable,
+    CallMismatch,
+    HbmcommError,
+    KindUnavailable,
+    OutOfMemory,
+    PeerError,
+    PlacementUnknown,
+)
 from hbmcomm.memory.arrays import asarray, empty, full, source, zeros
 from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
 from hbmcomm.memory.memkind import memkind_version
@@ -15,11 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "ArenaUnavailable",
+    "CallMismatch",
     "Communicator",
     "HbmcommError",
     "Kind",
     "KindUnavailable",
     "OutOfMemory",
+    "PeerError",
     "PlacementUnknown",
     "asarray",
     "default_kind",

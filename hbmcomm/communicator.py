@@ -8,20 +8,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.collectives import AUTO, TRANSPORTS
-from hbmcomm.errors import HbmcommError
-from hbmcomm.memory import arrays
+from hbmcomm.collectives.transport import Transport
+from hbmcomm.errors import ArenaUnavailable, HbmcommError
 from hbmcomm.memory.arrays import Shape
 from hbmcomm.memory.kinds import Nodes, default_kind, resolve
 
+T = TypeVar("T")
 
-class Communicator(MPI.Intracomm):
+
+class Communicator(Transport):
     """A drop-in for an mpi4py communicator, with arrays in a kind and a choice of transport.
 
     Wraps a duplicate of `comm`, so that its traffic never meets the caller's. Making one is
@@ -31,19 +33,19 @@ class Communicator(MPI.Intracomm):
     Args:
         comm: Any intracommunicator, e.g. MPI.COMM_WORLD.
         kind: Where its arrays live, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
-        transport: "mpi" (mpi4py's buffer calls), "pickle" (its lower-case calls), or "auto".
+        transport: "direct" (our own, over memory that all ranks share), "mpi" (mpi4py's buffer
+            calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can share
+            memory, else mpi.
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
 
     Raises:
         KindUnavailable: On every rank, when any of them has no such memory.
+        OutOfMemory: On every rank, when any of them has none left for its part of the arena.
+        ArenaUnavailable: On every rank: transport direct, and two ranks cannot share memory.
         ValueError: On every rank: unknown kind or transport; on one alone: COMM_NULL.
         TypeError: `comm` is not an intracommunicator.
     """
 
-    kind: str
-    """Where its arrays live."""
-    nodes: tuple[int, ...] | None
-    """The NUMA nodes that they are bound to; None: those that the kind means."""
     transport: str
     """What moves its data, by name."""
 
@@ -60,14 +62,22 @@ class Communicator(MPI.Intracomm):
         _check(comm)
         bound = None if nodes is None else tuple(nodes)
         duplicate = MPI.Comm.Dup(comm)
-        try:
-            place, served_by = _agree(duplicate, lambda: _choose(kind, transport, bound))
-        except (HbmcommError, ValueError):
-            duplicate.Free()
-            raise
         face: type = getattr(cls, "_face", cls)
-        made: Self = super().__new__(_serving(face, served_by), duplicate)
-        made.kind, made.nodes = place, bound
+        try:
+            place, candidates = _agree(duplicate, lambda: _choose(kind, transport, bound))
+            for name in candidates:
+                made: Self = super().__new__(_serving(face, name), duplicate)
+                made.kind, made.nodes = place, bound
+                try:
+                    made._begin()
+                except ArenaUnavailable:
+                    if name == candidates[-1]:
+                        raise
+                else:
+                    break
+        except (HbmcommError, ValueError):
+            MPI.Comm.Free(duplicate)
+            raise
         return made
 
     def __init__(
@@ -89,20 +99,22 @@ class Communicator(MPI.Intracomm):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None and self != MPI.COMM_NULL:  # other ranks may not know of an error here
+        if error is not None:  # other ranks may not know of it, so that Free would wait for them
+            self._abandon()
+        elif self != MPI.COMM_NULL:
             self.Free()
 
     def empty(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
         """An array of arbitrary contents in this communicator's kind; see `hbmcomm.empty`."""
-        return arrays.empty(shape, dtype, self.kind, self.nodes)
+        return self._supply().empty(shape, dtype)
 
     def zeros(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
         """An array of zeros in this communicator's kind."""
-        return arrays.zeros(shape, dtype, self.kind, self.nodes)
+        return self._supply().zeros(shape, dtype)
 
     def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """An array of one value in this communicator's kind."""
-        return arrays.full(shape, fill, dtype, self.kind, self.nodes)
+        return self._supply().full(shape, fill, dtype)
 
     def empty_like(self, a: ArrayLike) -> NDArray[Any]:
         """An array of arbitrary contents with the shape and dtype of another."""
@@ -111,7 +123,7 @@ class Communicator(MPI.Intracomm):
 
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """The values of `a` in this communicator's kind; copied unless they are there already."""
-        return arrays.asarray(a, dtype, self.kind, self.nodes)
+        return self._supply().asarray(a, dtype)
 
     def Clone(self) -> Self:
         return self._heir(super().Clone())
@@ -124,11 +136,11 @@ class Communicator(MPI.Intracomm):
 
     def Idup(self, info: MPI.Info | None = None) -> tuple[Self, MPI.Request]:
         made, request = super().Idup(info)
-        return self._heir(made), request
+        return self._heir(made, ready=False), request
 
     def Idup_with_info(self, info: MPI.Info) -> tuple[Self, MPI.Request]:
         made, request = super().Idup_with_info(info)
-        return self._heir(made), request
+        return self._heir(made, ready=False), request
 
     def Split(self, color: int = 0, key: int = 0) -> Self:
         return self._heir(super().Split(color, key))
@@ -142,10 +154,16 @@ class Communicator(MPI.Intracomm):
     def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:
         return self._heir(super().Create_group(group, tag))
 
-    def _heir(self, made: MPI.Comm) -> Self:
-        """A derived communicator as one of ours: some calls make it so, some a plain Intracomm."""
+    def _heir(self, made: MPI.Comm, ready: bool = True) -> Self:
+        """A derived communicator as one of ours: some calls make it so, some a plain Intracomm.
+
+        Args:
+            ready: Its ranks may talk now; else the transport begins at the first call.
+        """
         heir = made if isinstance(made, type(self)) else super().__new__(type(self), made)
         heir.kind, heir.nodes = self.kind, self.nodes
+        if ready and heir != MPI.COMM_NULL:
+            heir._begin()
         return heir
 
 
@@ -156,23 +174,23 @@ def _check(comm: object) -> None:
         raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
 
 
-def _choose(kind: str | None, transport: str, nodes: Nodes | None) -> tuple[str, str]:
-    """The names of the kind and the transport that are meant, once both can be had."""
-    name = AUTO if transport == "auto" else transport
-    if name not in TRANSPORTS:
+def _choose(kind: str | None, transport: str, nodes: Nodes | None) -> tuple[str, tuple[str, ...]]:
+    """The name of the kind that is meant, once it can be had, and the transports to try."""
+    names = AUTO if transport == "auto" else (transport,)
+    if not set(names) <= set(TRANSPORTS):
         known = ", ".join(["auto", *TRANSPORTS])
         raise ValueError(f"unknown transport {transport!r}; known: {known}")
-    return resolve(kind or default_kind(), nodes).name, name
+    return resolve(kind or default_kind(), nodes).name, names
 
 
-def _agree(comm: MPI.Comm, choose: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+def _agree(comm: MPI.Comm, choose: Callable[[], T]) -> T:
     """What this rank chooses, once every rank can choose.
 
     Raises:
         HbmcommError, ValueError: On every rank alike, of the first rank that cannot.
     """
     problem: Exception | None = None
-    chosen = ("", "")
+    chosen: Any = None
     try:
         chosen = choose()
     except (HbmcommError, ValueError) as error:
@@ -180,7 +198,8 @@ def _agree(comm: MPI.Comm, choose: Callable[[], tuple[str, str]]) -> tuple[str, 
     for rank, each in enumerate(comm.allgather(problem)):
         if each is not None:
             raise type(each)(f"rank {rank}: {each}")
-    return chosen
+    found: T = chosen
+    return found
 
 
 @functools.cache

@@ -18,3 +18,15 @@ class OutOfMemory(HbmcommError, MemoryError):
 
 class PlacementUnknown(HbmcommError):
     """The kernel refuses every way of asking where pages are."""
+
+
+class ArenaUnavailable(HbmcommError):
+    """Some ranks cannot map each other's memory; transport direct needs that."""
+
+
+class CallMismatch(HbmcommError):
+    """Ranks called different collectives at the same point; the communicator is of no use now."""
+
+
+class PeerError(HbmcommError):
+    """A rank died or left while others counted on it; the communicator is of no use now."""

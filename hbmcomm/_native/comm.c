@@ -43,7 +43,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->lock = setup->lock;
     c->cache_bytes = setup->cache_bytes;
     c->segment_bytes = setup->segment_bytes;
-    c->spins = c->oversubscribed ? 64 : 4096;
+    c->spins = c->oversubscribed ? 0 : 4096;
     c->yield_ns = c->oversubscribed ? 20 * 1000 : 500 * 1000;
     c->forks = forks;
     return c;
@@ -71,9 +71,14 @@ static int serve(hbm_comm *c, const hbm_call *call)
         int status = hbm_post(c, call, NULL, 0);
         return status ? status : hbm_meet_all(c);
     }
-    if (hbm_is_eager(c, call))
+    if (hbm_fits(c, call, SLOT_BYTES))
         return hbm_eager(c, call);
-    return call->operation >= HBM_REDUCE ? hbm_reduce(c, call) : hbm_move(c, call);
+    int status = hbm_post(c, call, NULL, 0);
+    if (!status)
+        status = hbm_meet_all(c);
+    if (!status)
+        status = call->operation >= HBM_REDUCE ? hbm_reduce(c, call) : hbm_move(c, call);
+    return status;
 }
 
 int hbm_run(hbm_comm *c, const hbm_call *call)

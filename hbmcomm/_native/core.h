@@ -15,7 +15,8 @@
 
 #define LINE 64
 #define SLOTS 8              /* calls that a rank may be ahead of another */
-#define EAGER_BYTES 8192     /* a message up to this travels in the slot itself */
+#define SLOT_BYTES 8192      /* a message up to this may travel in the slot itself */
+#define EAGER_BYTES 2048     /* and up to this always does: a copy costs less than another meeting */
 #define MAX_RANKS 1024
 #define CONTROL_BYTES (512 * 1024)
 #define STAGING_BYTES (4 * 1024 * 1024)
@@ -28,7 +29,7 @@ typedef struct {
     uint64_t what;       /* operation, dtype, reduction and root */
     uint64_t count;
     uint64_t send, recv; /* offsets in the owner's segment; 0: not in it */
-    _Alignas(LINE) unsigned char data[EAGER_BYTES];
+    _Alignas(16) unsigned char data[SLOT_BYTES]; /* begins in the line of the sequence */
 } slot;
 
 typedef struct {
@@ -70,6 +71,7 @@ int hbm_glance(hbm_comm *c);
 
 /* post.c */
 int hbm_post(hbm_comm *c, const hbm_call *call, const void *data, uint64_t bytes);
+int hbm_is_shared(const hbm_comm *c, uintptr_t address);
 int hbm_meet(hbm_comm *c, int peer, const slot **met);
 int hbm_meet_all(hbm_comm *c);
 
@@ -90,12 +92,12 @@ void hbm_narrow_bfloat16(uint16_t *to, const float *from, uint64_t n);
 void hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
                  uint64_t offset, uint64_t n, int streaming);
 
-/* moves.c, reductions.c: the operations on messages that do not fit a slot */
+/* moves.c, reductions.c: the operations on messages of any length, once all ranks have met */
 int hbm_move(hbm_comm *c, const hbm_call *call);
 int hbm_reduce(hbm_comm *c, const hbm_call *call);
-/* eager.c: the operations on messages that do */
+/* eager.c: the whole of a call whose messages fit a slot */
 int hbm_eager(hbm_comm *c, const hbm_call *call);
-int hbm_is_eager(const hbm_comm *c, const hbm_call *call);
+int hbm_fits(const hbm_comm *c, const hbm_call *call, uint64_t room);
 
 static inline uint64_t bytes_of(const hbm_call *call)
 {

@@ -259,11 +259,6 @@ int hbm_move(hbm_comm *c, const hbm_call *call)
                  .root_gives = call->operation == HBM_BCAST || call->operation == HBM_SCATTER,
                  .root_takes = call->operation == HBM_GATHER};
     m.streaming = footprint(&m) > c->cache_bytes;
-    int status = hbm_post(c, call, NULL, 0);
-    if (!status)
-        status = hbm_meet_all(c);
-    if (status)
-        return status;
     int reachable = p.root_gives ? word_of(&m, call->root)->send != 0 : all_inputs_shared(&m);
     if (p.root_takes && word_of(&m, call->root)->recv)
         return push_to_root(&m);

@@ -34,6 +34,8 @@ static uint64_t offset_of(const hbm_comm *c, uintptr_t address)
     return offset >= HEAP_OFFSET && offset < c->segment_bytes ? offset : 0;
 }
 
+int hbm_is_shared(const hbm_comm *c, uintptr_t address) { return offset_of(c, address) != 0; }
+
 /* Until every other rank has entered call `sequence`: then no one reads older slots. */
 static int wait_for_stragglers(hbm_comm *c, uint64_t sequence)
 {

@@ -235,11 +235,6 @@ int hbm_reduce(hbm_comm *c, const hbm_call *call)
 {
     reduction f = {.c = c, .call = call, .base = c->steps, .size = hbm_dtype_size(call->dtype)};
     f.streaming = footprint(&f) > c->cache_bytes;
-    int status = hbm_post(c, call, NULL, 0);
-    if (!status)
-        status = hbm_meet_all(c);
-    if (status)
-        return status;
     int scatter = call->operation == HBM_REDUCE_SCATTER_BLOCK;
     if (inputs_shared(&f) && (scatter || outputs_shared(&f)))
         return reduce_directly(&f);

@@ -148,6 +148,8 @@ static int await_asleep(hbm_comm *c, int peer, const _Atomic uint64_t *word, uin
 
 int hbm_await(hbm_comm *c, int peer, const _Atomic uint64_t *word, uint64_t target)
 {
+    if (arrived(word, target))
+        return HBM_OK;
     for (unsigned i = 0; i < c->spins; i++) {
         if (arrived(word, target))
             return HBM_OK;

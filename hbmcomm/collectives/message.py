@@ -45,7 +45,7 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
     def load(self) -> Bytes:
         """Its data without gaps: a view where there are none, else a copy."""
         memory = self._memory()
-        if self._gapless:
+        if self.gapless:
             return memory
         packed = np.empty(self.datatype.Pack_size(self.entries, MPI.COMM_SELF), np.uint8)
         end = self.datatype.Pack(memory, packed, 0, MPI.COMM_SELF) if self.entries else 0
@@ -59,13 +59,14 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
         """
         if data.nbytes != self.nbytes:
             raise MPI.Exception(MPI.ERR_TRUNCATE)
-        if self._gapless:
+        if self.gapless:
             self._memory()[:] = data
         elif self.entries:
             self.datatype.Unpack(data, 0, self._memory(), MPI.COMM_SELF)
 
     @property
-    def _gapless(self) -> bool:
+    def gapless(self) -> bool:
+        """Whether its data lies in its memory as it is."""
         return self.datatype.is_predefined and self.datatype.size == self.extent
 
     def _memory(self) -> Bytes:

@@ -16,6 +16,7 @@ from mpi4py.typing import BufSpec, BufSpecB, InPlace
 from numpy.typing import NDArray
 
 from hbmcomm.collectives.message import Message, Unreadable, read
+from hbmcomm.collectives.transport import Transport
 
 Array = NDArray[Any]
 
@@ -48,7 +49,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
 """C's arithmetic types, with which NumPy computes as MPI does."""
 
 
-class Pickles(MPI.Intracomm):
+class Pickles(Transport):
     """The collectives that pickles can carry; arguments, results and errors as in mpi4py."""
 
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:

@@ -52,6 +52,8 @@ _MODE_FLAGS = 0b111 << 13
 _BY_ADDRESS = 2
 _NODE_OF_ADDRESS = 1 | _BY_ADDRESS
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
+_COLLAPSE = 25  # MADV_COLLAPSE, since 6.1
+_PROT_NONE, _MAP_FIXED, _MAP_NORESERVE = 0, 0x10, 0x4000
 _MASK_BITS = 1024  # MAX_NUMNODES is at most this
 _WORD = 64
 
@@ -63,6 +65,31 @@ def map_private(nbytes: int) -> int:
     if int(_ffi.cast("intptr_t", address)) == -1:
         raise _refused("mmap")
     return int(_ffi.cast("uintptr_t", address))
+
+
+def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
+    """The address, a multiple of `alignment`, of a mapping of a file that others may map too.
+
+    It takes address space but no memory until it is touched, and stays out of core dumps.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    room = _libc.mmap(_ffi.NULL, nbytes + alignment, _PROT_NONE, flags, -1, 0)
+    if int(_ffi.cast("intptr_t", room)) == -1:
+        raise _refused("mmap")
+    start = int(_ffi.cast("uintptr_t", room))
+    address = -(-start // alignment) * alignment
+    flags = mmap.MAP_SHARED | _MAP_FIXED | _MAP_NORESERVE
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    mapped = _libc.mmap(_pointer(address), nbytes, access, flags, descriptor, 0)
+    if int(_ffi.cast("intptr_t", mapped)) == -1:
+        refused = _refused("mmap")
+        unmap(start, nbytes + alignment)
+        raise refused
+    for edge, length in ((start, address - start), (address + nbytes, start + alignment - address)):
+        if length:
+            unmap(edge, length)
+    _libc.madvise(mapped, nbytes, mmap.MADV_DONTDUMP)
+    return address
 
 
 def unmap(address: int, nbytes: int) -> None:
@@ -121,6 +148,11 @@ def populate(address: int, nbytes: int) -> None:
     memory = _ffi.cast("volatile char *", address)
     for offset in range(0, nbytes, PAGE):
         memory[offset] = memory[offset]
+
+
+def collapse(address: int, nbytes: int) -> None:
+    """Puts populated memory into huge pages where it fills them (since 6.1); a refusal is none."""
+    _libc.madvise(_ffi.cast("void *", address), nbytes, _COLLAPSE)
 
 
 def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:

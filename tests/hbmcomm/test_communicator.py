@@ -9,7 +9,7 @@ import pytest
 from experiments.environments.mpiexec import FLAVOURS
 
 PROGRAMS = Path(__file__).parent / "ranks"
-TRANSPORTS = ("mpi", "pickle")
+TRANSPORTS = ("direct", "mpi", "pickle")
 
 pytestmark = [pytest.mark.ranks, pytest.mark.parametrize("mpi", FLAVOURS)]
 

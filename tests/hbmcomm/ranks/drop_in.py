@@ -30,8 +30,8 @@ def construction_says_what_is_wrong() -> None:
         Communicator("world")  # type: ignore[arg-type]
     with refused(ValueError, "COMM_NULL"):
         Communicator(MPI.COMM_NULL)
-    with refused(ValueError, "known: auto, mpi, pickle"):
-        Communicator(WORLD, transport="direct")
+    with refused(ValueError, "known: auto, direct, mpi, pickle"):
+        Communicator(WORLD, transport="pigeon")
     with refused(ValueError, "regular"):
         Communicator(WORLD, kind="hbm")
     with refused(hbmcomm.KindUnavailable, "hbw"):
