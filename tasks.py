@@ -17,12 +17,14 @@ from typing import Any
 from invoke import Context, Exit, task
 
 from experiments import campaign, results, spec
+from experiments.bench import command as bench_command
+from experiments.bench import question as bench_question
 from experiments.campaign import Request
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
-from experiments.provision import image, packages
+from experiments.provision import image, packages, passthrough
 from experiments.stages import Stages
 from hbmcomm import HbmcommError
 
@@ -221,6 +223,60 @@ def run(
         return
     campaign.run(chosen, request, Stages())
     print(request.out)
+
+
+@task(
+    help={
+        "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
+        "sizes": "bytes per rank, as for run (default: 1KiB:16MiB:4)",
+        "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
+        "peers": "of openmpi,mpich,impi,pickle,gloo (default: all that can be had)",
+        "private": "over ordinary NumPy arrays instead of arrays of the arena",
+        "cadence": "isolated (default: synchronised before each operation) or streaming",
+        "blocks": "launches of each MPI (default: 6, the fewest that give an interval)",
+        "out": "results folder (default: results/bench-<time>)",
+        "seed": "of every random order (default: drawn, and stored)",
+        "json": "print JSON instead of tables",
+    }
+)
+@told
+def bench(
+    context,
+    ranks="",
+    sizes="",
+    ops="",
+    peers="",
+    private=False,
+    cadence="",
+    blocks="",
+    out="",
+    seed="",
+    json=False,
+):
+    """
+    hbmcomm against Open MPI, MPICH, Intel MPI, pickle and gloo on this machine.
+
+    Every launch of an MPI measures it and hbmcomm in turn, over the same buffers; ratios are paired
+    within a launch and shown against the best MPI of each cell. Ctrl-C shows what there is.
+
+    Examples:  ./inv bench
+               ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4
+               ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
+    """
+    question = bench_question.ask(
+        passthrough.cores(),
+        operations=ops,
+        sizes=sizes,
+        ranks=ranks,
+        peers=peers,
+        cadence=cadence,
+        private=private,
+        blocks=_whole("blocks", blocks, 1),
+    )
+    folder = _new_folder("bench", out)
+    stages = Stages()
+    bench_command.run(question, folder, _whole("seed", seed, 0), stages, json)
+    stages.say(str(folder))
 
 
 @task(

@@ -126,7 +126,7 @@ def read_header(folder: Path) -> dict[str, Any]:
             f"{folder} holds no campaign.json, so it is no results folder; "
             "name one with --results, or make one: ./inv run"
         )
-    header = _read_json(path)
+    header = read_json(path)
     if header.get("format") != FORMAT:
         raise ResultsError(
             f"{path} is of format {header.get('format')!r}; this version reads format {FORMAT}: "
@@ -168,9 +168,9 @@ def accept(folder: Path, name: str, place: Path) -> None:
         raise ResultsError(
             f"launch {name} ended well but wrote no result; see its log and --resume"
         )
-    values = _read_json(result)
+    values = read_json(result)
     values["samples_sha256"] = hashlib.sha256(samples.read_bytes()).hexdigest()
-    _read_samples(samples)
+    read_samples(samples)
     write_json(result, values)
     launches = folder / "launches"  # from here on nothing needs room on the disk
     samples.replace(launches / f"{name}.npz")
@@ -196,7 +196,7 @@ def load(folder: str | Path) -> Campaign:
     _refuse_other_mpi(folder, launches)
     rows: list[dict[str, Any]] = []
     for name, launch in launches.items():
-        rows.extend(_rows(launch, _read_samples(folder / "launches" / f"{name}.npz")))
+        rows.extend(_rows(launch, read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
     copied = every["operation"] == COPY
     cells = every[~copied].reset_index(drop=True)
@@ -226,7 +226,12 @@ def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> N
         )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that holds one JSON object.
+
+    Raises:
+        ResultsError: it is missing, torn or something else.
+    """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -247,7 +252,7 @@ def _mend(path: Path) -> str:
 def read_launch(folder: Path, name: str) -> dict[str, Any]:
     """One finished launch's JSON, its samples proven to be those that it wrote."""
     path = folder / "launches" / f"{name}.json"
-    launch = _read_json(path)
+    launch = read_json(path)
     if launch.get("format") != FORMAT or "cells" not in launch or "launch" not in launch:
         raise ResultsError(f"{path} is not a launch of format {FORMAT}; {_mend(path)}")
     samples = path.with_suffix(".npz")
@@ -258,7 +263,7 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     return launch
 
 
-def _read_samples(path: Path) -> dict[str, NDArray[np.float64]]:
+def read_samples(path: Path) -> dict[str, NDArray[np.float64]]:
     """Seconds per operation, one array of shape (iterations, ranks) per cell."""
     try:
         with np.load(path, allow_pickle=False) as stored:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TASKS = ("build", "doctor", "paper", "plot", "report", "run", "test")
+TASKS = ("bench", "build", "doctor", "paper", "plot", "report", "run", "test")
 
 
 def invoke(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -56,6 +56,14 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["plot", "--results", "nowhere"], "there is no results folder nowhere"),
         (["plot", "--results", "docker"], "docker holds no campaign.json"),
         (["report", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["bench", "--ops", "Alreduce"], "unknown 'Alreduce'; did you mean 'allreduce'?"),
+        (["bench", "--peers", "lam"], "--peers: unknown 'lam'; Known: openmpi, mpich, impi"),
+        (["bench", "--sizes", "1KiB:6"], "put the smaller first"),
+        (["bench", "--sizes", "2:8"], "multiples of the 4 bytes of one float32"),
+        (["bench", "--ranks", "1"], "a collective needs 2 ranks or more"),
+        (["bench", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
+        (["bench", "--cadence", "fast"], "--cadence 'fast' is not one of isolated, streaming"),
+        (["bench", "--blocks", "0"], "--blocks '0' must be a whole number, 1 or more"),
         (["build", "--engine", "lxc"], "--engine 'lxc' is not one of docker"),
         (["build", "--mpi", "lam"], "--mpi 'lam' is not one of"),
     ],

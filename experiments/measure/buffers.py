@@ -4,7 +4,7 @@ Pin first, then allocate, then touch: memkind and first touch both decide at tha
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpi4py import MPI
@@ -87,12 +87,14 @@ def make_pool(
     dtype: str,
     lengths: tuple[int, int],
     cpu: int,
+    allocate: Callable[[int, str], Array] | None = None,
 ) -> Pool:
     """Allocate, touch and check; a collective over comm.
 
     Args:
         lengths: elements of this rank's send and receive memory.
         cpu: where this rank is pinned; decides which nodes are local and which remote.
+        allocate: makes an array of a length and dtype; left out: the first transport does.
 
     Raises:
         Unavailable: on every rank, when any rank cannot have the kind or so much of it.
@@ -109,10 +111,10 @@ def make_pool(
     _agree(comm, problem, Unavailable)
     for transport in transports:
         made[transport] = hbmcomm.Communicator(comm, kind=kind, transport=transport, nodes=nodes)
-    first = next(iter(made.values()))
+    allocate = allocate or next(iter(made.values())).empty
     try:
         with _in_turn(comm, found.strict):
-            arrays = [first.empty(length, dtype) for length in lengths]
+            arrays = [allocate(length, dtype) for length in lengths]
             for array in arrays:
                 array.fill(comm.rank + 1)
     except hbmcomm.OutOfMemory as error:
