@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hbmcomm
+from hbmcomm.memory import arena
 from hbmcomm.memory import placement as module
 from hbmcomm.memory.kernel import PAGE
 
@@ -66,6 +67,18 @@ def test_shared_memory_counts(way: str) -> None:
     array = np.frombuffer(mmap.mmap(-1, 4 * PAGE), np.uint8)
     array[:] = 1
     assert hbmcomm.placement(array) == {0: 4 * PAGE}
+
+
+@pytest.mark.parametrize("kind", ["regular", "hbw", "hbw_preferred", "hbw_interleave"])
+def test_arrays_of_an_arena_count_to_the_byte(way: str, kind: str, monkeypatch) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
+    shared = arena.make(lambda value: [value], 0, hbmcomm.resolve(kind), reserved=PAGE)
+    small, large = (np.asarray(shared.allocate(size))[:size] for size in (100_001, 9 * 2**20))
+    for array in (small, large):
+        array.fill(1)
+        assert hbmcomm.source(array) == hbmcomm.source(array[7:]) == "arena"
+        assert hbmcomm.placement(array) == {0: array.nbytes}
+    assert hbmcomm.placement(small[5:9000]) == {0: 8995}
 
 
 def test_an_empty_array_is_nowhere(way: str) -> None:
