@@ -13,8 +13,9 @@ MARK = "HBMCOMM_LAUNCH"
 """Variable by which the processes of one launch are known, whatever group they are in."""
 
 SHM = Path("/dev/shm")
-SEGMENTS = ("sm_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*")
-"""How Open MPI, MPICH and Intel MPI name the files that their ranks share."""
+SEGMENTS = ("sm_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*", "hbmcomm.*")
+"""How Open MPI, MPICH and Intel MPI name the files that their ranks share, and transport direct
+where it cannot share nameless ones: only until every rank has mapped them."""
 
 END_PATIENCE = 2.0  # seconds until what is killed is gone
 MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
@@ -22,7 +23,7 @@ POLL = 0.02  # seconds
 
 
 def segments() -> set[Path]:
-    """The MPIs' shared-memory files that are there now."""
+    """The shared-memory files of ranks that are there now."""
     return {path for pattern in SEGMENTS for path in SHM.glob(pattern)}
 
 

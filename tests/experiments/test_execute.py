@@ -123,6 +123,26 @@ def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_pat
             path.unlink(missing_ok=True)
 
 
+def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mapped_it(
+    tmp_path: Path,
+) -> None:
+    ready = tmp_path / "ready"
+    command = python(
+        "import pathlib, time\n"
+        "from hbmcomm.memory import shared\n"
+        "_, notice, _ = shared.make('shm', 4096)\n"
+        f"made = pathlib.Path({str(tmp_path)!r}) / 'made'\n"
+        "made.write_text(notice.path)\n"
+        f"made.rename({str(ready)!r})\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
+    segment = Path(ready.read_text())
+    assert segment.parent == leftovers.SHM
+    assert not segment.exists()
+
+
 def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> None:
     segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
     others = leftovers.segments()
