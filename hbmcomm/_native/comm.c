@@ -71,7 +71,7 @@ static int serve(hbm_comm *c, const hbm_call *call)
         int status = hbm_post(c, call, NULL, 0);
         return status ? status : hbm_meet_all(c);
     }
-    if (hbm_fits(c, call, SLOT_BYTES))
+    if (hbm_fits(c, call, c->oversubscribed ? SLOT_BYTES : SHORT_BYTES))
         return hbm_eager(c, call);
     int status = hbm_post(c, call, NULL, 0);
     if (!status)

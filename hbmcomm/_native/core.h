@@ -15,7 +15,8 @@
 
 #define LINE 64
 #define SLOTS 8              /* calls that a rank may be ahead of another */
-#define SLOT_BYTES 8192      /* a message up to this may travel in the slot itself */
+#define SLOT_BYTES 32768     /* room of a slot: where ranks share CPUs, to meet again costs most */
+#define SHORT_BYTES 8192     /* messages up to this may travel in the slot */
 #define EAGER_BYTES 2048     /* and up to this always does: a copy costs less than another meeting */
 #define MAX_RANKS 1024
 #define CONTROL_BYTES (512 * 1024)
@@ -26,8 +27,8 @@
 typedef struct {
     _Alignas(LINE) _Atomic uint64_t sequence;
     uint64_t chain;      /* hash of all calls so far, this one included */
-    uint64_t what;       /* operation, dtype, reduction and root */
-    uint64_t count;
+    _Atomic uint64_t what;  /* operation, dtype, reduction and root */
+    _Atomic uint64_t count; /* atomic, since a rank that looks back may race with the owner */
     uint64_t send, recv; /* offsets in the owner's segment; 0: not in it */
     _Alignas(16) unsigned char data[SLOT_BYTES]; /* begins in the line of the sequence */
 } slot;

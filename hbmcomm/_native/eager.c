@@ -8,7 +8,7 @@
    difference is then told at the next call in which ranks meet. */
 #include "core.h"
 
-/* Whether what a rank gives has room in `room` bytes. */
+/* Whether what a rank gives, or in a reduction what it takes, has room in `room` bytes. */
 int hbm_fits(const hbm_comm *c, const hbm_call *call, uint64_t room)
 {
     uint64_t block = bytes_of(call);
@@ -19,6 +19,9 @@ int hbm_fits(const hbm_comm *c, const hbm_call *call, uint64_t room)
     case HBM_ALLTOALL:
     case HBM_REDUCE_SCATTER_BLOCK:
         return block <= room / (uint64_t)c->size;
+    case HBM_REDUCE:
+    case HBM_ALLREDUCE: /* each rank reduces all of it: what is longer is better shared out */
+        return block <= room && block * (uint64_t)c->size <= room;
     default:
         return block <= room;
     }

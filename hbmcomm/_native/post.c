@@ -12,7 +12,11 @@ static uint64_t pack(const hbm_call *call)
            | (uint64_t)(uint32_t)call->root << 32;
 }
 
-static hbm_call unpack(const slot *s)
+typedef struct {
+    uint64_t what, count;
+} slot_words;
+
+static hbm_call unpack(const slot_words *s)
 {
     hbm_call call = {.operation = (uint8_t)s->what, .dtype = (uint8_t)(s->what >> 8),
                      .reduction = (uint8_t)(s->what >> 16), .root = (int32_t)(s->what >> 32),
@@ -60,10 +64,12 @@ int hbm_post(hbm_comm *c, const hbm_call *call, const void *data, uint64_t bytes
     }
     slot *mine = slot_of(c->own, sequence);
     uint64_t what = pack(call);
+    atomic_store_explicit(&mine->sequence, 0, memory_order_relaxed); /* for recall */
+    atomic_thread_fence(memory_order_release);
     c->chain = chained(c->chain, what, call->count);
     mine->chain = c->chain;
-    mine->what = what;
-    mine->count = call->count;
+    atomic_store_explicit(&mine->what, what, memory_order_relaxed);
+    atomic_store_explicit(&mine->count, call->count, memory_order_relaxed);
     mine->send = offset_of(c, call->send);
     mine->recv = offset_of(c, call->recv);
     if (bytes)
@@ -73,19 +79,30 @@ int hbm_post(hbm_comm *c, const hbm_call *call, const void *data, uint64_t bytes
     return HBM_OK;
 }
 
+/* Copies what a rank said of call `sequence`; 0 where its slot holds a later call by now. */
+static int recall(const hbm_comm *c, int peer, uint64_t sequence, slot_words *words)
+{
+    const slot *other = slot_of(c->ranks[peer], sequence);
+    words->what = atomic_load_explicit(&other->what, memory_order_relaxed);
+    words->count = atomic_load_explicit(&other->count, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&other->sequence, memory_order_relaxed) == sequence;
+}
+
 /* Names the first call in which this rank and a peer differ, of those that both still hold. */
 static int mismatch(hbm_comm *c, int peer)
 {
     uint64_t last = c->sequence, first = last < SLOTS ? 1 : last - SLOTS + 1;
-    uint64_t at = last;
+    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = peer};
     for (uint64_t s = last; s >= first; s--) {
-        const slot *mine = slot_of(c->own, s), *other = slot_of(c->ranks[peer], s);
-        if (mine->what != other->what || mine->count != other->count)
-            at = s;
+        slot_words mine, others;
+        recall(c, c->rank, s, &mine);
+        if (recall(c, peer, s, &others)
+            && (mine.what != others.what || mine.count != others.count)) {
+            why.own = unpack(&mine);
+            why.others = unpack(&others);
+        }
     }
-    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = peer,
-                       .own = unpack(slot_of(c->own, at)),
-                       .others = unpack(slot_of(c->ranks[peer], at))};
     return hbm_fail(c, &why);
 }
 

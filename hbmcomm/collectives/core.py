@@ -76,9 +76,8 @@ class Core:
         if opened == ffi.NULL:
             raise HbmcommError(f"transport direct serves up to 1024 ranks on a node; found {size}")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
-        # Not at exit: others learn from this process's end that it is gone.
+        # Also at exit, before MPI finalises: that waits for the others, who may wait for this rank.
         self._close = weakref.finalize(self, _close, self.handle, arena)
-        self._close.atexit = False
 
     def close(self) -> None:
         """Leave: whoever still waits for this rank gets an error."""
@@ -129,9 +128,12 @@ def _failure(handle: Any, own: int) -> HbmcommError:
     why = ffi.new("hbm_failure *")
     lib.hbm_failure_of(handle, why)
     if why.status == lib.HBM_MISMATCH:
+        calls = _named(why.own), _named(why.others)
+        told = f"rank {why.rank} called {calls[0]}, rank {why.other} called {calls[1]}"
+        if calls[0] == calls[1]:  # found late, when both had made other calls since
+            told = f"rank {why.rank} and rank {why.other} differed some calls ago"
         return CallMismatch(
-            f"ranks called different collectives: rank {why.rank} called {_named(why.own)}, "
-            f"rank {why.other} called {_named(why.others)}; the communicator is of no use now"
+            f"ranks called different collectives: {told}; the communicator is of no use now"
         )
     told = {
         lib.HBM_PEER_DIED: "died",

@@ -35,3 +35,9 @@ def test_what_a_communicator_promises_beside_its_collectives_holds(
 ) -> None:
     found = mpirun(PROGRAMS / "drop_in.py", 3, mpi=mpi)
     assert found.output.count("kept") == 3
+
+
+def test_each_byte_crosses_from_one_node_to_another_once(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    assert mpirun(PROGRAMS / "links.py", 5, mpi=mpi).output.count("once") == 5
