@@ -112,6 +112,7 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
     for what, free in (
         ("arms", {"arm", "environment"}),
         ("kinds", {"kind", "emulated"}),
+        ("transports", {"transport"}),
     ):
         keys = [key for key in ("block", "arm", *FACTORS) if key not in free]
         groups = cells.groupby(keys, observed=True)["group"]

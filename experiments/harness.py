@@ -24,6 +24,7 @@ from experiments.measure.buffers import Pool, Unavailable, make_pool, require_me
 from experiments.measure.progress import Progress
 from experiments.measure.trial import Trial
 from experiments.schedule import FORMAT, Cell, Launch
+from experiments.spec import TRANSPORTS
 
 Samples = dict[str, NDArray[np.float64]]
 
@@ -50,7 +51,7 @@ def main(folder: Path) -> None:
             "versions": versions.versions(),
             "hashes": versions.hashes(),
             "machine": machine.machine(),
-            "datapath": every[0] | {"cma": _summary(every, "cma"), "kcmp": _summary(every, "kcmp")},
+            "datapath": every[0] | {tried: _summary(every, tried) for tried in datapath.TRIED},
         }
         result = {
             "format": FORMAT,
@@ -74,7 +75,8 @@ def _pools(
     lengths = _lengths(comm.rank, launch)
     _check_memory(comm, launch, lengths)
     for kind, locality in dict.fromkeys((cell.kind, cell.locality) for cell in launch.cells):
-        transports = sorted({cell.transport for cell in launch.cells})
+        asked = {cell.transport for cell in launch.cells}
+        transports = [name for name in TRANSPORTS if name in asked]
         try:
             pools[kind, locality] = make_pool(
                 comm, kind, locality, transports, launch.dtype, lengths, cpu
@@ -143,11 +145,11 @@ def _measure(
     planned = list(_with_copies(launch.cells))
     for number, cell in enumerate(planned):
         progress.cells(number, len(planned))
-        reason = skipped.get((cell.kind, cell.locality))
-        if reason is not None:
+        pool = pools.get((cell.kind, cell.locality))
+        reason = pool.lacking.get(cell.transport) if pool else skipped[cell.kind, cell.locality]
+        if pool is None or (reason and cell.operation != COPY):
             cells.append(asdict(cell) | {"skipped": reason})
             continue
-        pool = pools[cell.kind, cell.locality]
         found = _time(comm, launch, cell, pool, pattern, cost, progress)
         key = f"c{number:05d}"
         samples[key] = found.seconds
@@ -173,7 +175,8 @@ def _time(
     slots = pool.slots(cell.operation, elements, comm.rank, comm.size)
     rotating = launch.measurement.cache == "rotating"
     slots = slots[: comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
-    trial = Trial(cell.operation, pool.communicators[cell.transport], slots, pattern)
+    moves = comm if cell.operation == COPY else pool.communicators[cell.transport]
+    trial = Trial(cell.operation, moves, slots, pattern)
     trial.prepare(0)()
     trial.check()
     found = timing.measure(trial.prepare, comm, launch.measurement, cost, progress.tick)

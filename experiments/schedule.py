@@ -112,7 +112,7 @@ def _block(
 
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
-    cells = [
+    every = (
         Cell(*levels)
         for levels in product(
             factors.operations,
@@ -121,6 +121,9 @@ def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
             factors.localities,
             factors.sizes,
         )
+    )
+    cells = [
+        cell for cell in every if cell.bytes <= factors.largest.get(cell.transport, cell.bytes)
     ]
     rng.shuffle(cells)
     return tuple(cells)

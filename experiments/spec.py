@@ -21,7 +21,7 @@ OPERATIONS = (
     *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
     *("reduce_scatter", "alltoall"),
 )
-TRANSPORTS = ("mpi", "pickle")
+TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
@@ -40,13 +40,18 @@ class SpecError(ExperimentsError):
 
 @dataclass(frozen=True)
 class Factors:
-    """What varies inside a launch; every combination is a cell."""
+    """What varies inside a launch; every combination is a cell.
+
+    Attributes:
+        largest: {transport: bytes}, for transports that are not measured at larger sizes.
+    """
 
     operations: tuple[str, ...] = ("bcast", "gather", "allreduce")
-    transports: tuple[str, ...] = ("mpi",)
+    transports: tuple[str, ...] = ("direct", "mpi")
     kinds: tuple[str, ...] = ("regular", "hbw")
     localities: tuple[str, ...] = ("local",)
     sizes: tuple[int, ...] = ()
+    largest: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "float32"
 
 
@@ -135,7 +140,10 @@ def restrict(
     blocks: int | None = None,
     emulate_hbw: bool = False,
 ) -> Experiment:
-    """The experiment with a user's flags in place of what its file says."""
+    """The experiment with a user's flags in place of what its file says.
+
+    Sizes that are asked for are measured with every transport.
+    """
     values = experiment.to_dict()
     launches, factors = values["launches"], values["factors"]
     if environments:
@@ -146,7 +154,7 @@ def restrict(
     if blocks is not None:
         launches["blocks"] = blocks
     if sizes:
-        factors["sizes"] = sizes
+        factors["sizes"], factors["largest"] = sizes, {}
     checked = Experiment.from_dict(values, "the command line")
     wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
     return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
@@ -221,14 +229,38 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
             f"{source}: sizes {sizes!r} in [factors] must be positive multiples of the {itemsize} "
             f"bytes of one {dtype}: FIRST:LAST:FACTOR, or a list"
         )
+    transports = choose.many("transports", TRANSPORTS, Factors.transports)
     return Factors(
         operations=choose.many("operations", OPERATIONS, Factors.operations),
-        transports=choose.many("transports", TRANSPORTS, Factors.transports),
+        transports=transports,
         kinds=choose.many("kinds", KINDS, Factors.kinds),
         localities=choose.many("localities", LOCALITIES, Factors.localities),
         sizes=tuple(sorted(set(found))),
+        largest=_largest(table.get("largest", {}), transports, min(found), source),
         dtype=dtype,
     )
+
+
+def _largest(
+    limits: object, transports: tuple[str, ...], smallest: int, source: str
+) -> dict[str, int]:
+    """The largest size of each transport that has one, in bytes; each keeps a size to measure."""
+    if not isinstance(limits, Mapping):
+        raise SpecError(
+            f"{source}: largest {limits!r} in [factors] must be a table: "
+            'largest = { pickle = "4MiB" }'
+        )
+    found = {}
+    for transport, limit in limits.items():
+        if transport not in transports:
+            raise SpecError(f"{source}: {_unknown('transport', transport, transports)} [largest]")
+        found[transport] = parse_size(limit) if isinstance(limit, str) else limit
+        if type(found[transport]) is not int or found[transport] < smallest:
+            raise SpecError(
+                f"{source}: largest {limit!r} leaves {transport} none of the sizes in [factors]; "
+                "write bytes, or leave the transport out"
+            )
+    return found
 
 
 def _launches(table: Mapping[str, Any], source: str) -> Launches:

@@ -160,7 +160,8 @@ def paired_ratio(
 
     Args:
         cells: launch medians as results.load gives them.
-        column: what differs between the two sides: "arm", "kind", "locality" or "binding".
+        column: what differs between the two sides: "arm", "kind", "transport", "locality" or
+            "binding".
         numerator, denominator: the two values of that column.
 
     Returns:

@@ -31,11 +31,13 @@ class Pool:
 
     Attributes:
         communicators: by transport; all of them work on the same memory.
+        lacking: {transport: why these ranks cannot have it}; alike on every rank.
         send, recv: flat arrays of the launch's dtype.
         placement: {node: bytes} of both, as the kernel reports it.
     """
 
     communicators: Mapping[str, MPI.Intracomm]
+    lacking: Mapping[str, str]
     kind: str
     emulated: bool
     nodes: tuple[int, ...]
@@ -92,15 +94,16 @@ def make_pool(
     """Allocate, touch and check; a collective over comm.
 
     Args:
+        transports: the first that can be had gives the memory, for all to work on.
         lengths: elements of this rank's send and receive memory.
         cpu: where this rank is pinned; decides which nodes are local and which remote.
         allocate: makes an array of a length and dtype; left out: the first transport does.
 
     Raises:
-        Unavailable: on every rank, when any rank cannot have the kind or so much of it.
+        Unavailable: on every rank, when any rank cannot have the kind or so much of it, or when
+            no transport is left.
         Misplaced: on every rank, when a strict kind's pages lie elsewhere.
     """
-    made: dict[str, hbmcomm.Communicator] = {}
     arrays: list[Array] = []
     problem = ""
     try:
@@ -109,8 +112,7 @@ def make_pool(
     except (hbmcomm.HbmcommError, Unavailable) as error:
         problem = str(error)
     _agree(comm, problem, Unavailable)
-    for transport in transports:
-        made[transport] = hbmcomm.Communicator(comm, kind=kind, transport=transport, nodes=nodes)
+    made, lacking = _communicators(comm, kind, nodes, transports)
     allocate = allocate or next(iter(made.values())).empty
     try:
         with _in_turn(comm, found.strict):
@@ -122,7 +124,27 @@ def make_pool(
     _agree(comm, problem, Unavailable)
     placed = _placement(arrays)
     _agree(comm, misplacement(found, placed, sum(array.nbytes for array in arrays)), Misplaced)
-    return Pool(made, kind, found.emulated, found.nodes, arrays[0], arrays[1], placed)
+    return Pool(made, lacking, kind, found.emulated, found.nodes, arrays[0], arrays[1], placed)
+
+
+def _communicators(
+    comm: MPI.Intracomm, kind: str, nodes: tuple[int, ...] | None, transports: Iterable[str]
+) -> tuple[dict[str, hbmcomm.Communicator], dict[str, str]]:
+    """By transport, and why ranks that cannot share memory go without one; a collective."""
+    made: dict[str, hbmcomm.Communicator] = {}
+    lacking: dict[str, str] = {}
+    for transport in transports:
+        try:
+            made[transport] = hbmcomm.Communicator(
+                comm, kind=kind, transport=transport, nodes=nodes
+            )
+        except hbmcomm.ArenaUnavailable as reason:
+            lacking[transport] = str(reason)
+        except (hbmcomm.OutOfMemory, hbmcomm.KindUnavailable) as reason:
+            raise Unavailable(str(reason)) from None
+    if not made:
+        raise Unavailable("; ".join(lacking.values()))
+    return made, lacking
 
 
 def misplacement(kind: hbmcomm.Kind, placed: Mapping[int, int], nbytes: int) -> str:

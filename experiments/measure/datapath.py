@@ -18,6 +18,8 @@ from experiments.measure.machine import namespaces, read, shm_bytes, status
 KCMP = {"x86_64": 312, "aarch64": 272}
 KCMP_VM = 1
 PROBE = b"hbmcomm-"
+TRIED = ("cma", "kcmp", "memfd")
+"""Keys of probe() that may differ from rank to rank."""
 
 
 class _Iovec(ctypes.Structure):
@@ -31,6 +33,7 @@ def probe(comm: MPI.Intracomm) -> dict[str, object]:
     return {
         "cma": _cma(comm),
         "kcmp": _kcmp(comm),
+        "memfd": _memfd(comm),
         "ptrace_scope": read(Path("/proc/sys/kernel/yama/ptrace_scope")),
         "uid": os.getuid(),
         "capabilities_effective": kernel.get("CapEff", "not found"),
@@ -72,5 +75,27 @@ def _kcmp(comm: MPI.Intracomm) -> str:
     return _refusal() if answer < 0 else "works"
 
 
-def _refusal() -> str:
-    return f"refused ({errno.errorcode.get(ctypes.get_errno(), 'unknown')})"
+def _memfd(comm: MPI.Intracomm) -> str:
+    """Open the next rank's anonymous file, by which ranks share memory without /dev/shm."""
+    descriptor, answer = -1, "works"
+    try:
+        descriptor = os.memfd_create("hbmcomm-probe")
+        os.write(descriptor, PROBE)
+    except OSError as error:
+        answer = _refusal(error.errno)
+    pid, theirs = comm.allgather((os.getpid(), descriptor))[(comm.rank + 1) % comm.size]
+    try:
+        found = Path(f"/proc/{pid}/fd/{theirs}").read_bytes()
+        answer = answer if found == PROBE else "refused (another file)"
+    except OSError as error:
+        answer = _refusal(error.errno)
+    comm.Barrier()  # the neighbour still reads `descriptor`
+    if descriptor >= 0:
+        os.close(descriptor)
+    return answer
+
+
+def _refusal(number: int | None = None) -> str:
+    """In the system's words: of an error number, or of the last call through ctypes."""
+    code = ctypes.get_errno() if number is None else number
+    return f"refused ({errno.errorcode.get(code, 'unknown')})"

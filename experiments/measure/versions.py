@@ -37,6 +37,7 @@ def hashes() -> dict[str, str]:
     }
     for name, pattern in (
         ("numpy", "_multiarray_umath"),
+        ("core", "/_native/_core."),
         ("libmpi", "/libmpi"),
         ("mpi4py", "/MPI."),
     ):

@@ -52,6 +52,7 @@ class Driver:
 title = "Small"
 question = "Does it survive?"
 [factors]
+transports = ["direct", "mpi"]
 kinds = ["regular"]
 sizes = "1KiB:1MiB:16"
 [launches]

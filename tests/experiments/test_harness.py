@@ -104,20 +104,47 @@ def test_where_every_page_and_rank_was_is_recorded(harness: Callable[..., Any]) 
         assert rank["cpu"] in allowed
         (pool,) = rank["pools"]
         assert sum(pool["placement"].values()) >= 2 * 100_000
-        assert pool["source"] in ("memkind", "mmap")
         assert pool["placement_method"] in ("move_pages", "get_mempolicy", "numa_maps")
+
+
+@pytest.mark.parametrize(
+    ("transports", "sources"),
+    [(("mpi", "pickle"), {"memkind", "mmap"}), (("pickle", "mpi", "direct"), {"arena"})],
+)
+def test_all_transports_work_on_memory_of_the_one_that_needs_its_own(
+    harness: Callable[..., Any], transports: tuple[str, ...], sources: set[str]
+) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in transports)
+    result = harness(replace(LAUNCH, cells=cells))
+    assert {pool["source"] for rank in result["ranks"] for pool in rank["pools"]} <= sources
+    assert not any("skipped" in cell for cell in result["cells"])
+
+
+def test_where_ranks_cannot_share_memory_direct_alone_is_skipped_with_the_reason(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    program = Path(__file__).parent / "ranks" / "unshared.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    mpirun(program, 2, str(tmp_path))
+    cells = json.loads((tmp_path / "result.json").read_text())["cells"]
+    skipped = [cell for cell in cells if "skipped" in cell]
+    assert all("the ranks cannot share memory" in cell["skipped"] for cell in skipped)
+    assert {cell["transport"] for cell in skipped} == {"direct"}
+    assert len(skipped) == sum(cell.transport == "direct" for cell in LAUNCH.cells)
+    assert sum(cell["operation"] == "copy" for cell in cells) == 3
 
 
 def test_the_data_path_is_recorded_as_tried(harness: Callable[..., Any]) -> None:
     path = harness(LAUNCH)["environment"]["datapath"]
     assert path["cma"].split()[0] in ("works", "refused")
     assert path["kcmp"].split()[0] in ("works", "refused", "not")
+    assert path["memfd"] == "works"
     assert {"seccomp", "capabilities_effective", "shm_bytes", "mems_allowed"} <= set(path)
 
 
 def test_the_same_code_has_the_same_hash_on_both_arms(harness: Callable[..., Any]) -> None:
     hashes = harness(LAUNCH)["environment"]["hashes"]
-    assert {"hbmcomm", "experiments", "numpy", "libmpi", "mpi4py"} <= set(hashes)
+    assert {"hbmcomm", "experiments", "core", "numpy", "libmpi", "mpi4py"} <= set(hashes)
 
 
 def test_emulated_hbm_is_marked_in_every_cell(harness: Callable[..., Any]) -> None:

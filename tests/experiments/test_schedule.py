@@ -1,12 +1,23 @@
 """An experiment becomes randomised, paired blocks, the same ones for the same seed."""
 
 from collections import Counter
+from itertools import product
 
 from experiments import schedule, spec
 from experiments.schedule import Launch
+from experiments.spec import Factors
 
 QUICK = spec.load("quick")
 MANY = spec.restrict(spec.load("placement"), ranks="2,4", blocks=3)
+
+
+def _moves(factors: Factors) -> list[tuple[str, int]]:
+    """Each transport with the sizes up to its largest."""
+    return [
+        (transport, size)
+        for transport, size in product(factors.transports, factors.sizes)
+        if size <= factors.largest.get(transport, size)
+    ]
 
 
 def test_a_seed_decides_everything() -> None:
@@ -29,10 +40,18 @@ def test_the_order_of_the_arms_differs_between_blocks() -> None:
 def test_every_launch_measures_every_cell_once_in_an_order_of_its_own() -> None:
     first, second, *_ = schedule.schedule(QUICK, 1)[0].launches
     factors = QUICK.factors
-    cells = len(factors.operations) * len(factors.transports) * len(factors.kinds)
-    assert len(first.cells) == cells * len(factors.sizes)
+    every = product(factors.operations, factors.kinds, _moves(factors))
+    assert Counter((c.operation, c.kind, (c.transport, c.bytes)) for c in first.cells) == Counter(
+        every
+    )
     assert set(first.cells) == set(second.cells)
     assert first.cells != second.cells
+
+
+def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
+    cells = schedule.schedule(QUICK, 1)[0].launches[0].cells
+    most = {name: max(c.bytes for c in cells if c.transport == name) for name in spec.TRANSPORTS}
+    assert most == {"direct": 2**24, "mpi": 2**24, "pickle": 2**22}
 
 
 def test_each_replicate_visits_every_combination_of_ranks_and_binding() -> None:

@@ -25,6 +25,7 @@ def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
     assert quick.factors.sizes[-1] == 2**24
+    assert quick.factors.transports == spec.TRANSPORTS
 
 
 def test_the_paper_campaign_has_the_papers_factors() -> None:
@@ -51,6 +52,10 @@ def test_an_experiment_survives_its_stored_form() -> None:
         ({"factors": {"sizes": 7}}, ["sizes 7", "list"]),
         ({"factors": {"sizes": []}}, ["sizes []", "list"]),
         ({"factors": {"sizes": [6]}}, ["sizes [6]", "4 bytes"]),
+        ({"factors": {"largest": {"pickel": "4MiB"}}}, ["transport 'pickel'", "[largest]"]),
+        ({"factors": {"largest": {"mpi": "4B"}}}, ["'4B' leaves mpi none of the sizes"]),
+        ({"factors": {"largest": {"mpi": True}}}, ["largest True leaves mpi none"]),
+        ({"factors": {"largest": "4MiB"}}, ["largest '4MiB'", "must be a table"]),
         ({"launches": {"environments": ["dokcer"]}}, ["'dokcer'", "did you mean 'docker'"]),
         ({"launches": {"ranks": [0]}}, ["ranks [0]", "from 1 up"]),
         ({"launches": {"ranks": 4}}, ["ranks 4", "list"]),
@@ -115,6 +120,17 @@ def test_flags_take_the_place_of_what_the_file_says() -> None:
     assert found.factors.sizes == (1024, 2048)
     assert found.launches.blocks == 1
     assert found.factors.transports == spec.load("docker").factors.transports
+
+
+def test_a_transport_may_stop_at_a_size_of_its_own() -> None:
+    limited = Experiment.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
+    assert limited.factors.largest == {"mpi": 2**20}
+    assert Experiment.from_dict(limited.to_dict(), "stored") == limited
+
+
+def test_sizes_that_a_user_asks_for_are_measured_with_every_transport() -> None:
+    assert spec.load("quick").factors.largest
+    assert not spec.restrict(spec.load("quick"), sizes="16MiB").factors.largest
 
 
 def test_flags_are_checked_like_a_file() -> None:

@@ -1,0 +1,10 @@
+"""Rank program: the harness where no rank can map another's memory."""
+
+import sys
+from pathlib import Path
+
+from experiments import harness
+from hbmcomm.memory import shared
+
+shared.WAYS = ()
+harness.run(Path(sys.argv[1]))
