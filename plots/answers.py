@@ -11,7 +11,16 @@ import numpy as np
 import pandas as pd
 
 from experiments.statistics import CLAIM_BLOCKS
-from plots.findings import BASELINE, CONTAINERS, Findings, emulated, in_order, rows, usual
+from plots.findings import (
+    BASELINE,
+    CONTAINERS,
+    OURS,
+    Findings,
+    emulated,
+    in_order,
+    rows,
+    usual,
+)
 from plots.labels import (
     bytes_text,
     interval_text,
@@ -21,6 +30,7 @@ from plots.labels import (
     ranks_text,
     ratio_text,
 )
+from plots.style import TRANSPORTS
 
 NO_CLAIM = "no effect above the noise floor can be claimed"
 
@@ -36,6 +46,13 @@ class Answer:
 def answers(found: Findings) -> list[Answer]:
     """The campaign's answers, in the order in which the paper asks."""
     asked = [Answer("How much faster are collectives in high-bandwidth memory?", _memory(found))]
+    asked += [
+        Answer(f"How much slower than {OURS} is {transport}?", _transport(found, transport))
+        for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
+    ]
+    if OURS in found.unmeasured:
+        told = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
+        asked.append(Answer(f"How fast is {OURS}?", told))
     asked += [
         Answer(question, _place(found, factor, done))
         for factor, question, done in (
@@ -107,6 +124,12 @@ def _place(found: Findings, factor: str, done: str) -> str:
         )
     held = {"binding": "locality", "locality": "binding"}[factor]
     return _slowdown(usual(frame, held), found, done)
+
+
+def _transport(found: Findings, transport: str) -> str:
+    frame = found.transports
+    frame = usual(frame[frame["transport"] == transport])
+    return _slowdown(frame, found, f"with {transport} as with {OURS}, over the same buffers")
 
 
 def _container(found: Findings, arm: str) -> str:

@@ -17,6 +17,7 @@ from plots import caveats
 HOST = "host"
 CONTAINERS = ("docker", "podman")
 BASELINE = "regular"
+OURS = "direct"
 UNFINISHED = "no launch of it is finished"
 
 
@@ -29,6 +30,7 @@ class Findings:
         speedups: regular over each other kind (column `kind`); above 1 that kind is faster.
         placements: spread over packed and remote over local (column `factor`); above 1 is slower.
         containers: each container arm (column `arm`) over the host; above 1 is slower.
+        transports: each transport (column `transport`) over direct; above 1 is slower.
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
         blocks: paired blocks that the campaign asked for.
         caveats: what makes the arms unlike beside the container itself, one sentence each.
@@ -39,6 +41,7 @@ class Findings:
     speedups: pd.DataFrame
     placements: pd.DataFrame
     containers: pd.DataFrame
+    transports: pd.DataFrame
     floor: float
     blocks: int
     unmeasured: dict[str, str]
@@ -81,11 +84,17 @@ def from_cells(
         for arm in _levels(arms, "arm")
         if arm != HOST
     ]
+    transports = [
+        paired_ratio(arms, "transport", transport, OURS).assign(transport=transport)
+        for transport in _levels(arms, "transport")
+        if transport != OURS
+    ]
     return Findings(
         times=over_launches(arms),
         speedups=_together(speedups),
         placements=_together(placements),
         containers=_together(containers),
+        transports=_together(transports),
         floor=noise_floor(cells),
         blocks=blocks,
         unmeasured=missing,

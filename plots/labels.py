@@ -24,6 +24,11 @@ OPERATIONS = {
 """Name in the code and as the paper spells it, in the order in which figures show them."""
 
 _KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
+_TRANSPORTS = {
+    "direct": "direct (shared memory)",
+    "mpi": "mpi (its buffer calls)",
+    "pickle": "pickle (its object calls)",
+}
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NOTHING = "–"
@@ -38,6 +43,11 @@ def operation_name(operation: str) -> str:
 def kind_name(kind: str, emulated: bool) -> str:
     """memkind's spelling with what it stands for."""
     return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
+
+
+def transport_name(transport: str) -> str:
+    """Our name with what it stands for."""
+    return _TRANSPORTS.get(transport, transport)
 
 
 def ranks_text(ranks: int) -> str:

@@ -1,8 +1,9 @@
 """How every figure looks: colours, markers, lines and sizes. Knows no data.
 
 Colours follow Okabe and Ito (colour-blind safe), darkened where white paper needs it; kinds differ
-by marker and ranks by lightness too, so that greyscale works. Text in SVG is drawn as outlines:
-with font names instead, a machine without DejaVu Sans would show other widths and overlaps.
+by marker, ranks by lightness and transports by their lines, so that greyscale works. Text in SVG is
+drawn as outlines: with font names instead, a machine without DejaVu Sans would show other widths
+and overlaps.
 """
 
 from contextlib import AbstractContextManager
@@ -56,6 +57,14 @@ class Look:
     marker: str
 
 
+@dataclass(frozen=True)
+class Stroke:
+    """What tells one transport from another within a kind: dashes, and weight of line and mark."""
+
+    dashes: Any
+    weight: float
+
+
 KINDS = {
     "regular": Look("#0b4f7d", "o"),
     "hbw": Look("#d55e00", "s"),
@@ -66,12 +75,13 @@ KINDS = {
     "dax_kmem": Look("#4d4d4d", "X"),
 }
 
-LINES: dict[str, Any] = {
-    "mpi": "-",
-    "pickle": (0, (4, 1.6)),
-    "direct": (0, (5, 1.2, 1, 1.2)),
-    "hierarchical": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
+TRANSPORTS = {
+    "direct": Stroke("-", 1.5),
+    "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5),
+    "mpi": Stroke((0, (4, 1.6)), 1.0),
+    "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8),
 }
+"""In the order in which figures show them: what is ours first, and heavier."""
 BOUND_LINE: Any = (0, (1, 1.4))
 
 SHADES = ("#bdd7e7", "#8ab8d6", "#4f90bc", "#1f659b", "#08406b", "#021f38")
@@ -130,9 +140,9 @@ def look(kind: str) -> Look:
     return KINDS.get(kind, Look(INK, "*"))
 
 
-def line(transport: str) -> Any:
-    """The line style of a transport."""
-    return LINES.get(transport, ":")
+def stroke(transport: str) -> Stroke:
+    """The lines of a transport; one that has none of its own is dotted."""
+    return TRANSPORTS.get(transport, Stroke(":", 1.0))
 
 
 def shade(index: int, of: int) -> str:

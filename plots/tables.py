@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from plots.findings import BASELINE, HOST, Findings, in_order
+from plots.findings import BASELINE, HOST, OURS, Findings, in_order
 from plots.labels import (
     OPERATIONS,
     bytes_text,
@@ -69,6 +69,13 @@ def tables(found: Findings) -> list[Table]:
             "is the least time that the copy bandwidth allows; n counts the iterations of all "
             "launches, and an iteration times a group of at most so many operations back to back.",
             found.times,
+        ),
+        (
+            "transport",
+            "Transports",
+            f"Time with the transport named over time with {OURS}, over the same buffers in the "
+            "same launch.",
+            found.transports,
         ),
         (
             "speedup",

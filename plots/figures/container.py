@@ -21,7 +21,7 @@ from plots.labels import (
     setting,
 )
 from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import BAND, KINDS, LINES, MUTED, PAPER, look
+from plots.style import BAND, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"
 TITLE = "Cost of a container"
@@ -61,7 +61,7 @@ def _missing(arm: str, why: str) -> Drawing:
 def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Drawing:
     floor = found.floor
     operations = in_order(frame["operation"], OPERATIONS)
-    transports = in_order(frame["transport"], LINES)
+    transports = in_order(frame["transport"], TRANSPORTS)
     kinds = in_order(frame["kind"], KINDS)
     sizes = sorted({int(size) for size in frame["bytes"]})
     row_height = _ROW * max(1.0, 0.55 * len(kinds))
@@ -99,8 +99,7 @@ def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Draw
     axes.set_xscale("log")
     axes.set_xlim(1 / span, span)
     ratio_axis(axes.xaxis, span)
-    for axes in page.panels[-1]:
-        axes.set_xlabel(f"← {arm} faster · slower →")
+    _direction(page.panels[-1], f"← {arm} faster · slower →")
     return Drawing(
         f"{NAME}-{arm}-{ranks}-ranks",
         f"{TITLE}: {arm} over {HOST}, {ranks_text(ranks)}",
@@ -111,6 +110,16 @@ def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Draw
         _description(frame, arm, ranks, floor),
         page.figure,
     )
+
+
+def _direction(bottom: list[Axes], text: str) -> None:
+    """What left and right mean: below each panel where there is room, else once for all."""
+    if len(bottom) <= 2:
+        for axes in bottom:
+            axes.set_xlabel(text)
+    else:
+        middle = len(bottom) // 2
+        bottom[middle].set_xlabel(text, x=0.5 if len(bottom) % 2 else -0.1)
 
 
 def _floor_handle(floor: float) -> Patch:

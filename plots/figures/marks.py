@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from plots.findings import in_order
-from plots.labels import bytes_text, kind_name
-from plots.style import INK, KINDS, LINES, PAPER, line, look
+from plots.labels import bytes_text, kind_name, transport_name
+from plots.style import INK, KINDS, PAPER, TRANSPORTS, look, stroke
 
 _MARK = 2.8  # points; smaller where many sizes crowd
 
@@ -30,6 +30,7 @@ def points(
     colour: str,
     marker: str,
     join: Any = None,
+    weight: float = 1.0,
 ) -> None:
     """A point with its interval for every row; hollow where low and high are NaN.
 
@@ -38,6 +39,7 @@ def points(
         across: column of the horizontal axis, and the factor its values are shifted by so that
             series side by side do not hide one another.
         join: line style that connects the points, None for none.
+        weight: of that line in points; marks are as much larger or smaller, at half the rate.
     """
     column, shift = across
     frame = frame.sort_values(column)
@@ -45,7 +47,8 @@ def points(
     y = frame[value].to_numpy(dtype=float)
     low, high = (frame[end].to_numpy(dtype=float) for end in ("low", "high"))
     if join is not None:
-        axes.plot(x, y, linestyle=join, color=colour, zorder=2)
+        axes.plot(x, y, linestyle=join, linewidth=weight, color=colour, zorder=2)
+    mark = _MARK * math.sqrt(weight) * (1.0 if len(frame) <= 9 else 0.7)
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
         axes.vlines(x[known], low[known], high[known], color=colour, linewidth=1.4, zorder=2.5)
@@ -56,7 +59,7 @@ def points(
                 y[mask],
                 linestyle="none",
                 marker=marker,
-                markersize=_MARK if len(frame) <= 9 else 0.7 * _MARK,
+                markersize=mark,
                 markerfacecolor=face,
                 markeredgecolor=colour,
                 markeredgewidth=0.7,
@@ -134,7 +137,17 @@ def kind_handles(frame: pd.DataFrame) -> list[Artist]:
 
 def transport_handles(transports: Iterable[str]) -> list[Artist]:
     """A legend entry for each transport, where there is more than one."""
-    names = in_order(transports, LINES)
+    names = in_order(transports, TRANSPORTS)
     if len(names) < 2:
         return []
-    return [Line2D([], [], color=INK, linestyle=line(name), label=name) for name in names]
+    return [
+        Line2D(
+            [],
+            [],
+            color=INK,
+            linestyle=stroke(name).dashes,
+            linewidth=stroke(name).weight,
+            label=transport_name(name),
+        )
+        for name in names
+    ]

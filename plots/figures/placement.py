@@ -23,7 +23,7 @@ from plots.labels import (
     setting,
 )
 from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import KINDS, MUTED, line, look
+from plots.style import KINDS, MUTED, look, stroke
 
 NAME = "placement"
 TITLE = "Placement of ranks and buffers"
@@ -100,7 +100,8 @@ def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str])
                     value="ratio",
                     colour=look(str(kind)).colour,
                     marker=look(str(kind)).marker,
-                    join=line(str(transport)),
+                    join=stroke(str(transport)).dashes,
+                    weight=stroke(str(transport)).weight,
                 )
     size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 6)
     span = ratio_span(frame, least=1.1, most=10.0)

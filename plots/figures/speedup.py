@@ -20,7 +20,7 @@ from plots.labels import (
     significant,
 )
 from plots.sheet import Drawing, Sheet, Skipped, sheet
-from plots.style import ALERT, INK, LINES, MUTED, PAPER, shade
+from plots.style import ALERT, INK, MUTED, PAPER, TRANSPORTS, shade
 
 NAME = "speedup"
 TITLE = "Speed-up of high-bandwidth memory"
@@ -52,7 +52,7 @@ def _drawing(frame: pd.DataFrame, kind: str, largest: int, unmeasured: dict[str,
     panels = [
         (arm, transport)
         for arm in in_order(frame["arm"], (HOST,))
-        for transport in in_order(frame["transport"], LINES)
+        for transport in in_order(frame["transport"], TRANSPORTS)
     ]
     absent = [level for level in CONTAINERS if level in unmeasured]
     page = sheet(

@@ -26,7 +26,7 @@ from plots.labels import (
     tick_text,
 )
 from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import BOUND_LINE, INK, KINDS, LINES, line, look
+from plots.style import BOUND_LINE, INK, KINDS, TRANSPORTS, look, stroke
 
 NAME = "times"
 TITLE = "Time against message size"
@@ -59,12 +59,15 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
         setting(frame),
         rows=len(operations),
         columns=len(columns),
-        panel_height=1.2,
+        panel_height=1.5,
         column_heads=columns,
         row_heads=[operation_name(operation) for operation in operations],
         legend=handles,
         legend_columns=2,
-        alerts=[EMULATED] if emulated(frame) else [],
+        alerts=[
+            *([EMULATED] if emulated(frame) else []),
+            *(f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured),
+        ],
         notes=[
             "Median of launch medians with its 95 % interval."
             + (f" {HOLLOW}" if frame["low"].isna().any() else ""),
@@ -115,7 +118,7 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
     for index, kind in enumerate(kinds):
         mine = frame[frame["kind"] == kind]
         shift = dodge(index, len(kinds))
-        for transport in in_order(mine["transport"], LINES):
+        for transport in in_order(mine["transport"], TRANSPORTS):
             points(
                 axes,
                 mine[mine["transport"] == transport],
@@ -123,7 +126,8 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
                 value="median_s",
                 colour=look(kind).colour,
                 marker=look(kind).marker,
-                join=line(transport),
+                join=stroke(transport).dashes,
+                weight=stroke(transport).weight,
             )
         bound = mine.groupby("bytes")["bound_s"].median().dropna()
         axes.plot(

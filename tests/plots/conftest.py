@@ -32,7 +32,7 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
     bandwidth = 8e9 / cell["ranks"] * (3.2 if cell["kind"] == "hbw" and not cell["emulated"] else 1)
     time = 1.2e-6 * np.log2(2 * cell["ranks"]) + cell["bytes"] / bandwidth
     time *= {"bcast": 1.0, "gather": 1.5, "allreduce": 2.2, "copy": 0.5}[cell["operation"]]
-    time *= 1.8 if cell["transport"] == "pickle" else 1.0
+    time *= {"direct": 0.5, "pickle": 1.8}.get(cell["transport"], 1.0)
     time *= 1.25 if cell["environment"] == "docker" and cell["bytes"] >= 4 * 2**20 else 1.0
     time *= 1.4 if cell["locality"] == "remote" else 1.0
     time *= 1.1 if cell["binding"] == "spread" else 1.0
@@ -47,7 +47,7 @@ def make_cells(
     bindings: tuple[str, ...] = ("packed",),
     localities: tuple[str, ...] = ("local",),
     operations: tuple[str, ...] = ("bcast", "gather", "allreduce"),
-    transports: tuple[str, ...] = ("mpi", "pickle"),
+    transports: tuple[str, ...] = ("direct", "mpi", "pickle"),
     kinds: tuple[str, ...] = ("regular", "hbw"),
     sizes: tuple[int, ...] = SIZES,
     emulated: bool = True,

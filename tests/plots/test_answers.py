@@ -60,9 +60,9 @@ def test_no_speed_up_is_said_as_such(findings: Find) -> None:
 
 def test_a_container_that_costs_something_is_told_with_its_worst_cell(findings: Find) -> None:
     said = sentence(findings(blocks=6), "container cost")
-    assert "12 are slower beyond the noise floor, up to 1.2" in said
+    assert "18 are slower beyond the noise floor, up to 1.2" in said
     assert "4 MiB" in said
-    assert f"In the other 36 {NO_CLAIM}" in said
+    assert f"In the other 54 {NO_CLAIM}" in said
     assert "below 0.05 in none of them; the smallest that these blocks can reach is 0.125" in said
 
 
@@ -99,6 +99,25 @@ def test_a_campaign_without_the_twin_claims_nothing(findings: Find) -> None:
 def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
     found = findings(arms=("host", "host-again"), missing={"docker": "no engine answers"})
     assert sentence(found, "container cost") == "Not measured. docker: no engine answers"
+
+
+@pytest.mark.parametrize(("transport", "ratio"), [("mpi", "2.0"), ("pickle", "3.6")])
+def test_each_other_transport_is_compared_with_direct(
+    findings: Find, transport: str, ratio: str
+) -> None:
+    said = sentence(findings(), f"slower than direct is {transport}")
+    assert said.startswith(f"The median cell takes {ratio[:2]}")
+    assert f"times as long with {transport} as with direct, over the same buffers" in said
+    assert "48 are slower beyond the noise floor, up to" in said
+    assert f", {transport}, " in said
+
+
+def test_without_direct_no_transport_is_compared_and_the_reason_is_told(findings: Find) -> None:
+    questions = [each.question for each in answers(findings(transports=("mpi", "pickle")))]
+    assert not any("direct" in question for question in questions)
+    found = findings(transports=("mpi",), missing={"direct": "the ranks cannot share memory"})
+    said = sentence(found, "How fast is direct?")
+    assert said == "Not measured. direct: the ranks cannot share memory"
 
 
 def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:

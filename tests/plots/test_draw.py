@@ -33,7 +33,11 @@ def test_every_figure_in_every_format_and_every_table_twice(
         f"{stem}.{form}"
         for stem in ("times-2-ranks", "speedup", "container-docker-2-ranks")
         for form in FORMATS
-    } | {f"{stem}.{form}" for stem in ("times", "speedup", "container") for form in ("csv", "tex")}
+    } | {
+        f"{stem}.{form}"
+        for stem in ("times", "transport", "speedup", "container")
+        for form in ("csv", "tex")
+    }
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written}
 
 

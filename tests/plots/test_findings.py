@@ -42,6 +42,8 @@ def test_ratios_are_those_of_the_model(findings: Find) -> None:
     )
     largest = found.speedups[found.speedups["bytes"] == 4194304]
     assert largest["ratio"].to_numpy() == pytest.approx(3.2, rel=0.06)
+    slower = found.transports.groupby("transport")["ratio"].median()
+    assert dict(slower) == pytest.approx({"mpi": 2.0, "pickle": 3.6}, rel=0.02)
     mean = found.placements.groupby("factor")["ratio"].median()
     assert mean["binding"] == pytest.approx(1.1, rel=0.02)
     assert mean["locality"] == pytest.approx(1.4, rel=0.02)

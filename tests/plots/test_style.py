@@ -6,6 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+from experiments.spec import TRANSPORTS
 from plots import style
 
 # Machado, Oliveira and Fernandes, IEEE TVCG 15 (2009) 1291, severity 1.0, linear RGB.
@@ -58,7 +59,12 @@ def test_no_two_kinds_share_a_marker() -> None:
 
 
 def test_no_two_transports_share_a_line() -> None:
-    assert len({str(line) for line in style.LINES.values()}) == len(style.LINES)
+    dashes = [str(stroke.dashes) for stroke in style.TRANSPORTS.values()]
+    assert len(set(dashes)) == len(dashes)
+
+
+def test_every_transport_of_the_experiments_has_a_line_in_their_order() -> None:
+    assert [name for name in style.TRANSPORTS if name in TRANSPORTS] == list(TRANSPORTS)
 
 
 def test_the_two_kinds_of_the_paper_differ_in_grey() -> None:

@@ -18,12 +18,13 @@ def table(found: Findings, name: str) -> Table:
 
 
 def test_there_is_a_table_behind_every_figure(findings: Find) -> None:
-    assert [each.name for each in tables(findings())] == ["times", "speedup", "container"]
+    names = [each.name for each in tables(findings())]
+    assert names == ["times", "transport", "speedup", "container"]
     found = findings(bindings=("packed", "spread"), blocks=2)
     assert "placement" in [each.name for each in tables(found)]
 
 
-@pytest.mark.parametrize("name", ["times", "speedup", "container"])
+@pytest.mark.parametrize("name", ["times", "transport", "speedup", "container"])
 def test_a_csv_reads_back_as_it_was(findings: Find, name: str) -> None:
     data = table(findings(), name).data
     back = pd.read_csv(io.StringIO(csv(table(findings(), name))))
@@ -59,7 +60,7 @@ def test_what_never_varies_stands_in_the_caption(findings: Find) -> None:
 
 def test_rows_are_in_the_order_of_the_figures(findings: Find) -> None:
     rows = table(findings(), "times").rows
-    assert [row[0] for row in rows] == ["host"] * 48 + ["docker"] * 48
+    assert [row[0] for row in rows] == ["host"] * 72 + ["docker"] * 72
     assert list(dict.fromkeys(row[1] for row in rows)) == ["Broadcast", "Gather", "AllReduce"]
     assert [row[4] for row in rows[:4]] == ["1 KiB", "16 KiB", "256 KiB", "4 MiB"]
 

@@ -81,6 +81,15 @@ def test_a_data_path_that_differs_is_told_on_the_figure(findings: Find) -> None:
     assert drawing.caption.endswith(" The data path differs: CMA.")
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_left_and_right_mean_is_told_as_often_as_there_is_room(
+    findings: Find, count: int
+) -> None:
+    drawing = only(findings(transports=("direct", "mpi", "pickle")[:count]))
+    told = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
+    assert told.count("← docker faster · slower →") == (1 if count == 3 else count)
+
+
 def test_one_drawing_per_rank_count(findings: Find) -> None:
     names = [each.name for each in drawn(findings(ranks=(2, 4), blocks=2))]
     assert names == ["container-docker-2-ranks", "container-docker-4-ranks"]

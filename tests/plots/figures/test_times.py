@@ -60,6 +60,27 @@ def test_a_point_without_an_interval_is_hollow_and_the_figure_says_so(findings: 
     assert not any("Hollow" in text.get_text() for text in full.figure.texts)
 
 
+def test_each_transport_has_its_line_and_direct_the_heaviest(findings: Find) -> None:
+    (drawing,) = drawn(findings(arms=("host",), kinds=("regular",), operations=("bcast",)))
+    joins = [line for line in drawing.figure.axes[0].get_lines() if line.get_marker() == "None"]
+    *transports, bound = joins
+    assert len({str(line.get_linestyle()) for line in joins}) > 1
+    widths = [line.get_linewidth() for line in transports]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > bound.get_linewidth()
+    (legend,) = drawing.figure.legends
+    said = [text.get_text() for text in legend.get_texts()]
+    assert [text.split()[0] for text in said if "(DDR)" not in text] == [
+        *("memory", "direct", "mpi", "pickle"),
+    ]
+
+
+def test_a_transport_that_could_not_be_had_is_told_on_the_figure(findings: Find) -> None:
+    (drawing,) = drawn(findings(transports=("mpi",), missing={"direct": "no shared memory"}))
+    said = {text.get_text() for text in drawing.figure.texts}
+    assert "Not measured. direct: no shared memory" in said
+
+
 def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
     found = findings(arms=("host",), operations=("bcast",))
     (drawing,) = drawn(found)
@@ -78,7 +99,7 @@ def test_points_that_were_timed_in_groups_are_told(findings: Find) -> None:
     found.times.loc[found.times["bytes"] == 1024, "group"] = 3
     (drawing,) = drawn(found)
     said = " ".join(text.get_text() for text in drawing.figure.texts)
-    assert "12 of 48 points, up to 1 KiB, timed back to back in groups of up to 3;" in said
+    assert "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;" in said
 
 
 def test_a_size_is_labelled_in_bytes(findings: Find) -> None:
