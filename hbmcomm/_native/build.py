@@ -20,6 +20,13 @@ ffibuilder.set_source(
     depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"))],
     include_dirs=[str(HERE)],
     # Without debug information, which names folders, the same sources give the same bytes.
-    extra_compile_args=["-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden"],
+    extra_compile_args=[
+        "-std=gnu11",
+        "-O3",
+        "-g0",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fvisibility=hidden",
+    ],
     extra_link_args=["-pthread"],
 )

@@ -4,7 +4,7 @@
    output written once. An output may be one of the inputs. */
 #include "core.h"
 
-#define CHUNK 4096
+#define CHUNK 8192
 
 static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
 {

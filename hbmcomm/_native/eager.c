@@ -148,9 +148,12 @@ int hbm_eager(hbm_comm *c, const hbm_call *call)
     if (call->operation == HBM_SCATTER || call->operation == HBM_ALLTOALL
         || call->operation == HBM_REDUCE_SCATTER_BLOCK)
         bytes *= (uint64_t)c->size;
-    if (lend && hbm_is_shared(c, call->send))
+    hbm_call told = *call;
+    if (call->operation == HBM_ALLREDUCE && call->send == call->recv)
+        told.send = 0; /* not lent: it is overwritten while others may read it */
+    if (lend && hbm_is_shared(c, told.send))
         bytes = 0;
-    int status = hbm_post(c, call, (const void *)call->send, bytes);
+    int status = hbm_post(c, &told, (const void *)call->send, bytes);
     if (!status)
         status = meet(c, call);
     if (status || !block || call->operation == HBM_BARRIER)
