@@ -11,6 +11,7 @@ REFUSED = (
     "versions.mpi4py",
     "versions.numpy",
     "hashes.hbmcomm",
+    "hashes.core",
     "hashes.experiments",
 )
 """What must be the same in every launch of a campaign, or nothing in it can be compared."""

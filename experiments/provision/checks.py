@@ -206,6 +206,16 @@ def shared_memory(root: Path = ROOT) -> Finding:
     )
 
 
+def nameless_memory() -> Finding:
+    """What ranks of transport direct share memory by; without it, by files in /dev/shm."""
+    try:
+        os.close(os.memfd_create("hbmcomm-doctor"))
+    except OSError as error:
+        told = "transport direct takes its memory from /dev/shm instead, however small that is"
+        return Finding("memfd", f"refused ({error.strerror})", None, told)
+    return Finding("memfd", "works", ok=True)
+
+
 def huge_pages(root: Path = ROOT) -> Finding:
     path = "sys/kernel/mm/transparent_hugepage/enabled"
     chosen = machine.read(root / path).partition("[")[2].partition("]")[0]

@@ -35,6 +35,7 @@ def findings() -> list[Finding]:
         checks.seccomp(),
         checks.ptrace_scope(),
         checks.shared_memory(),
+        checks.nameless_memory(),
         checks.huge_pages(),
         checks.numa_balancing(),
         checks.governor(),

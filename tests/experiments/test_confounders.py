@@ -27,10 +27,10 @@ def test_one_environment_alone_differs_from_nothing() -> None:
 
 
 def test_another_mpi_or_other_code_is_refused_and_another_python_is_not() -> None:
-    first = launch("host", versions={"mpi": "5", "python": "3.11"}, hashes={"hbmcomm": "a"})
-    other = launch("docker", versions={"mpi": "4", "python": "3.12"}, hashes={"hbmcomm": "b"})
+    first = launch("host", versions={"mpi": "5", "python": "3.11"}, hashes={"core": "a"})
+    other = launch("docker", versions={"mpi": "4", "python": "3.12"}, hashes={"core": "b"})
     assert confounders.refusals(first, other) == {
         "versions.mpi": ("5", "4"),
-        "hashes.hbmcomm": ("a", "b"),
+        "hashes.core": ("a", "b"),
     }
     assert confounders.refusals(first, first) == {}

@@ -46,6 +46,18 @@ def test_yama_in_the_way_of_single_copy_is_a_lack(machine):
     assert finding.remedy == f"{SUDO}sysctl -w kernel.yama.ptrace_scope=0"
 
 
+def test_memory_that_ranks_cannot_share_without_a_name_is_told(monkeypatch):
+    assert checks.nameless_memory().ok
+
+    def refuse(name):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    finding = checks.nameless_memory()
+    assert finding.value == "refused (Operation not permitted)"
+    assert "/dev/shm" in finding.lack
+
+
 def test_huge_pages_that_are_never_given_are_a_lack(machine):
     path = "sys/kernel/mm/transparent_hugepage/enabled"
     assert checks.huge_pages(machine(path, "always [madvise] never")).ok
