@@ -1,0 +1,188 @@
+/* Calls that do not go as they should: they differ, a rank leaves, dies, or wants out. */
+#include "core_test.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES 300000 /* more than a piece */
+
+static hbm_call barrier(void) { return (hbm_call){.operation = HBM_BARRIER}; }
+
+static int run(member *me, hbm_call call) { return hbm_run(me->comm, &call); }
+
+/* ---- ranks call different things ---- */
+
+typedef struct {
+    hbm_call common, other;
+    int before, odd; /* calls that agree; then the rank whose call does not */
+} quarrel;
+
+static int differ(const hbm_call *a, const hbm_call *b)
+{
+    return a->operation != b->operation || a->dtype != b->dtype || a->reduction != b->reduction
+           || a->root != b->root || a->count != b->count;
+}
+
+static void body_mismatch(member *me)
+{
+    const quarrel *q = me->shared;
+    uint64_t room = BLOCK_BYTES * MOST_RANKS;
+    unsigned char *memory = calloc(2, room);
+    CHECK(memory, "no memory");
+    int status = HBM_OK, calls = 0;
+    for (; calls < q->before; calls++)
+        CHECK(run(me, barrier()) == HBM_OK, "a barrier that all are in failed");
+    hbm_call call = me->rank == q->odd ? q->other : q->common;
+    call.send = (uintptr_t)memory;
+    call.recv = call.operation == HBM_BCAST ? call.send : (uintptr_t)memory + room;
+    for (int i = 0; i < 3 && !status; i++)
+        status = run(me, i ? barrier() : call);
+    CHECK(status == HBM_MISMATCH, "rank %d of %d: status %d, not a mismatch", me->rank, me->g.size,
+          status);
+    CHECK(run(me, barrier()) == HBM_MISMATCH, "the mismatch is forgotten");
+    hbm_failure why;
+    CHECK(hbm_failure_of(me->comm, &why) == HBM_MISMATCH, "no record");
+    CHECK(differ(&why.own, &why.others), "the two calls told of are the same");
+    CHECK((why.rank == q->odd) != (why.other == q->odd), "ranks %d and %d called the same",
+          why.rank, why.other);
+    const hbm_call *odds = why.rank == q->odd ? &why.own : &why.others;
+    const hbm_call *commons = why.rank == q->odd ? &why.others : &why.own;
+    CHECK(!differ(odds, &q->other) && !differ(commons, &q->common), "other calls are told of");
+    free(memory);
+}
+
+static hbm_call draw_call(dice *d, int size)
+{
+    hbm_call call = {.operation = (uint8_t)roll(d, HBM_FOREIGN), .dtype = HBM_INT32};
+    if (call.operation == HBM_BARRIER)
+        return call;
+    call.root = (int32_t)roll(d, (uint64_t)size);
+    call.count = roll(d, 2) ? roll(d, 300) : BLOCK_BYTES / 4 - roll(d, 100);
+    return call;
+}
+
+void test_mismatch(uint64_t seed, double seconds)
+{
+    double end = seconds_now() + seconds;
+    dice d = {seed};
+    for (int round = 0; round < 8 || seconds_now() < end; round++) {
+        group g = {.size = 2 + (int)roll(&d, MOST_RANKS - 1), .oversubscribed = round & 1};
+        quarrel q = {.common = draw_call(&d, g.size), .before = (int)roll(&d, 20),
+                     .odd = (int)roll(&d, (uint64_t)g.size)};
+        q.other = q.common;
+        switch (q.common.operation == HBM_BARRIER ? 9 : roll(&d, 5)) {
+        case 0: q.other.dtype = HBM_FLOAT32; break;
+        case 1: q.other.reduction = HBM_MAX; break;
+        case 2: q.other.root = (q.common.root + 1) % g.size; break;
+        case 3: q.other.count /= 2; q.other.count += q.common.count < 2; break;
+        default: q.other = (hbm_call){.operation = HBM_FOREIGN + 3}; break;
+        }
+        as_ranks(g, body_mismatch, &q);
+    }
+}
+
+/* ---- a rank leaves ---- */
+
+static void body_closed(member *me)
+{
+    uint64_t room = BLOCK_BYTES, drawn_from = *(uint64_t *)me->shared;
+    int gone = (int)(drawn_from % (uint64_t)me->g.size);
+    void *memory = calloc(2, room);
+    CHECK(memory, "no memory");
+    hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = HBM_INT8,
+                     .count = drawn_from >> 20 & 1 ? room : 100, .send = (uintptr_t)memory,
+                     .recv = (uintptr_t)memory + room};
+    CHECK(run(me, call) == HBM_OK, "a call of all ranks failed");
+    if (me->rank == gone) {
+        sleep_ms(drawn_from >> 30 & 1 ? 3 : 0);
+        hbm_close(me->comm);
+    }
+    int status = run(me, call);
+    CHECK(status == HBM_CLOSED, "rank %d: status %d", me->rank, status);
+    hbm_failure why;
+    hbm_failure_of(me->comm, &why);
+    CHECK(why.rank == gone, "rank %d is told to have left; it was rank %d", why.rank, gone);
+    free(memory);
+}
+
+void test_closed(uint64_t seed, double seconds)
+{
+    double end = seconds_now() + seconds;
+    for (uint64_t round = 0; round < 4 || seconds_now() < end; round++) {
+        uint64_t drawn_from = mixed(seed + round);
+        group g = {.size = 2 + (int)(round % (MOST_RANKS - 1)), .oversubscribed = round & 1};
+        as_ranks(g, body_closed, &drawn_from);
+    }
+}
+
+/* ---- a signal's handler wants a rank out ---- */
+
+static _Thread_local int wants_out;
+
+static int is_wanted_out(void) { return wants_out; }
+
+static void body_interrupted(member *me)
+{
+    if (me->rank == 0) { /* never enters the call, so that the others wait */
+        sleep_ms(150);
+        return;
+    }
+    wants_out = me->rank == 1;
+    int status = run(me, barrier());
+    CHECK(status == HBM_INTERRUPTED, "rank %d: status %d", me->rank, status);
+    hbm_failure why;
+    hbm_failure_of(me->comm, &why);
+    CHECK(why.rank == 1, "rank %d is told to be interrupted", why.rank);
+}
+
+void test_interrupted(uint64_t seed, double seconds)
+{
+    (void)seconds;
+    hbm_on_wait(is_wanted_out);
+    as_ranks((group){.size = 4, .oversubscribed = (int)(seed & 1)}, body_interrupted, NULL);
+}
+
+/* ---- a rank's process dies ---- */
+
+static void hold_lock(int file, int rank)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+    CHECK(fcntl(file, F_SETLK, &lock) == 0, "no lock");
+}
+
+void test_died(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    group g = {.size = 2};
+    unsigned char *segments[] = {new_segment(), new_segment()};
+    FILE *held = tmpfile();
+    CHECK(held, "no file");
+    int file = fileno(held);
+    hold_lock(file, 0);
+    pid_t child = fork();
+    if (!child) {
+        hold_lock(file, 1);
+        hbm_comm *comm = opened(g, 1, file, segments);
+        hbm_call call = barrier();
+        int status = hbm_run(comm, &call);
+        sleep_ms(20);
+        _exit(status); /* without hbm_close, as a process that is killed */
+    }
+    hbm_comm *comm = opened(g, 0, file, segments);
+    hbm_call call = barrier();
+    CHECK(hbm_run(comm, &call) == HBM_OK, "the first barrier failed");
+    double began = seconds_now();
+    CHECK(hbm_run(comm, &call) == HBM_PEER_DIED, "the death went unnoticed");
+    CHECK(seconds_now() - began < 5, "noticed after %.1f s", seconds_now() - began);
+    hbm_failure why;
+    hbm_failure_of(comm, &why);
+    CHECK(why.rank == 1, "rank %d is told to have died", why.rank);
+    int ended;
+    CHECK(waitpid(child, &ended, 0) == child && ended == 0, "the child ended with %d", ended);
+    fclose(held);
+    hbm_free(comm);
+    munmap(segments[0], HEAP_OFFSET + HEAP_BYTES);
+    munmap(segments[1], HEAP_OFFSET + HEAP_BYTES);
+}

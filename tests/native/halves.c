@@ -1,0 +1,114 @@
+/* float16 and bfloat16: every half, and floats at, beside and between all halves, and many more. */
+#include "core_test.h"
+
+#include <math.h>
+
+#define BATCH 1000 /* not a whole number of vectors */
+
+static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
+{
+    (dtype == HBM_FLOAT16 ? hbm_widen_float16 : hbm_widen_bfloat16)(to, from, n);
+}
+
+static void narrow(int dtype, uint16_t *to, const float *from, uint64_t n)
+{
+    (dtype == HBM_FLOAT16 ? hbm_narrow_float16 : hbm_narrow_bfloat16)(to, from, n);
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int is_nan(int dtype, uint16_t half)
+{
+    return (half & 0x7fff) > (dtype == HBM_FLOAT16 ? 0x7c00 : 0x7f80);
+}
+
+static void check_halves(int dtype)
+{
+    static uint16_t halves[65536], back[65536];
+    static float floats[65536];
+    for (uint32_t h = 0; h < 65536; h++)
+        halves[h] = (uint16_t)h;
+    widen(dtype, floats, halves, 65536);
+    narrow(dtype, back, floats, 65536);
+    for (uint32_t h = 0; h < 65536; h++) {
+        float expected = half_to_float(dtype, halves[h]);
+        if (isnan(expected)) {
+            CHECK(isnan(floats[h]) && is_nan(dtype, back[h]), "%#x is no NaN any more", h);
+            CHECK(!((h ^ back[h]) & 0x8000), "the NaN %#x lost its sign", h);
+            continue;
+        }
+        CHECK(bits_of(floats[h]) == bits_of(expected), "%#x became %a, not %a", h,
+              (double)floats[h], (double)expected);
+        CHECK(back[h] == h, "%#x came back as %#x", h, back[h]);
+    }
+}
+
+static void check_floats(int dtype, const float *floats, uint64_t n)
+{
+    uint16_t found[BATCH];
+    narrow(dtype, found, floats, n);
+    for (uint64_t i = 0; i < n; i++) {
+        uint16_t expected = half_from_float(dtype, floats[i]);
+        if (isnan(floats[i]))
+            CHECK(is_nan(dtype, found[i]) && !((found[i] ^ expected) & 0x8000),
+                  "the NaN %#x became %#x", bits_of(floats[i]), found[i]);
+        else
+            CHECK(found[i] == expected, "%a became %#x, not %#x", (double)floats[i], found[i],
+                  expected);
+    }
+}
+
+/* Each half, the middle between it and the next, and the floats on both sides of the two. */
+static void check_edges(int dtype)
+{
+    float floats[BATCH];
+    uint64_t n = 0;
+    for (uint32_t h = 0; h < 65535; h++) {
+        float here = half_to_float(dtype, (uint16_t)h);
+        float next = half_to_float(dtype, (uint16_t)(h + 1));
+        if (isnan(here))
+            continue;
+        float middle = isinf(next) ? here * (1 + ldexpf(1, dtype == HBM_FLOAT16 ? -11 : -8))
+                                   : (float)(((double)here + (double)next) / 2);
+        for (int step = -1; step <= 1; step++) {
+            floats[n++] = float_of(bits_of(here) + (uint32_t)step);
+            floats[n++] = float_of(bits_of(middle) + (uint32_t)step);
+        }
+        if (n + 6 > BATCH) {
+            check_floats(dtype, floats, n);
+            n = 0;
+        }
+    }
+    check_floats(dtype, floats, n);
+}
+
+void test_halves(uint64_t seed, double seconds)
+{
+    static const int dtypes[] = {HBM_FLOAT16, HBM_BFLOAT16};
+    double end = seconds_now() + seconds;
+    float floats[BATCH];
+    dice d = {seed};
+    for (int t = 0; t < 2; t++) {
+        check_halves(dtypes[t]);
+        check_edges(dtypes[t]);
+    }
+    do
+        for (int t = 0; t < 2; t++) {
+            for (int i = 0; i < BATCH; i++)
+                floats[i] = float_of((uint32_t)mixed(d.state++));
+            check_floats(dtypes[t], floats, BATCH);
+        }
+    while (seconds_now() < end);
+}

@@ -1,0 +1,126 @@
+"""The C core on its own: threads are its ranks, a naive reference is its judge.
+
+The test program is built four ways, by the system's compiler: as the library is, and under each of
+its sanitizers. To try another seed: build as below, then `core_test random_calls SEED SECONDS`.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CORE = HERE.parents[1] / "hbmcomm" / "_native"
+SOURCES = sorted([*CORE.glob("[!_]*.c"), *HERE.glob("*.c")])
+FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", "-fno-math-errno", "-ffp-contract=off")
+
+# Sanitizers' runtimes start later than the loader picks clones, hence one clone for them.
+# -Wno-tsan: ThreadSanitizer does not model fences, and gcc says so. It judges races by the stores
+# with release and the loads with acquire, all of which it sees; the fences in wait.c order no data,
+# they decide whether a sleeper is woken. No report is suppressed.
+BUILDS = {
+    "plain": ("-O3",),
+    "thread": ("-O2", "-fsanitize=thread", "-Wno-tsan", "-DHBM_ONE_CLONE"),
+    "address": ("-O1", "-fsanitize=address", "-DHBM_ONE_CLONE"),
+    "undefined": ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-DHBM_ONE_CLONE"),
+}
+
+WARNINGS = (
+    *("-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wundef", "-Wwrite-strings"),
+    *("-Wstrict-prototypes", "-Wmissing-prototypes", "-Wold-style-definition"),
+    *("-Wconversion", "-Wsign-conversion", "-Wdouble-promotion"),
+)
+
+SEED = 6717
+SECONDS = 0.5
+Check = Callable[..., None]
+
+
+def _run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
+    return subprocess.run(
+        [str(part) for part in command],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=seconds,
+    )
+
+
+def _compiler(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name} on this machine")
+    return found
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Check:
+    """check(test, seconds) runs one test of the program and fails with what it said."""
+    folder, build = tmp_path_factory.mktemp(request.param), BUILDS[request.param]
+    cc, empty, program = _compiler("cc"), folder / "empty.c", folder / "core_test"
+    empty.write_text("int main(void) { return 0; }\n")
+    tried = _run(cc, *build, empty, "-o", folder / "empty")
+    if tried.returncode == 0:
+        tried = _run(folder / "empty")
+    if tried.returncode != 0:
+        pytest.skip(f"no program of build {request.param} runs here: {tried.stdout.strip()}")
+    built = _run(cc, *FLAGS, *build, *SOURCES, "-lm", "-o", program)
+    assert built.returncode == 0, built.stdout
+
+    def run(test: str, seconds: float = SECONDS) -> None:
+        found = _run(program, test, str(SEED), str(seconds))
+        assert found.returncode == 0, f"{test} ended with {found.returncode}:\n{found.stdout}"
+
+    return run
+
+
+def test_any_sequence_of_calls_gives_what_a_naive_reference_gives(check: Check) -> None:
+    check("random_calls", 3)
+
+
+def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:
+    check("halves")
+
+
+def test_every_rank_is_told_which_two_calls_differ(check: Check) -> None:
+    check("mismatch")
+
+
+def test_whoever_waits_for_a_rank_that_left_is_told_so(check: Check) -> None:
+    check("closed")
+
+
+def test_an_interrupted_rank_ends_the_call_of_all(check: Check) -> None:
+    check("interrupted")
+
+
+def test_a_process_that_died_is_noticed(check: Check) -> None:
+    check("died")
+
+
+def test_a_rank_that_waits_long_sleeps_and_is_woken(check: Check) -> None:
+    check("sleep")
+
+
+def test_of_two_threads_in_one_communicator_one_is_sent_away(check: Check) -> None:
+    check("busy")
+
+
+def test_no_communicator_and_forks_and_closed_ones_are_refused(check: Check) -> None:
+    check("refused")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_compilers_find_nothing_to_warn_of(compiler: str, tmp_path: Path) -> None:
+    strict = (*WARNINGS, "-Werror", "-O2", "-DHBM_ONE_CLONE")
+    if compiler == "clang":  # which has no ivdep and need not know of it
+        strict = (*strict, "-Wno-unknown-pragmas")
+    built = _run(
+        _compiler(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test"
+    )
+    assert built.returncode == 0, built.stdout

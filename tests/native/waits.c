@@ -1,0 +1,134 @@
+/* Waiting: sleepers are woken and use no CPU; and what a call refuses before it waits. */
+#include "core_test.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- sleep and wake ---- */
+
+#define NAPS 30
+
+/* Waiting for a post, for a step of a staged call, and for one's own loan. */
+static void body_sleep(member *me)
+{
+    static const uint64_t counts[] = {1, 50000, 1000};
+    double began = seconds_now();
+    for (int i = 0; i < NAPS; i++) {
+        float *send = (float *)me->heap, *recv = malloc(50000 * sizeof *recv);
+        CHECK(recv, "no memory");
+        hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = HBM_FLOAT32, .count = counts[i % 3],
+                         .send = (uintptr_t)send, .recv = (uintptr_t)recv};
+        for (uint64_t k = 0; k < call.count; k++)
+            send[k] = (float)(me->rank + i);
+        if (i % me->g.size == me->rank)
+            sleep_ms(3);
+        CHECK(hbm_run(me->comm, &call) == HBM_OK, "call %d failed", i);
+        float expected = (float)(me->g.size * i + me->g.size * (me->g.size - 1) / 2);
+        for (uint64_t k = 0; k < call.count; k++)
+            CHECK(recv[k] == expected, "call %d is wrong", i);
+        free(recv);
+    }
+    /* Without wake-ups each of them would sleep to the end of its 50 ms. */
+    CHECK(seconds_now() - began < NAPS * 0.03, "sleepers woke late: %.2f s", seconds_now() - began);
+    hbm_call call = {.operation = HBM_BARRIER};
+    double used = cpu_seconds();
+    if (me->rank == 0)
+        sleep_ms(200);
+    CHECK(hbm_run(me->comm, &call) == HBM_OK, "the barrier failed");
+    CHECK(cpu_seconds() - used < 0.05, "a rank that waited 0.2 s used %.3f s of a CPU",
+          cpu_seconds() - used);
+}
+
+void test_sleep(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    as_ranks((group){.size = 3, .cache_bytes = 1 << 20}, body_sleep, NULL);
+    as_ranks((group){.size = 4, .cache_bytes = 1 << 20, .oversubscribed = 1}, body_sleep, NULL);
+}
+
+/* ---- two threads in one communicator ---- */
+
+static _Atomic int told_busy;
+
+static void *enter(void *comm)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
+    int status = hbm_run(comm, &call);
+    CHECK(status == HBM_OK || status == HBM_BUSY, "status %d", status);
+    atomic_fetch_add(&told_busy, status == HBM_BUSY);
+    return NULL;
+}
+
+static void body_busy(member *me)
+{
+    pthread_t threads[2];
+    if (me->rank == 0) {
+        for (int t = 0; t < 2; t++)
+            CHECK(!pthread_create(&threads[t], NULL, enter, me->comm), "no thread");
+        for (int t = 0; t < 2; t++)
+            pthread_join(threads[t], NULL);
+    } else {
+        while (!atomic_load(&told_busy)) /* the test's time limit ends this */
+            sleep_ms(1);
+        enter(me->comm);
+    }
+}
+
+void test_busy(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    as_ranks((group){.size = 2}, body_busy, NULL);
+    CHECK(atomic_load(&told_busy) == 1, "%d threads were told so", atomic_load(&told_busy));
+}
+
+/* ---- no communicator, no call, a fork, a rank that freed it ---- */
+
+static int in_a_fork(hbm_comm *comm)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
+    pid_t child = fork();
+    if (!child) {
+        int status = hbm_run(comm, &call);
+        hbm_close(comm); /* says nothing in the name of its parent */
+        _exit(status);
+    }
+    int ended;
+    CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended), "the child crashed");
+    return WEXITSTATUS(ended);
+}
+
+void test_refused(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    group g = {.size = 1};
+    unsigned char *segment = new_segment();
+    hbm_comm *comm = opened(g, 0, -1, &segment);
+    hbm_call call = {.operation = HBM_BARRIER};
+    CHECK(hbm_run(NULL, &call) == HBM_UNREADABLE, "NULL is a communicator");
+    CHECK(hbm_run(comm, NULL) == HBM_UNREADABLE, "NULL is a call");
+    CHECK(hbm_barrier(NULL) == HBM_UNREADABLE && hbm_bcast(NULL, 0, 0) == HBM_UNREADABLE
+              && hbm_blocks(NULL, HBM_GATHER, 0, 0, 0) == HBM_UNREADABLE
+              && hbm_fold(NULL, HBM_REDUCE, 0, 0, HBM_SUM, 0) == HBM_UNREADABLE,
+          "NULL is a communicator to a call on arrays");
+    CHECK(hbm_bcast(comm, 0, 1) == HBM_UNREADABLE && hbm_bcast(comm, 0, -1) == HBM_UNREADABLE,
+          "there is a root beyond the last rank");
+    for (int size = -1; size <= 0; size++)
+        CHECK(!hbm_open(&(hbm_setup){.size = size}), "there is a group of %d ranks", size);
+    CHECK(!hbm_open(&(hbm_setup){.size = MAX_RANKS + 1}), "there is a group too large");
+    CHECK(in_a_fork(comm) == HBM_FORKED, "a fork's call was not refused");
+    CHECK(hbm_run(comm, &call) == HBM_OK, "the fork broke its parent's communicator");
+    hbm_close(comm);
+    munmap(segment, HEAP_OFFSET + HEAP_BYTES); /* the segments may go now */
+    CHECK(hbm_run(comm, &call) == HBM_CLOSED, "a call after hbm_close was not refused");
+    hbm_free(comm);
+}
