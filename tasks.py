@@ -235,6 +235,7 @@ def run(
         "cadence": "isolated (default: synchronised before each operation) or streaming",
         "blocks": "launches of each MPI (default: 6, the fewest that give an interval)",
         "out": "results folder (default: results/bench-<time>)",
+        "figures": "folder for the figures (default: figures/bench-<time>)",
         "seed": "of every random order (default: drawn, and stored)",
         "json": "print JSON instead of tables",
     }
@@ -250,6 +251,7 @@ def bench(
     cadence="",
     blocks="",
     out="",
+    figures="",
     seed="",
     json=False,
 ):
@@ -276,7 +278,10 @@ def bench(
     folder = _new_folder("bench", out)
     stages = Stages()
     bench_command.run(question, folder, _whole("seed", seed, 0), stages, json)
-    stages.say(str(folder))
+    with stages.stage("figures"):
+        target = Path(figures) if figures else FIGURES / folder.name
+        written = _draw(folder, target, "pdf,svg,png")
+    stages.say("\n".join(str(path) for path in (folder, *written)))
 
 
 @task(

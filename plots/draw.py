@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.bench import store
 from experiments.errors import ExperimentsError
 from experiments.results import load
 from plots.figures.container import container
+from plots.figures.contest import contest
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.times import times
@@ -28,10 +30,10 @@ class PlotsError(ExperimentsError):
 
 
 def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Every figure and table of a campaign, as files in `out`.
+    """Every figure and table of a campaign, or every figure of a bench, as files in `out`.
 
     Returns:
-        The files written: figures in each format, tables as .csv and .tex.
+        The files written: figures in each format, a campaign's tables as .csv and .tex.
 
     Raises:
         ResultsError: the folder holds no readable results.
@@ -40,16 +42,24 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
     for name in formats:
         if name not in FORMATS:
             raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
+    if store.is_bench(results):
+        with style():
+            return _write(contest(store.load(results)), out, formats)
     found = find(load(results))
-    written = []
-    for drawing in drawings(found):
-        if isinstance(drawing, Drawing):
-            for name in formats:
-                written.append(write(out / f"{drawing.name}.{name}", encode(drawing, name)))
+    written = _write(drawings(found), out, formats)
     for table in tables(found):
         written.append(write(out / f"{table.name}.csv", csv(table).encode()))
         written.append(write(out / f"{table.name}.tex", latex(table).encode()))
     return written
+
+
+def _write(drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str]) -> list[Path]:
+    return [
+        write(out / f"{drawing.name}.{name}", encode(drawing, name))
+        for drawing in drawn
+        if isinstance(drawing, Drawing)
+        for name in formats
+    ]
 
 
 def drawings(found: Findings) -> list[Drawing | Skipped]:

@@ -75,6 +75,16 @@ KINDS = {
     "dax_kmem": Look("#4d4d4d", "X"),
 }
 
+PARTIES = {
+    "direct": Look("#d55e00", "s"),
+    "openmpi": Look("#0b4f7d", "o"),
+    "mpich": Look("#007a5a", "^"),
+    "impi": Look("#b0568a", "D"),
+    "pickle": Look("#8a6d00", "v"),
+    "gloo": Look("#4d4d4d", "X"),
+}
+"""Who takes part in a bench."""
+
 TRANSPORTS = {
     "direct": Stroke("-", 1.5),
     "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5),

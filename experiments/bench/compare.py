@@ -6,37 +6,47 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.bench.contenders import AGAIN, DIRECT, MPI_ITSELF
+from experiments.bench.names import AGAIN, DIRECT, MPI_ITSELF, PLAIN
 from experiments.environments.mpiexec import FLAVOURS
-from experiments.statistics import CONFIDENCE, bca_median
+from experiments.statistics import CONFIDENCE, bca_median, median_interval
 
 CELL = ["ranks", "operation", "bytes", "form"]
 COLUMNS = (
     *CELL,
-    *("peer", "flavour", "seconds", "ratio", "low", "high", "blocks", "best"),
+    *("peer", "flavour", "seconds", "low_s", "high_s", "ratio", "low", "high", "blocks", "best"),
 )
 
 
 def own(medians: pd.DataFrame) -> pd.DataFrame:
-    """Direct's own time in each cell: CELL, seconds and share, medians over all launches.
+    """Direct's own time in each cell, over all launches of all MPIs.
 
-    share is the least time that the launch's copy bandwidth allows, over the time taken.
+    Returns:
+        CELL; seconds with low_s and high_s, the median and its interval; share, the median of the
+        least time that the launch's copy bandwidth allows, over the time taken.
     """
-    mine = medians[medians["contender"] == DIRECT].copy()
-    mine["share"] = mine["bound_s"] / mine["median_s"]
-    grouped = mine.groupby(CELL, observed=True)
-    return pd.DataFrame(
-        {"seconds": grouped["median_s"].median(), "share": grouped["share"].median()}
-    ).reset_index()
+    mine = medians[medians["contender"] == DIRECT]
+    rows = [
+        dict(zip(CELL, values, strict=True))
+        | _times(cell["median_s"])
+        | {"share": float((cell["bound_s"] / cell["median_s"]).median())}
+        for values, cell in mine.groupby(CELL, sort=True, observed=True)
+    ]
+    return pd.DataFrame(rows, columns=[*CELL, "seconds", "low_s", "high_s", "share"])
+
+
+def _times(seconds: "pd.Series[float]") -> dict[str, float]:
+    middle = median_interval(np.asarray(seconds, dtype=np.float64))
+    return {"seconds": middle.value, "low_s": middle.low, "high_s": middle.high}
 
 
 def against_peers(medians: pd.DataFrame) -> pd.DataFrame:
     """Time of every peer over direct's in the same launch; above 1 direct is faster.
 
     Returns:
-        COLUMNS, a row per cell and peer: the median over blocks with its BCa interval (NaN below
-        6 blocks). A peer that ran beside several MPIs (pickle, gloo) is shown beside the one
-        with which it did best. `best` marks the MPI with the lowest ratio of each cell.
+        COLUMNS, a row per cell and peer: the median ratio over blocks with its BCa interval, the
+        median time with its own (NaN below 6 blocks). A peer that ran beside several MPIs
+        (pickle, gloo) is shown beside the one with which it did best. `best` marks the MPI with
+        the lowest ratio of each cell.
     """
     found = pd.DataFrame(list(_ratios(medians)), columns=list(COLUMNS))
     found = found.sort_values([*CELL, "peer", "ratio", "flavour"], kind="stable")
@@ -58,14 +68,15 @@ def _ratios(medians: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield (
                 dict(zip(keys, values, strict=True))
                 | {"peer": flavour if contender == MPI_ITSELF else contender}
-                | {"seconds": float(times[contender].median()), "blocks": ratios.size}
+                | _times(times[contender].dropna())
+                | {"blocks": ratios.size}
                 | {"ratio": middle.value, "low": middle.low, "high": middle.high, "best": False}
             )
 
 
 def noise(medians: pd.DataFrame) -> float:
     """How far direct strays from itself: the 95th percentile over cells of |ratio - 1|, paired."""
-    times = medians[medians["form"] == "plain"].pivot_table(
+    times = medians[medians["form"] == PLAIN].pivot_table(
         index=["ranks", "operation", "bytes", "flavour", "block"],
         columns="contender",
         values="median_s",
@@ -73,5 +84,6 @@ def noise(medians: pd.DataFrame) -> float:
     )
     if AGAIN not in times:
         return float("nan")
-    ratios = (times[AGAIN] / times[DIRECT]).groupby(["ranks", "operation", "bytes"]).median()
+    paired = (times[AGAIN] / times[DIRECT]).dropna()
+    ratios = paired.groupby(["ranks", "operation", "bytes"]).median()
     return float(np.quantile(np.abs(ratios.to_numpy(dtype=float) - 1), CONFIDENCE))

@@ -3,7 +3,7 @@
 Every contender leaves the same bytes in the same buffers, so that one check serves for all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -14,10 +14,6 @@ from experiments.bound import BARRIER, COPY
 from experiments.measure import operations
 from experiments.measure.operations import ROOT, Array
 from experiments.measure.timing import Call
-
-PLAIN, PERSISTENT = "plain", "persistent"
-DIRECT, AGAIN, MPI_ITSELF = "direct", "direct-again", "mpi"
-"""AGAIN is DIRECT once more: what differs between the two is noise."""
 
 
 def nothing() -> None:
@@ -50,11 +46,15 @@ def plain(comm: MPI.Intracomm) -> Contender:
     return lambda operation, send, recv: Ready(operations.call(operation, comm, send, recv))
 
 
-def persistent(comm: MPI.Intracomm) -> Contender:
-    """MPI-4's persistent calls: arguments read once, then started and waited for."""
+def persistent(comm: MPI.Intracomm, broken: Collection[str] = ()) -> Contender:
+    """MPI-4's persistent calls: arguments read once, then started and waited for.
+
+    Args:
+        broken: operations that this MPI cannot do in this form.
+    """
 
     def ready(operation: str, send: Array, recv: Array) -> Ready | None:
-        if operation == COPY:
+        if operation == COPY or operation in broken:
             return None
         try:
             request: Any = _init(comm, operation, send, recv)

@@ -22,6 +22,7 @@ from experiments.measure.timing import (
     group_size,
     is_narrow,
 )
+from experiments.measure.trial import WrongResult
 from experiments.spec import Measurement
 
 ROUNDS = 10  # turns that a contender's iterations are dealt out over, at most
@@ -34,10 +35,12 @@ class Entrant:
     Attributes:
         prepare: as timing.measure takes it.
         check: compares what the last call left with what it should be; collective.
+        ours: a wrong result of ours voids everything; that of another only what it did itself.
     """
 
     prepare: Prepare
     check: Callable[[], object]
+    ours: bool = True
 
 
 @dataclass
@@ -49,11 +52,21 @@ class _Turns:
     step: int = 0
     warmup: int = 0
     done: int = 0
+    wrong: str = ""
     batches: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
     def active(self) -> bool:
         return self.done < self.planned
+
+    def check(self) -> None:
+        """Raises WrongResult on every rank, or notes it and counts as wrong, where not ours."""
+        try:
+            self.entrant.check()
+        except WrongResult as error:
+            if self.entrant.ours:
+                raise
+            self.wrong = str(error)
 
     @property
     def timed(self) -> NDArray[np.float64]:
@@ -69,8 +82,11 @@ def interleave(
     cost: float,
     rng: random.Random,
     tick: Tick,
-) -> dict[str, Samples]:
+) -> tuple[dict[str, Samples], dict[str, str]]:
     """Time all entrants; a collective over comm.
+
+    Returns:
+        Samples of those whose results were right, and what was wrong with those of the others.
 
     All of a cell are timed in groups of one size, so that the clock costs each the same.
 
@@ -89,7 +105,9 @@ def interleave(
         each.batches.append(batch(each.entrant.prepare, comm, isolated, first, count, group))
         tick(count * group)
 
+    wrong: dict[str, str] = {}
     paces = {name: _warm_up(turns[name], take) for name in _shuffled(turns, rng)}
+    _leave_out_wrong(turns, wrong)
     group = _plan(turns, paces, comm, asked, cost)
     for name in _shuffled(turns, rng):
         more = math.ceil(turns[name].planned / 10) - WARMUP
@@ -106,12 +124,19 @@ def interleave(
             take(each, count, group)
             each.done = each.planned if last else each.done + count
             if not each.active:
-                each.entrant.check()
+                each.check()
         last = comm.bcast(comm.rank == 0 and _enough(turns, asked, deadline), root=0)
-    return {
+    _leave_out_wrong(turns, wrong)
+    samples = {
         name: Samples(np.concatenate(each.batches), each.warmup, group)
         for name, each in turns.items()
     }
+    return samples, wrong
+
+
+def _leave_out_wrong(turns: dict[str, _Turns], wrong: dict[str, str]) -> None:
+    for name in [name for name, each in turns.items() if each.wrong]:
+        wrong[name] = turns.pop(name).wrong
 
 
 def _shuffled(turns: Mapping[str, _Turns], rng: random.Random) -> list[str]:
@@ -121,7 +146,9 @@ def _shuffled(turns: Mapping[str, _Turns], rng: random.Random) -> list[str]:
 def _warm_up(each: _Turns, take: Callable[[_Turns, int, int], None]) -> float:
     """The first call, checked, and WARMUP more; seconds per iteration, rewriting included."""
     each.entrant.prepare(0)()
-    each.entrant.check()
+    each.check()
+    if each.wrong:
+        return 0.0
     half = WARMUP // 2
     take(each, half, 1)
     each.warmup += half

@@ -17,21 +17,19 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
-from experiments.bench.contenders import (
-    AGAIN,
-    DIRECT,
-    MPI_ITSELF,
-    PERSISTENT,
-    PLAIN,
-    Contender,
-    Ready,
-    persistent,
-    pickled,
-    plain,
-)
+from experiments.bench.contenders import Contender, Ready, persistent, pickled, plain
 from experiments.bench.gloo import GlooMissing, gloo, leave
 from experiments.bench.interleave import Entrant, interleave
-from experiments.bench.question import GLOO, PICKLE
+from experiments.bench.names import (
+    AGAIN,
+    BROKEN,
+    DIRECT,
+    GLOO,
+    MPI_ITSELF,
+    PERSISTENT,
+    PICKLE,
+    PLAIN,
+)
 from experiments.bench.schedule import Launch
 from experiments.bound import BARRIER, COPY
 from experiments.measure import datapath, machine, operations, process, timing, versions
@@ -43,6 +41,8 @@ from experiments.schedule import FORMAT
 TRANSPORT = "direct"
 STEP = 13  # between the iteration numbers of contenders: none finds another's result and passes
 UNSET = 127  # in a buffer before the first checked call
+
+OURS = (DIRECT, AGAIN, COPY)
 
 Key = tuple[str, str]  # contender and form
 
@@ -119,7 +119,7 @@ def _contenders(
         theirs = comm.Dup()
         found |= {
             (MPI_ITSELF, PLAIN): plain(theirs),
-            (MPI_ITSELF, PERSISTENT): persistent(theirs),
+            (MPI_ITSELF, PERSISTENT): persistent(theirs, BROKEN.get(launch.flavour, ())),
         }
     if PICKLE in launch.peers:
         found[PICKLE, PLAIN] = pickled(comm.Dup())
@@ -169,21 +169,24 @@ def _measure(
             for index, (key, each) in enumerate(ready.items())
             if each is not None
         }
-        found = interleave(
+        found, wrong = interleave(
             {
-                index: _entrant(comm, operation, (send, recv), pattern, each, STEP * int(index))
-                for index, (_, each) in entrants.items()
+                index: _entrant(comm, operation, (send, recv), pattern, key, each, int(index))
+                for index, (key, each) in entrants.items()
             },
             *(comm, launch.measurement, cost, rng, progress.tick),
         )
         for index, ((contender, form), each) in entrants.items():
             each.close()
+            cell: dict[str, Any] = {"operation": operation, "bytes": size}
+            cell |= {"contender": contender, "form": form}
+            if index in wrong:
+                cells.append(cell | {"wrong": wrong[index]})
+                continue
             name = f"c{number:05d}.{index}"
             samples[name] = found[index].seconds
-            cells.append(
-                {"operation": operation, "bytes": size, "contender": contender, "form": form}
-                | {"samples": name, "warmup": found[index].warmup, "group": found[index].group}
-            )
+            cell |= {"samples": name, "warmup": found[index].warmup, "group": found[index].group}
+            cells.append(cell)
     return cells, samples
 
 
@@ -192,8 +195,9 @@ def _entrant(
     operation: str,
     buffers: tuple[operations.Array, operations.Array],
     pattern: operations.Array,
+    key: Key,
     ready: Ready,
-    offset: int,
+    index: int,
 ) -> Entrant:
     trial = Trial(operation, comm, [buffers], pattern, lambda send, recv: ready.call)
 
@@ -201,13 +205,13 @@ def _entrant(
         if iteration == 0:
             for buffer in buffers:
                 buffer.fill(UNSET)
-        return trial.prepare(iteration + offset)
+        return trial.prepare(iteration + STEP * index)
 
     def check() -> None:
         ready.collect()
         trial.check()
 
-    return Entrant(prepare, check)
+    return Entrant(prepare, check, ours=key[0] in OURS)
 
 
 def _describe(pool: Pool) -> dict[str, Any]:
@@ -215,7 +219,7 @@ def _describe(pool: Pool) -> dict[str, Any]:
         "kind": pool.kind,
         "emulated": pool.emulated,
         "nodes": list(pool.nodes),
-        "source": hbmcomm.source(pool.send),
+        "source": hbmcomm.source(pool.send) or "numpy",
         "placement_method": hbmcomm.placement_method(),
         "placement": {str(node): size for node, size in sorted(pool.placement.items())},
     }

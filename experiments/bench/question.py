@@ -6,23 +6,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments import spec
-from experiments.bound import BARRIER
+from experiments.bench.names import CALLS, PEERS
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.spec import Measurement
-
-CALLS = {
-    "bcast": "Bcast",
-    "gather": "Gather",
-    "allreduce": "Allreduce",
-    "reduce": "Reduce",
-    "scatter": "Scatter",
-    "allgather": "Allgather",
-    "reduce_scatter": "Reduce_scatter_block",
-    "alltoall": "Alltoall",
-    BARRIER: "Barrier",
-}
-"""The operations as mpi4py spells their calls, in the order in which they are shown."""
 
 USUAL = ("bcast", "gather", "allreduce")
 SIZES = "1KiB:16MiB:4"
@@ -31,10 +18,7 @@ MOST_RANKS = 16  # that are taken unasked
 DTYPE = "float32"
 ITEM = 4  # bytes of one element
 
-PICKLE, GLOO = "pickle", "gloo"
-PEERS = (*FLAVOURS, PICKLE, GLOO)
-
-CAP = 0.03  # seconds for one contender in one cell, warm-up not counted
+CAP = 0.04  # seconds for one contender in one cell, warm-up not counted
 MIN_ITERATIONS = 5
 MAX_ITERATIONS = 500
 

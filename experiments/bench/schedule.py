@@ -4,6 +4,7 @@ import random
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from experiments.bench.names import GLOO, MPI_ITSELF, PICKLE
 from experiments.bench.question import DTYPE, Question
 from experiments.bound import BARRIER
 from experiments.spec import Measurement
@@ -73,13 +74,13 @@ def _launch(question: Question, block: int, flavour: str, ranks: int, rng: rando
         for size in ((0,) if operation == BARRIER else question.sizes)
     ]
     rng.shuffle(cells)
-    others = tuple(peer for peer in question.peers if peer in ("pickle", "gloo"))
+    others = tuple(peer for peer in question.peers if peer in (PICKLE, GLOO))
     return Launch(
         block=block,
         flavour=flavour,
         ranks=ranks,
         private=question.private,
-        peers=(*(("mpi",) if flavour in question.peers else ()), *others),
+        peers=(*((MPI_ITSELF,) if flavour in question.peers else ()), *others),
         cells=tuple(cells),
         seed=rng.getrandbits(32),
         measurement=question.measurement,

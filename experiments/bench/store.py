@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments import results
+from experiments.bench.names import BROKEN, CALLS, MPI_ITSELF
 from experiments.bound import BARRIER, COPY, least_seconds
 from experiments.confounders import flatten
 from experiments.results import ResultsError
@@ -97,6 +98,7 @@ def _rows(
     times = {
         cell["samples"]: samples[cell["samples"]][cell["warmup"] :].max(axis=1)
         for cell in launch["cells"]
+        if "wrong" not in cell
     }
     copies = {
         cell["bytes"]: float(np.median(times[cell["samples"]]))
@@ -104,7 +106,7 @@ def _rows(
         if cell["operation"] == COPY
     }
     for cell in launch["cells"]:
-        if cell["operation"] == COPY:
+        if cell["operation"] == COPY or "wrong" in cell:
             continue
         seconds = times[cell["samples"]]
         middle = median_interval(seconds)
@@ -132,9 +134,39 @@ def _notes(header: Mapping[str, Any], launches: list[dict[str, Any]]) -> Iterato
             {each["launch"]["flavour"] for each in launches if each["absent"].get(peer) == reason}
         )
         yield f"{peer} is left out: {reason} in the environment of {', '.join(where)}"
+    yield from _broken(launches)
+    yield from _wrong(launches)
     for part in ("hashes.hbmcomm", "hashes.experiments", "versions.numpy", "versions.mpi4py"):
         seen = {flatten(each["environment"]).get(part, "") for each in launches}
         if len(seen) > 1:
             yield f"{part} is not the same in all launches: {', '.join(sorted(seen))}"
     if any(rank["emulated"] for each in launches for rank in each["ranks"]):
         yield "high-bandwidth memory is emulated on ordinary memory"
+
+
+def _broken(launches: list[dict[str, Any]]) -> Iterator[str]:
+    """Persistent calls that nobody could time."""
+    measured = {
+        (each["launch"]["flavour"], cell["operation"])
+        for each in launches
+        if MPI_ITSELF in each["launch"]["peers"]
+        for cell in each["cells"]
+    }
+    for flavour, operations in BROKEN.items():
+        told = [CALLS[name] for name in operations if (flavour, name) in measured]
+        if told:
+            yield f"{flavour}: persistent {', '.join(told)} left out: this MPI gets them wrong"
+
+
+def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
+    """Peers that left wrong data, and where; what they did there is not counted."""
+    sizes: dict[tuple[str, str, str, str], set[int]] = {}
+    for launch in launches:
+        for cell in launch["cells"]:
+            if "wrong" in cell:
+                who = (launch["launch"]["flavour"], cell["contender"], cell["form"])
+                sizes.setdefault((*who, cell["operation"]), set()).add(cell["bytes"])
+    for (flavour, contender, form, operation), where in sorted(sizes.items()):
+        peer = flavour if contender == MPI_ITSELF else f"{contender} beside {flavour}"
+        told = ", ".join(f"{size:,}" for size in sorted(where))
+        yield f"{peer}: {form} {CALLS[operation]} of {told} bytes left wrong data, not counted"

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.bench.compare import against_peers, noise, own
-from experiments.bench.contenders import PERSISTENT, PLAIN
-from experiments.bench.question import CALLS, PEERS
+from experiments.bench.names import CALLS, FORMS, PEERS
 from experiments.bench.store import Bench
 
 NOTHING = "–"
@@ -48,13 +47,13 @@ def _only(frame: pd.DataFrame, ranks: int, operation: str) -> pd.DataFrame:
 
 def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
     peers = [peer for peer in PEERS if peer in set(theirs["peer"])]
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("bytes", justify="right", no_wrap=True)
     table.add_column("call", no_wrap=True)
     for name in ("direct", "of bound", *peers):
         table.add_column(name, justify="right")
     table.add_column("best MPI over direct", justify="left")
-    for form in (PLAIN, PERSISTENT):
+    for form in FORMS:
         here = mine[mine["form"] == form].sort_values("bytes")
         for row in _rows(here):
             cell = theirs[(theirs["form"] == form) & (theirs["bytes"] == row.bytes)]

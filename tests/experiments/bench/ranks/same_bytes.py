@@ -1,0 +1,64 @@
+"""Rank program: every contender leaves the same right bytes, of every operation it has."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.bench.contenders import Contender, persistent, pickled, plain
+from experiments.bench.gloo import GlooMissing, gloo, leave
+from experiments.bench.names import BROKEN, CALLS
+from experiments.measure import operations
+from experiments.measure.trial import Trial
+
+COMM = MPI.COMM_WORLD
+ELEMENTS = 300
+
+flavour = sys.argv[1]
+direct = hbmcomm.Communicator(COMM, kind="regular", transport="direct")
+contenders: dict[str, Contender] = {
+    "direct": plain(direct),
+    "direct persistent": persistent(direct),
+    "mpi": plain(COMM.Dup()),
+    "mpi persistent": persistent(COMM.Dup(), BROKEN.get(flavour, ())),
+    "pickle": pickled(COMM.Dup()),
+}
+folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
+try:
+    contenders["gloo"] = gloo(COMM, Path(folder))
+except GlooMissing as reason:
+    if COMM.rank == 0:
+        print(f"gloo: {reason}")
+
+makers: list[Callable[[int], operations.Array]] = [
+    lambda length: direct.empty(length, "float32"),
+    lambda length: np.empty(length, "float32"),
+]
+done = []
+pattern = operations.ramp(ELEMENTS * COMM.size, "float32")
+for make in makers:
+    for operation in CALLS:
+        need = operations.sizes(operation, COMM.rank, COMM.size)
+        send, recv = make(need.send * ELEMENTS), make(need.recv * ELEMENTS)
+        for name, contender in contenders.items():
+            ready = contender(operation, send, recv)
+            if ready is None:
+                continue
+            trial = Trial(operation, COMM, [(send, recv)], pattern, lambda s, r, c=ready.call: c)
+            for iteration in range(3):
+                send.fill(99)
+                recv.fill(99)
+                trial.prepare(iteration)()
+                ready.collect()
+                trial.check()
+            ready.close()
+            done.append((name, operation))
+leave()
+direct.Free()
+if COMM.rank == 0:
+    for name in contenders:
+        print(f"{name}: {len({operation for who, operation in done if who == name})}")

@@ -1,0 +1,122 @@
+"""Ratios are paired within a launch; the best MPI is the one with the lowest median ratio."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.bench.compare import against_peers, noise, own
+from experiments.statistics import bca_median
+
+Medians = Callable[..., pd.DataFrame]
+
+
+def only(frame: pd.DataFrame, **levels: object) -> pd.Series:
+    for column, level in levels.items():
+        frame = frame[frame[column] == level]
+    (index,) = frame.index
+    return frame.loc[index]
+
+
+def test_a_ratio_is_paired_within_the_launch_and_not_of_medians(medians: Medians) -> None:
+    """A machine that is slow in a block slows both; medians over blocks would say 2, not 3."""
+    direct = [1.0, 10.0, 2.0, 8.0, 4.0, 3.0]
+    row = only(
+        against_peers(
+            medians({("mpich", "direct"): direct, ("mpich", "mpi"): [3 * each for each in direct]})
+        )
+    )
+    assert (row["peer"], row["ratio"], row["low"], row["high"], row["blocks"]) == (
+        *("mpich", 3.0),
+        *(3.0, 3.0, 6),
+    )
+
+
+def test_the_interval_is_bca_over_blocks(medians: Medians) -> None:
+    ratios = [1.1, 1.3, 1.2, 1.6, 1.25, 1.35, 1.15]
+    row = only(against_peers(medians({("impi", "direct"): [1.0] * 7, ("impi", "mpi"): ratios})))
+    assert (row["ratio"], row["low"], row["high"]) == tuple(bca_median(ratios))
+
+
+def test_the_best_mpi_is_that_with_the_lowest_median_ratio_not_the_lowest_time(
+    medians: Medians,
+) -> None:
+    """MPICH's launches met a quicker machine: its time is the lowest, its ratio is not."""
+    found = against_peers(
+        medians(
+            {
+                ("mpich", "direct"): [1.0] * 6,
+                ("mpich", "mpi"): [2.0] * 6,
+                ("openmpi", "direct"): [2.0] * 6,
+                ("openmpi", "mpi"): [3.0] * 6,
+                ("impi", "direct"): [2.0] * 6,
+                ("impi", "mpi"): [5.0] * 6,
+            }
+        )
+    )
+    assert only(found, best=True)["peer"] == "openmpi"
+
+
+def test_what_is_no_mpi_is_never_the_best_and_is_shown_where_it_did_best(medians: Medians) -> None:
+    found = against_peers(
+        medians(
+            {
+                ("mpich", "direct"): [1.0] * 6,
+                ("mpich", "mpi"): [2.0] * 6,
+                ("mpich", "pickle"): [1.5] * 6,
+                ("impi", "direct"): [1.0] * 6,
+                ("impi", "mpi"): [3.0] * 6,
+                ("impi", "pickle"): [1.2] * 6,
+            }
+        )
+    )
+    pickled = only(found, peer="pickle")
+    assert (pickled["flavour"], pickled["ratio"], pickled["best"]) == ("impi", 1.2, False)
+    assert only(found, best=True)["peer"] == "mpich"
+
+
+def test_plain_meets_plain_and_persistent_persistent(medians: Medians) -> None:
+    found = against_peers(
+        pd.concat(
+            [
+                medians({("mpich", "direct"): [1.0] * 6, ("mpich", "mpi"): [2.0] * 6}),
+                medians(
+                    {("mpich", "direct"): [0.5] * 6, ("mpich", "mpi"): [2.0] * 6},
+                    form="persistent",
+                ),
+            ]
+        )
+    )
+    assert only(found, form="plain")["ratio"] == 2
+    assert only(found, form="persistent")["ratio"] == 4
+
+
+def test_a_block_that_lacks_one_side_is_no_pair(medians: Medians) -> None:
+    """As where an interrupt ended the run, or a peer's result was wrong in one launch."""
+    frame = medians({("mpich", "direct"): [1.0] * 7, ("mpich", "mpi"): [2.0] * 6 + [100.0]})
+    frame = frame[(frame["block"] < 6) | (frame["contender"] == "direct")]
+    assert only(against_peers(frame))["blocks"] == 6
+
+
+def test_few_blocks_have_a_ratio_and_no_interval(medians: Medians) -> None:
+    row = only(against_peers(medians({("mpich", "direct"): [1.0], ("mpich", "mpi"): [2.0]})))
+    assert row["ratio"] == 2
+    assert np.isnan(row["low"]) and np.isnan(row["high"])
+
+
+def test_directs_own_time_is_over_all_launches_with_its_share_of_the_bound(
+    medians: Medians,
+) -> None:
+    row = only(own(medians({("mpich", "direct"): [1.0, 1.0], ("impi", "direct"): [2.0]})))
+    assert row["seconds"] == 1
+    assert row["share"] == 0.5
+
+
+def test_noise_is_how_far_direct_strays_from_itself(medians: Medians) -> None:
+    frame = medians(
+        {("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.04, 0.9, 1.04, 1.04, 1.1, 1]}
+    )
+    assert noise(frame) == pytest.approx(0.04)
+    assert against_peers(frame).empty
+    assert np.isnan(noise(medians({("mpich", "direct"): [1.0]})))

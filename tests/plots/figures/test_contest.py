@@ -1,0 +1,135 @@
+"""Figures of a bench: one page of times and one of ratios for each rank count."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.lines import Line2D
+
+from experiments import results
+from experiments.bench import store
+from experiments.bench.question import ask
+from experiments.bench.schedule import schedule
+from experiments.bench.store import Bench
+from plots.draw import draw
+from plots.figures.contest import contest
+from plots.sheet import Drawing, Skipped
+from plots.style import DARK, PAPER, PARTIES, style
+
+SPEEDS = {"direct": 1.0, "direct-again": 1.01, "mpi": 1.6, "pickle": 15.0}
+SLOWER = {"openmpi": 1.2, "mpich": 1.5, "impi": 1.0}
+
+
+def make(
+    blocks: int = 6, operations: tuple[str, ...] = ("bcast", "allreduce"), ranks: int = 2
+) -> Bench:
+    """A bench by a plain model: latency plus bytes over bandwidth, with seeded noise."""
+    rng = np.random.default_rng(5)
+    rows = [
+        {"block": block, "flavour": flavour, "ranks": ranks, "operation": operation, "bytes": size}
+        | {"contender": contender, "form": form, "n": 100, "group": 1}
+        | {"median_s": (1e-6 + size / 1e10) * factor * slower * rng.lognormal(0, 0.02)}
+        | {"bound_s": np.nan if operation == "barrier" else size / 2e10}
+        for block in range(blocks)
+        for flavour, slow in SLOWER.items()
+        for operation in operations
+        for size in ((0,) if operation == "barrier" else (1024, 65536, 4194304))
+        for form in ("plain", "persistent")
+        for contender, factor in SPEEDS.items()
+        if form == "plain" or contender in ("direct", "mpi")
+        for slower in (slow if contender == "mpi" else 1.0,)
+    ]
+    return Bench(Path(), {"question": ask(2).to_dict()}, pd.DataFrame(rows), ())
+
+
+def drawn(bench: Bench) -> list[Drawing]:
+    with style():
+        return [each for each in contest(bench) if isinstance(each, Drawing)]
+
+
+def marks(drawing: Drawing) -> list[Line2D]:
+    """The lines that hold points."""
+    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
+    return [line for line in lines if line.get_marker() not in ("None", "")]
+
+
+def test_times_and_ratios_with_a_row_per_operation_and_a_column_per_form() -> None:
+    times, ratios = drawn(make())
+    assert (times.name, ratios.name) == ("bench-times-2-ranks", "bench-ratios-2-ranks")
+    for drawing in (times, ratios):
+        assert len(drawing.figure.axes) == 2 * 2
+        assert {(a.get_xscale(), a.get_yscale()) for a in drawing.figure.axes} == {("log", "log")}
+
+
+def test_every_party_is_in_the_legend_and_direct_only_among_times() -> None:
+    times, ratios = drawn(make())
+    parties = ["direct", "openmpi", "mpich", "impi", "pickle"]
+    for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
+        (legend,) = drawing.figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == shown
+
+
+def test_the_best_mpi_is_told_in_words_for_those_who_cannot_see() -> None:
+    _, ratios = drawn(make())
+    assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
+    assert "against impi" in ratios.description
+    assert "against mpich" not in ratios.description
+
+
+def test_points_without_an_interval_are_hollow_and_the_figures_say_so() -> None:
+    for few, full in zip(drawn(make(blocks=2)), drawn(make()), strict=True):
+        assert PAPER in {line.get_markerfacecolor() for line in marks(few)}
+        assert any("Hollow" in text.get_text() for text in few.figure.texts)
+        assert PAPER not in {line.get_markerfacecolor() for line in marks(full)}
+        assert not any("Hollow" in text.get_text() for text in full.figure.texts)
+
+
+def test_a_barrier_has_no_size_to_be_drawn_over() -> None:
+    assert len(drawn(make(operations=("barrier", "bcast")))[0].figure.axes) == 2
+    (only,) = contest(make(operations=("barrier",)))
+    assert isinstance(only, Skipped)
+
+
+def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
+    assert len({look.marker for look in PARTIES.values()}) == len(PARTIES)
+    assert {look.colour for look in PARTIES.values()} <= set(DARK)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A bench's folder with one launch, as a run leaves it."""
+    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi")
+    launch = schedule(asked, 1)[0]
+    out = tmp_path / "bench"
+    store.create(
+        out, {"question": asked.to_dict(), "schedule": [launch.name], "missing": [], "machine": {}}
+    )
+    rng = np.random.default_rng(1)
+    cells, samples = [], {}
+    for operation, contender in (("copy", "copy"), ("bcast", "direct"), ("bcast", "mpi")):
+        for size in asked.sizes:
+            key = f"{contender}{size}"
+            cells.append(
+                {"operation": operation, "bytes": size, "contender": contender, "form": "plain"}
+                | {"samples": key, "warmup": 2, "group": 1}
+            )
+            samples[key] = rng.lognormal(-12, 0.1, (20, 2))
+    with results.incoming(out, launch.name) as place:
+        result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "absent": {}}
+        result |= {"environment": {}, "ranks": [{"emulated": False}]}
+        (place / "result.json").write_text(json.dumps(result))
+        np.savez(place / "samples.npz", **samples)
+        results.accept(out, launch.name, place)
+    return out
+
+
+def test_the_folder_alone_gives_the_same_bytes_each_time(folder: Path, tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "two"):
+        written = draw(folder, tmp_path / name)
+        assert len(written) == 2 * 3
+        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in written])
+    assert digests[0] == digests[1]
