@@ -79,8 +79,8 @@ def paper(context, yes=False, out="", figures=""):
     The main job: set up, build the image, measure host against Docker, draw the figures.
 
     Installs what is missing of the system (with root and apt, after saying so), runs the quick
-    campaign in randomised pairs and writes figures, tables and report.html. Without root the
-    container arm is left out, and the figures say so.
+    campaign (direct, mpi and pickle over the same arrays) in randomised pairs and writes figures,
+    tables and report.html. Without root the container arm is left out, and the figures say so.
 
     Example:  ./inv paper --yes
     """
