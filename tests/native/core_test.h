@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef MOST_RANKS
 #define MOST_RANKS 5
+#endif
 #define HEAP_BYTES (8 * 1024 * 1024)
 
 /* Ends the program at once: ranks that failed leave others waiting. */
@@ -64,6 +66,7 @@ void test_halves(uint64_t seed, double seconds);
 void test_mismatch(uint64_t seed, double seconds);
 void test_closed(uint64_t seed, double seconds);
 void test_interrupted(uint64_t seed, double seconds);
+void test_halfway(uint64_t seed, double seconds);
 void test_sleep(uint64_t seed, double seconds);
 void test_busy(uint64_t seed, double seconds);
 void test_refused(uint64_t seed, double seconds);

@@ -2,6 +2,8 @@
 #include "core_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -142,6 +144,66 @@ void test_interrupted(uint64_t seed, double seconds)
     (void)seconds;
     hbm_on_wait(is_wanted_out);
     as_ranks((group){.size = 4, .oversubscribed = (int)(seed & 1)}, body_interrupted, NULL);
+}
+
+/* ---- and that in the middle of a call, wherever it is when another rank stops ---- */
+
+static pthread_t stopping;
+static _Atomic int is_under_way;
+
+static void stop(int signal)
+{
+    (void)signal;
+    sleep_ms(300);
+}
+
+static void body_halfway(member *me)
+{
+    uint64_t room = BLOCK_BYTES * MOST_RANKS;
+    unsigned char *memory = calloc(2, room);
+    CHECK(memory, "no memory");
+    static const uint8_t operations[] = {HBM_ALLREDUCE, HBM_ALLTOALL, HBM_BCAST, HBM_ALLGATHER};
+    int status = HBM_OK, calls = 0;
+    if (me->rank == 0)
+        stopping = pthread_self();
+    wants_out = me->rank == 1; /* asked once it has slept for long, and so after the stop */
+    for (; !status; calls++) {
+        hbm_call call = {.operation = operations[calls / 8 % 4], .dtype = HBM_INT8,
+                         .count = BLOCK_BYTES, .send = (uintptr_t)memory,
+                         .recv = (uintptr_t)memory + room};
+        if (call.operation == HBM_BCAST)
+            call.recv = call.send;
+        status = run(me, call);
+        if (me->rank == 2 && calls == 2)
+            atomic_store(&is_under_way, 1);
+    }
+    CHECK(status == HBM_INTERRUPTED, "rank %d: status %d in call %d", me->rank, status, calls);
+    free(memory);
+}
+
+static void *stop_later(void *milliseconds)
+{
+    while (!atomic_load(&is_under_way))
+        sleep_ms(1);
+    sleep_ms(*(double *)milliseconds);
+    pthread_kill(stopping, SIGUSR1);
+    return NULL;
+}
+
+void test_halfway(uint64_t seed, double seconds)
+{
+    double end = seconds_now() + seconds;
+    dice d = {seed};
+    hbm_on_wait(is_wanted_out);
+    signal(SIGUSR1, stop);
+    for (int round = 0; round < 2 || seconds_now() < end; round++) {
+        double later = (double)roll(&d, 1000) / 100;
+        pthread_t thread;
+        atomic_store(&is_under_way, 0);
+        CHECK(!pthread_create(&thread, NULL, stop_later, &later), "no thread");
+        as_ranks((group){.size = 3, .oversubscribed = round & 1}, body_halfway, NULL);
+        pthread_join(thread, NULL);
+    }
 }
 
 /* ---- a rank's process dies ---- */

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         {"mismatch", test_mismatch},         {"closed", test_closed},
         {"interrupted", test_interrupted},   {"sleep", test_sleep},
         {"busy", test_busy},                 {"refused", test_refused},
-        {"died", test_died},
+        {"died", test_died},                 {"halfway", test_halfway},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -95,8 +95,12 @@ def test_whoever_waits_for_a_rank_that_left_is_told_so(check: Check) -> None:
     check("closed")
 
 
-def test_an_interrupted_rank_ends_the_call_of_all(check: Check) -> None:
+def test_a_rank_that_is_interrupted_at_the_start_ends_the_call_of_all(check: Check) -> None:
     check("interrupted")
+
+
+def test_a_rank_that_is_interrupted_halfway_ends_the_call_of_all(check: Check) -> None:
+    check("halfway")
 
 
 def test_a_process_that_died_is_noticed(check: Check) -> None:
