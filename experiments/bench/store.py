@@ -155,7 +155,7 @@ def _broken(launches: list[dict[str, Any]]) -> Iterator[str]:
     for flavour, operations in BROKEN.items():
         told = [CALLS[name] for name in operations if (flavour, name) in measured]
         if told:
-            yield f"{flavour}: persistent {', '.join(told)} left out: this MPI gets them wrong"
+            yield f"{flavour}: persistent {', '.join(told)} left out: this MPI leaves wrong data"
 
 
 def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
