@@ -91,12 +91,13 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
         f"{NAME}-{ranks}-ranks",
         f"{TITLE}, {ranks_text(ranks)}",
         "Each point is the median over launches of the launch's median time, with its 95 % "
-        "nonparametric interval; the time of one operation is the maximum over ranks. Lines "
-        "connect sizes only. Isolated: ranks are synchronised before each operation. Dotted: the "
-        "least time in which the same launch's copy bandwidth, all ranks copying messages of that "
-        "size at once, could move the operation's traffic; an operation whose buffers fit a cache "
-        "that the copies overflow can fall below it. Both axes are logarithmic; series are set "
-        "apart sideways so that none hides another.",
+        "nonparametric interval; the time of one operation is the maximum over ranks. All "
+        "transports of a launch work on the same arrays. Lines connect sizes only. Isolated: "
+        "ranks are synchronised before each operation. Dotted: the least time in which the same "
+        "launch's copy bandwidth, all ranks copying messages of that size at once, could move the "
+        "operation's traffic; an operation whose buffers fit a cache that the copies overflow can "
+        "fall below it. Both axes are logarithmic; series are set apart sideways so that none "
+        "hides another.",
         _description(frame, ranks),
         page.figure,
     )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import hbmcomm
+from experiments.measure import buffers
 from experiments.measure.buffers import Unavailable, misplacement, remote_nodes
 
 TWO_SOCKETS = ({0: 10, 1: 21}, {0: 21, 1: 10})
@@ -68,6 +69,43 @@ def test_one_node_of_a_kind_is_never_remote(machine: Callable[..., None], accept
     machine(TWO_SOCKETS, accepted)
     with pytest.raises(Unavailable, match="hbw far from CPU 0 needs two nodes of that memory"):
         remote_nodes("hbw", 0)
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes some transports fail with an error; the others are their own names."""
+
+    def pretend(error: Exception, *transports: str) -> None:
+        def make(comm: None, *, kind: str, transport: str, nodes: None) -> str:
+            if transport in transports:
+                raise error
+            return transport
+
+        monkeypatch.setattr(hbmcomm, "Communicator", make)
+
+    return pretend
+
+
+def made(*transports: str) -> Any:
+    return buffers._communicators(None, "regular", None, transports)  # type: ignore[arg-type]
+
+
+def test_ranks_that_cannot_share_memory_keep_the_other_transports(
+    refusing: Callable[..., None],
+) -> None:
+    refusing(hbmcomm.ArenaUnavailable("closed"), "direct")
+    assert made("direct", "mpi") == ({"mpi": "mpi"}, {"direct": "closed"})
+    with pytest.raises(Unavailable, match="closed"):
+        made("direct")
+
+
+@pytest.mark.parametrize("error", [hbmcomm.OutOfMemory, hbmcomm.KindUnavailable])
+def test_memory_that_is_not_there_for_one_transport_is_there_for_none(
+    refusing: Callable[..., None], error: type[Exception]
+) -> None:
+    refusing(error("the node is full"), "direct")
+    with pytest.raises(Unavailable, match="the node is full"):
+        made("direct", "mpi")
 
 
 STRICT = hbmcomm.Kind("hbw", nodes=(4, 5), policy="bind", emulated=False, evidence="")
