@@ -2,7 +2,8 @@
 
 import importlib
 import importlib.util
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ class GlooMissing(Exception):
     """Gloo cannot take part; the text says why, alike on every rank."""
 
 
-def gloo(comm: MPI.Intracomm, folder: Path) -> Contender:
+def gloo(comm: MPI.Intracomm, folder: Path, cpus: Collection[int]) -> Contender:
     """Connect all ranks through a file in `folder`; collective.
+
+    Args:
+        cpus: where gloo's own threads may run. On this rank's one CPU they would wait for it
+            whenever it waits for others.
 
     Raises:
         GlooMissing: on every rank, when any rank has no torch, or a torch without gloo.
@@ -32,7 +37,10 @@ def gloo(comm: MPI.Intracomm, folder: Path) -> Contender:
         raise GlooMissing("this torch was built without gloo")
     torch.set_num_threads(1)  # a rank has one CPU
     store = dist.FileStore(str(folder / "gloo"), comm.size)
+    pinned = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)  # which threads that are made from here on inherit
     dist.init_process_group("gloo", store=store, rank=comm.rank, world_size=comm.size)
+    os.sched_setaffinity(0, pinned)
     return partial(_ready, torch, dist, comm.rank, comm.size)
 
 

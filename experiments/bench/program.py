@@ -9,6 +9,7 @@ slowest rank's time would hold that, whoever is timed.
 """
 
 import json
+import os
 import random
 import sys
 import time
@@ -60,9 +61,11 @@ def main(folder: Path) -> None:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
+    allowed = os.sched_getaffinity(0)
     cpu = process.pin(comm.rank, "packed")
     pool = _pool(comm, launch, cpu)
-    contenders, absent = _contenders(comm, launch, pool.communicators[TRANSPORT], folder)
+    ours = pool.communicators[TRANSPORT]
+    contenders, absent = _contenders(comm, launch, ours, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     starter = hbmcomm.Communicator(comm, kind="regular", transport=TRANSPORT)
     cells, samples = _measure(comm, starter, launch, pool, contenders, progress)
@@ -111,7 +114,7 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int) -> Pool:
 
 
 def _contenders(
-    comm: MPI.Intracomm, launch: Launch, ours: MPI.Intracomm, folder: Path
+    comm: MPI.Intracomm, launch: Launch, ours: MPI.Intracomm, folder: Path, cpus: set[int]
 ) -> tuple[dict[Key, Contender], dict[str, str]]:
     """All who take part, and why others cannot."""
     found: dict[Key, Contender] = {
@@ -130,7 +133,7 @@ def _contenders(
         found[PICKLE, PLAIN] = pickled(comm.Dup())
     if GLOO in launch.peers:
         try:
-            found[GLOO, PLAIN] = gloo(comm, folder)
+            found[GLOO, PLAIN] = gloo(comm, folder, cpus)
         except GlooMissing as reason:
             absent[GLOO] = str(reason)
     return found, absent

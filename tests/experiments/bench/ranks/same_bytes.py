@@ -1,5 +1,6 @@
 """Rank program: every contender leaves the same right bytes, of every operation it has."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -29,7 +30,7 @@ contenders: dict[str, Contender] = {
 }
 folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
 try:
-    contenders["gloo"] = gloo(COMM, Path(folder))
+    contenders["gloo"] = gloo(COMM, Path(folder), os.sched_getaffinity(0))
 except GlooMissing as reason:
     if COMM.rank == 0:
         print(f"gloo: {reason}")
