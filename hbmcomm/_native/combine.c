@@ -6,6 +6,8 @@
 
 #define CHUNK 8192
 
+_Static_assert(CHUNK % (2 * sizeof(long double)) == 0, "no entry may lie across two chunks");
+
 static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
 {
     if (dtype == HBM_FLOAT16)

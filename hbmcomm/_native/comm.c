@@ -50,13 +50,17 @@ hbm_comm *hbm_open(const hbm_setup *setup)
 }
 
 /* Others who still wait for this rank learn that it has left; its own calls are refused. From here
-   on the segments may go. */
-void hbm_close(hbm_comm *c)
+   on the segments may go, unless another thread is inside a call (HBM_BUSY). */
+int hbm_close(hbm_comm *c)
 {
+    if (atomic_exchange_explicit(&c->busy, 1, memory_order_acquire))
+        return HBM_BUSY;
     if (c->forks == forks && !c->failure.status) {
         hbm_failure left = {.status = HBM_CLOSED, .rank = c->rank, .other = c->rank};
         hbm_fail(c, &left);
     }
+    atomic_store_explicit(&c->busy, 0, memory_order_release);
+    return HBM_OK;
 }
 
 void hbm_free(hbm_comm *c)

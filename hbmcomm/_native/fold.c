@@ -5,8 +5,6 @@
 #include "core.h"
 #include "vector.h"
 
-#include <stdbool.h>
-
 typedef struct { float re, im; } complex64;
 typedef struct { double re, im; } complex128;
 typedef struct { long double re, im; } clongdouble;
@@ -66,7 +64,6 @@ ARITHMETIC(longdouble, longdouble)
 COMPLEX(complex64)
 COMPLEX(complex128)
 COMPLEX(clongdouble)
-LOGICAL(bool)
 
 #define ARITHMETICS(type) \
     [HBM_SUM] = sum_##type, [HBM_PROD] = prod_##type, [HBM_MAX] = max_##type, [HBM_MIN] = min_##type
@@ -93,7 +90,7 @@ static const hbm_folding foldings[HBM_DTYPES][HBM_REDUCTIONS] = {
     [HBM_COMPLEX64] = COMPLEXES(complex64),
     [HBM_COMPLEX128] = COMPLEXES(complex128),
     [HBM_CLONGDOUBLE] = COMPLEXES(clongdouble),
-    [HBM_BOOL] = {LOGICALS(bool)},
+    [HBM_BOOL] = {LOGICALS(uint8_t)}, /* bytes that are neither 0 nor 1 count as true */
 };
 
 static const uint8_t sizes[HBM_DTYPES] = {
@@ -102,7 +99,7 @@ static const uint8_t sizes[HBM_DTYPES] = {
     [HBM_FLOAT16] = 2, [HBM_BFLOAT16] = 2, [HBM_FLOAT32] = 4, [HBM_FLOAT64] = 8,
     [HBM_LONGDOUBLE] = sizeof(longdouble),
     [HBM_COMPLEX64] = 8, [HBM_COMPLEX128] = 16, [HBM_CLONGDOUBLE] = sizeof(clongdouble),
-    [HBM_BOOL] = sizeof(bool), [HBM_PACKED] = 1,
+    [HBM_BOOL] = 1, [HBM_PACKED] = 1,
 };
 
 uint64_t hbm_dtype_size(int dtype) { return sizes[dtype]; }

@@ -18,14 +18,16 @@ static inline uint32_t as_bits(float f)
     return bits;
 }
 
-/* Scaling by a power of two moves the exponent and makes subnormals normal (exact). */
+/* No float is subnormal on the way, so that a process which flushes those computes the same: the
+   last place of 0.5 is that of a subnormal half. */
 static inline float widen16(uint16_t half)
 {
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
-    float scaled = as_float(magnitude) * 0x1p112f;
+    uint32_t subnormal = as_bits(as_float(0x3f000000u | (half & 0x3ffu)) - 0.5f);
+    uint32_t normal = magnitude + (112u << 23);
     uint32_t special = magnitude | 0x7f800000u; /* infinity or NaN */
-    uint32_t bits = (half & 0x7c00) == 0x7c00 ? special : as_bits(scaled);
-    return as_float(bits | sign);
+    uint32_t finite = (half & 0x7c00) == 0 ? subnormal : normal;
+    return as_float(((half & 0x7c00) == 0x7c00 ? special : finite) | sign);
 }
 
 /* Adding a float whose last place is that of the half's rounds where the half must be rounded. */

@@ -71,7 +71,7 @@ uint64_t hbm_dtype_size(int dtype);
 int hbm_reduces(int dtype, int reduction);
 
 hbm_comm *hbm_open(const hbm_setup *setup);
-void hbm_close(hbm_comm *comm);
+int hbm_close(hbm_comm *comm);
 void hbm_free(hbm_comm *comm);
 int hbm_run(hbm_comm *comm, const hbm_call *call);
 int hbm_failure_of(const hbm_comm *comm, hbm_failure *failure);

@@ -91,7 +91,7 @@ static uint64_t footprint(const move *m)
 static int all_inputs_shared(const move *m)
 {
     for (int r = 0; r < m->c->size; r++)
-        if (gives(m, r) && !word_of(m, r)->send)
+        if (gives(m, r) && !word_of(m, r)->send && m->c->size > 1)
             return 0;
     return 1;
 }

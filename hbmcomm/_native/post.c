@@ -86,7 +86,10 @@ static int recall(const hbm_comm *c, int peer, uint64_t sequence, slot_words *wo
     words->what = atomic_load_explicit(&other->what, memory_order_relaxed);
     words->count = atomic_load_explicit(&other->count, memory_order_relaxed);
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&other->sequence, memory_order_relaxed) == sequence;
+    uint64_t before = sequence + SLOTS - 1; /* the call after which the slot is written again */
+    return atomic_load_explicit(&other->sequence, memory_order_relaxed) == sequence
+           && atomic_load_explicit(&slot_of(c->ranks[peer], before)->sequence,
+                                   memory_order_relaxed) < before;
 }
 
 /* Names the first call in which this rank and a peer differ, of those that both still hold. */

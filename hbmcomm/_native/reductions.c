@@ -53,7 +53,7 @@ static void slice_of(const reduction *f, int rank, uint64_t n, uint64_t *from, u
 static int inputs_shared(const reduction *f)
 {
     for (int r = 0; r < f->c->size; r++)
-        if (!word_of(f, r)->send)
+        if (!word_of(f, r)->send && f->c->size > 1)
             return 0;
     return 1;
 }
@@ -61,7 +61,7 @@ static int inputs_shared(const reduction *f)
 static int outputs_shared(const reduction *f)
 {
     for (int r = 0; r < f->c->size; r++)
-        if (has_output(f, r) && !word_of(f, r)->recv)
+        if (has_output(f, r) && !word_of(f, r)->recv && f->c->size > 1)
             return 0;
     return 1;
 }
@@ -183,6 +183,8 @@ static int reduce_staged(const reduction *f)
             return status;
         copy_out(f, piece_of(f, k, room));
     }
+    if (f->streaming)
+        hbm_stream_end();
     return HBM_OK;
 }
 

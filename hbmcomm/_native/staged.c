@@ -5,7 +5,7 @@
    operation, because all ranks have entered it and so have left the one before. */
 #include "moves.h"
 
-#define PIECE (128 * 1024)
+#define PIECE (64 * 1024)
 #define DEPTH 4
 
 static char *staged(const move *m, int rank, uint64_t piece, int slice,

@@ -31,7 +31,6 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Sleepers of this rank's bell, eight bytes at a time; bytes beyond the last rank stay zero. */
 static int anyone_asleep(const hbm_comm *c)
 {
     for (int r = 0; r < c->size; r++)
@@ -72,24 +71,25 @@ static int is_alive(const hbm_comm *c, int peer)
     return held.l_type != F_UNLCK;
 }
 
-static int trouble(hbm_comm *c, int peer)
+/* Whether a peer that is waited for has left or died, or any rank has failed. */
+static int trouble(const hbm_comm *c, int peer, hbm_failure *why)
 {
     for (int r = 0; r < c->size; r++) {
-        control *other = c->ranks[r];
+        const control *other = c->ranks[r];
         if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
             && (other->failure.status != HBM_CLOSED || r == peer)) {
-            hbm_failure why = other->failure;
-            return hbm_fail(c, &why);
+            *why = other->failure;
+            return 1;
         }
     }
-    if (!is_alive(c, peer)) {
-        hbm_failure why = {.status = HBM_PEER_DIED, .rank = peer, .other = c->rank};
-        return hbm_fail(c, &why);
-    }
-    return HBM_OK;
+    if (is_alive(c, peer))
+        return 0;
+    *why = (hbm_failure){.status = HBM_PEER_DIED, .rank = peer, .other = c->rank};
+    return 1;
 }
 
-/* Now and then see that the others live, for calls in which nothing is waited for. */
+/* Now and then see that the others live, for calls in which nothing is waited for. One that has left
+   may have done its part. */
 int hbm_glance(hbm_comm *c)
 {
     uint64_t now = now_ns();
@@ -97,9 +97,9 @@ int hbm_glance(hbm_comm *c)
         return HBM_OK;
     c->looked_ns = now;
     for (int r = 0; r < c->size; r++) {
-        int status = r == c->rank ? HBM_OK : trouble(c, r);
-        if (status)
-            return status;
+        hbm_failure why;
+        if (r != c->rank && trouble(c, r, &why) && why.status != HBM_CLOSED)
+            return hbm_fail(c, &why);
     }
     return HBM_OK;
 }
@@ -133,13 +133,14 @@ static int await_asleep(hbm_comm *c, int peer, const _Atomic uint64_t *word, uin
         if (!signal && now - looked < NAP_NS)
             continue;
         looked = now;
-        if (arrived(word, target))
+        hbm_failure why;
+        int wrong = trouble(c, peer, &why);
+        if (arrived(word, target)) /* it came before its owner left */
             return HBM_OK;
-        int status = trouble(c, peer);
-        if (status)
-            return status;
+        if (wrong)
+            return hbm_fail(c, &why);
         if (interrupted()) {
-            hbm_failure why = {.status = HBM_INTERRUPTED, .rank = c->rank, .other = peer};
+            why = (hbm_failure){.status = HBM_INTERRUPTED, .rank = c->rank, .other = peer};
             return hbm_fail(c, &why);
         }
     }

@@ -108,7 +108,10 @@ def _reducible(given: Operand, op: MPI.Op) -> Operand:
 
 def _read(spec: Any, blocks: int = 1, writable: bool = False, given: bool = True) -> Operand:
     """An operand from a specification; what is received only is not packed (`given` is False)."""
-    found = operand(_message(spec, blocks, writable), blocks, given)
+    message = _message(spec, blocks, writable)
+    if message.nbytes * blocks >= 2**63:
+        raise Unreadable  # no memory holds that; the core counts in 64 bits
+    found = operand(message, blocks, given)
     return found._replace(dtype=_HALVES[spec.dtype.name]) if _is_half(spec) else found
 
 

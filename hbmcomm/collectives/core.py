@@ -121,7 +121,8 @@ def _cache_bytes(cpus: frozenset[int]) -> int:
 
 def _close(handle: Any, arena: Arena) -> None:
     """`arena` is here so that its memory outlives the core's last word in it."""
-    lib.hbm_close(handle)
+    if lib.hbm_close(handle) == lib.HBM_BUSY:
+        _in_use.append((handle, arena))
 
 
 def _failure(handle: Any, own: int) -> HbmcommError:
@@ -157,6 +158,9 @@ def _named(call: Any) -> str:
         told.append(f"root={call.root}")
     return f"{name}({', '.join(told)})"
 
+
+_in_use: list[tuple[Any, Arena]] = []
+"""What was left while another thread waited in it: that thread may still touch it."""
 
 _interrupt: BaseException | None = None
 

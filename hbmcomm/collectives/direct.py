@@ -179,13 +179,15 @@ class Direct(Persistent):
 
     def _leave(self) -> None:
         """End the core's part; the arrays keep the arena."""
-        state, self._state, core, self._core = self._state, None, self._core, ffi.NULL
-        self._arena = None
+        state = self._state
         if state is None:
             return
-        failed = lib.hbm_failure_of(core, ffi.new("hbm_failure *"))
-        status = failed or _barrier(core)
+        failed = lib.hbm_failure_of(self._core, ffi.new("hbm_failure *"))
+        status = failed or _barrier(self._core)
+        if status == lib.HBM_BUSY:
+            raise state.error(status)
         error = state.error(status) if status not in (failed, *_GONE) else None
+        self._state, self._core, self._arena = None, ffi.NULL, None
         state.close()
         if error:
             raise error
