@@ -88,8 +88,8 @@ def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
     cells = results.load(tmp_path).cells.set_index("operation")
-    assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 8)
-    assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 8)
+    assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 12)
+    assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 12)
 
 
 def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
