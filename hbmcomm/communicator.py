@@ -30,6 +30,11 @@ class Communicator(Transport):
     collective; so are Free and the end of a `with` block, which free the duplicate alone.
     Communicators derived from it (Dup, Split, Create ...) keep class, kind and transport.
 
+    With transport direct, ranks that call different collectives at the same point all get
+    CallMismatch, and those that count on a rank that died or left get PeerError, here or at the
+    next call; the communicator is of no use then. It serves one thread at a time and no child of a
+    fork; its arrays are shared with such a child, not copied. The `*_init` calls return a `Plan`.
+
     Args:
         comm: Any intracommunicator, e.g. MPI.COMM_WORLD.
         kind: Where its arrays live, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
