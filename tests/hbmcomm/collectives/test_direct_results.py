@@ -1,0 +1,45 @@
+"""Transport direct gives the right bits: mpi4py's, NumPy's, the same everywhere and each time."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.environments.mpiexec import FLAVOURS
+
+PROGRAMS = Path(__file__).parents[1] / "ranks"
+CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 100, 8: 30}
+"""How many drawn calls are compared, by the number of ranks."""
+STRESS = 8  # seconds
+
+pytestmark = pytest.mark.ranks
+
+
+@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("ranks", CALLS)
+def test_drawn_calls_give_what_mpi4py_and_numpy_give(
+    mpirun: Callable[..., Any], mpi: str, ranks: int
+) -> None:
+    calls, seed = CALLS[ranks], 100 * ranks + FLAVOURS.index(mpi)
+    found = mpirun(PROGRAMS / "direct_alike.py", ranks, "direct", str(seed), str(calls), mpi=mpi)
+    assert f"{calls} calls alike" in found.output, found.output
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every_run(
+    mpirun: Callable[..., Any], ranks: int
+) -> None:
+    digests = set()
+    for mpi in ("openmpi", "mpich"):
+        found = mpirun(PROGRAMS / "direct_same_bits.py", ranks, "direct", mpi=mpi)
+        lines = [line for line in found.output.splitlines() if line.startswith("digest ")]
+        assert len(lines) == ranks, found.output
+        digests |= set(lines)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_random_calls_at_random_moments_are_right(mpirun: Callable[..., Any], ranks: int) -> None:
+    found = mpirun(PROGRAMS / "stress.py", ranks, "direct", str(STRESS))
+    assert f"calls right on {ranks} ranks" in found.output
