@@ -27,6 +27,7 @@
 typedef struct {
     int size, oversubscribed;
     uint64_t cache_bytes;
+    int two_nodes; /* odd ranks on the other node */
 } group;
 
 typedef struct {
@@ -63,6 +64,7 @@ uint16_t half_from_float(int dtype, float value);
 /* The tests, by the names of which main() runs them. */
 void test_random_calls(uint64_t seed, double seconds);
 void test_halves(uint64_t seed, double seconds);
+void test_folds(uint64_t seed, double seconds);
 void test_mismatch(uint64_t seed, double seconds);
 void test_closed(uint64_t seed, double seconds);
 void test_interrupted(uint64_t seed, double seconds);

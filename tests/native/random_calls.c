@@ -5,7 +5,8 @@
 #include "core_test.h"
 
 #define GUARD 64
-#define CALLS 60
+#define CALLS 120
+#define STRETCH 20 /* calls, after which it is drawn anew how ranks may run ahead of each other */
 #define MOST_BYTES (1280 * 1024)
 
 typedef struct {
@@ -19,22 +20,43 @@ typedef struct {
 /* Around the sizes at which the core takes another way. */
 static uint64_t draw_bytes(dice *d, uint64_t size)
 {
-    static const uint64_t edges[] = {0, 8, 64, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10,
+    static const uint64_t edges[] = {0, 64, 512, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10,
                                      256 << 10, 512 << 10, 1 << 20};
-    uint64_t edge = edges[roll(d, roll(d, 4) ? 7 : sizeof edges / sizeof *edges)];
+    uint64_t edge = edges[roll(d, roll(d, 3) ? 7 : sizeof edges / sizeof *edges)];
     if (roll(d, 3) == 0)
         edge /= size; /* the edge of those who give a block to each */
     uint64_t off = roll(d, 3) ? roll(d, 5) * 8 : roll(d, edge / 2 + 64);
     return roll(d, 2) ? edge + off : edge - (off < edge ? off : edge);
 }
 
-static drawn draw(dice *d, int size)
+/* Calls from one rank to the others, or the other way, which no rank must meet all others in. */
+static void draw_one_way(dice *d, uint64_t stretch, drawn *w)
+{
+    static const uint8_t ways[2][2] = {{HBM_BCAST, HBM_SCATTER}, {HBM_GATHER, HBM_REDUCE}};
+    w->call.operation = ways[stretch >> 8 & 1][roll(d, 2)];
+    w->call.root = (int32_t)(stretch >> 16 & 0xff);
+}
+
+static drawn draw(dice *d, int size, uint64_t stretch)
 {
     drawn w = {.seed = mixed(d->state), .late = roll(d, 60) ? -1 : (int)roll(d, (uint64_t)size)};
-    uint64_t most = MOST_BYTES / (uint64_t)size, bytes = draw_bytes(d, (uint64_t)size);
-    int fixed = (int)roll(d, 4); /* all in the arena, none, or any mixture */
+    uint64_t bytes = draw_bytes(d, (uint64_t)size), most = MOST_BYTES;
+    int fixed = (int)roll(d, 3); /* all in the arena, none, or any mixture */
     w.call.operation = (uint8_t)roll(d, HBM_FOREIGN + 1);
     w.call.root = (int32_t)roll(d, (uint64_t)size);
+    if (stretch % 5 == 0) {
+        draw_one_way(d, stretch, &w);
+        w.call.root %= size;
+        bytes %= 2048;
+    }
+    if (roll(d, 40) == 0) { /* more pieces than there are staging buffers */
+        w.call.operation = HBM_BCAST;
+        bytes = MOST_BYTES;
+        fixed = 0;
+    }
+    if (w.call.operation != HBM_BCAST && w.call.operation != HBM_REDUCE
+        && w.call.operation != HBM_ALLREDUCE)
+        most /= (uint64_t)size;
     do {
         w.call.dtype = (uint8_t)roll(d, HBM_DTYPES);
         w.call.reduction = (uint8_t)roll(d, HBM_REDUCTIONS);
@@ -165,8 +187,11 @@ static void call_once(member *me, const drawn *w, int number, dice *own)
 static void body(member *me)
 {
     dice common = {*(uint64_t *)me->shared}, own = {mixed(common.state + (uint64_t)me->rank)};
+    uint64_t stretch = 1;
     for (int i = 0; i < CALLS; i++) {
-        drawn w = draw(&common, me->g.size);
+        if (i % STRETCH == 0)
+            stretch = mixed(common.state);
+        drawn w = draw(&common, me->g.size, stretch);
         call_once(me, &w, i, &own);
     }
     hbm_call last = {.operation = HBM_BARRIER};
@@ -178,7 +203,8 @@ void test_random_calls(uint64_t seed, double seconds)
     double end = seconds_now() + seconds;
     for (uint64_t round = 0; round < 4 || seconds_now() < end; round++) {
         uint64_t drawn_from = mixed(seed + round);
-        group g = {.size = 1 + (int)(round % MOST_RANKS), .oversubscribed = drawn_from & 1,
+        group g = {.size = MOST_RANKS - (int)(round % MOST_RANKS), .oversubscribed = drawn_from & 1,
+                   .two_nodes = drawn_from >> 3 & 1,
                    .cache_bytes = drawn_from & 2 ? 32 << 20 : drawn_from & 4 ? 100000 : 0};
         as_ranks(g, body, &drawn_from);
     }

@@ -21,7 +21,7 @@ hbm_comm *opened(group g, int rank, int lock, unsigned char *const *segments)
     int32_t nodes[MOST_RANKS];
     for (int r = 0; r < g.size; r++) {
         addresses[r] = (uintptr_t)segments[r];
-        nodes[r] = r % 2;
+        nodes[r] = g.two_nodes & r;
     }
     hbm_setup setup = {.rank = rank, .size = g.size, .oversubscribed = g.oversubscribed,
                        .lock = lock, .cache_bytes = g.cache_bytes,
@@ -104,6 +104,7 @@ int main(int argc, char **argv)
         {"interrupted", test_interrupted},   {"sleep", test_sleep},
         {"busy", test_busy},                 {"refused", test_refused},
         {"died", test_died},                 {"halfway", test_halfway},
+        {"folds", test_folds},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

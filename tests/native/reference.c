@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#define PERIOD 1009 /* contents repeat: a prime, so that no piece or block is a multiple of it */
+
 /* Of these the family's own is in use; a complex number has two parts. */
 typedef struct {
     uint64_t u;
@@ -102,12 +104,13 @@ static void store(int dtype, number n, unsigned char *to)
     memcpy(to, value_of(dtype, &n), (size_t)hbm_dtype_size(dtype));
 }
 
-/* Reals of a middling size, so that products of five stay finite in float16. */
-static long double real(uint64_t bits, int mantissa)
+/* Reals between 1/4 and 4, so that products of five stay finite in float16; and zeros. */
+static double real(uint64_t bits, int mantissa)
 {
-    long double size = 1 + ldexpl((long double)(bits & 0x1fffffffffffff), -53);
-    size = floorl(ldexpl(size, mantissa));
-    size = ldexpl(size, (int)(bits >> 53 & 3) - 2 - mantissa);
+    uint64_t exponent = 1021 + (bits >> 53 & 3), fraction = bits << 12 >> (64 - mantissa);
+    uint64_t packed = exponent << 52 | fraction << (52 - mantissa);
+    double size;
+    memcpy(&size, &packed, sizeof size);
     return bits >> 58 == 0 ? 0 : bits >> 63 ? -size : size;
 }
 
@@ -124,9 +127,9 @@ static void make_entry(int dtype, uint64_t bits, unsigned char *to)
         else if (family_of(dtype) == FLOAT)
             n.f[p] = (float)real(own, 23);
         else if (family_of(dtype) == DOUBLE)
-            n.d[p] = (double)real(own, 52);
+            n.d[p] = real(own, 52);
         else if (family_of(dtype) == LONG)
-            n.l[p] = real(own, 53);
+            n.l[p] = real(own, 52);
     }
     store(dtype, n, to);
 }
@@ -215,35 +218,51 @@ uint64_t blocks_received(const hbm_call *call, int size, int rank)
 static void entry_of(const hbm_call *call, uint64_t seed, int rank, uint64_t index,
                      unsigned char *to)
 {
-    make_entry(call->dtype, mixed(seed ^ (uint64_t)rank << 56 ^ index), to);
+    make_entry(call->dtype, mixed(seed ^ (uint64_t)rank << 56 ^ index % PERIOD), to);
+}
+
+/* Repeats the first PERIOD of `n` entries. */
+static void repeat(unsigned char *at, uint64_t n, uint64_t bytes)
+{
+    for (uint64_t i = PERIOD; i < n; i += PERIOD)
+        memcpy(at + i * bytes, at, (n - i < PERIOD ? n - i : PERIOD) * bytes);
 }
 
 void fill_input(const hbm_call *call, uint64_t seed, int size, int rank, void *to)
 {
-    uint64_t bytes = hbm_dtype_size(call->dtype);
-    for (uint64_t i = 0; i < blocks_sent(call, size, rank) * call->count; i++)
+    uint64_t bytes = hbm_dtype_size(call->dtype), n = blocks_sent(call, size, rank) * call->count;
+    for (uint64_t i = 0; i < n && i < PERIOD; i++)
         entry_of(call, seed, rank, i, (unsigned char *)to + i * bytes);
+    repeat(to, n, bytes);
+}
+
+static void expect_entry(const hbm_call *call, uint64_t seed, int size, int source, uint64_t index,
+                         unsigned char *to)
+{
+    unsigned char raw[sizeof(number)]; /* room for any entry */
+    entry_of(call, seed, source, index, to);
+    if (call->operation < HBM_REDUCE || size == 1)
+        return;
+    number sum = load(call->dtype, to);
+    for (int r = 1; r < size; r++) {
+        entry_of(call, seed, r, index, raw);
+        sum = fold(call, sum, load(call->dtype, raw));
+    }
+    store(call->dtype, sum, to);
 }
 
 void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void *to)
 {
     uint64_t bytes = hbm_dtype_size(call->dtype), n = call->count;
-    uint64_t own = each_gets_its_own(call) ? (uint64_t)rank * n : 0;
+    uint64_t first = each_gets_its_own(call) ? (uint64_t)rank * n : 0;
     int from_root = call->operation == HBM_BCAST || call->operation == HBM_SCATTER;
-    unsigned char raw[sizeof(number)], *at = to; /* raw: room for any entry */
-    for (uint64_t b = 0; b < blocks_received(call, size, rank); b++)
-        for (uint64_t i = 0; i < n; i++, at += bytes) {
-            int source = from_root ? call->root : (int)b;
-            entry_of(call, seed, source, own + i, at);
-            if (call->operation < HBM_REDUCE || size == 1)
-                continue;
-            number sum = load(call->dtype, at);
-            for (int r = 1; r < size; r++) {
-                entry_of(call, seed, r, own + i, raw);
-                sum = fold(call, sum, load(call->dtype, raw));
-            }
-            store(call->dtype, sum, at);
-        }
+    unsigned char *at = to;
+    for (uint64_t b = 0; b < blocks_received(call, size, rank); b++, at += n * bytes) {
+        for (uint64_t i = 0; i < n && i < PERIOD; i++)
+            expect_entry(call, seed, size, from_root ? call->root : (int)b, first + i,
+                         at + i * bytes);
+        repeat(at, n, bytes);
+    }
 }
 
 /* Bytes, but for the padding that a long double has. */

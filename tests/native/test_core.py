@@ -80,7 +80,11 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_any_sequence_of_calls_gives_what_a_naive_reference_gives(check: Check) -> None:
-    check("random_calls", 3)
+    check("random_calls", 5)
+
+
+def test_every_reduction_of_every_type_gives_what_the_reference_gives(check: Check) -> None:
+    check("folds")
 
 
 def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:

@@ -1,4 +1,4 @@
-/* float16 and bfloat16: every half, and floats at, beside and between all halves, and many more. */
+/* Values: every half, floats at, beside and between all halves, and every fold of every dtype. */
 #include "core_test.h"
 
 #include <math.h>
@@ -111,4 +111,46 @@ void test_halves(uint64_t seed, double seconds)
             check_floats(dtypes[t], floats, BATCH);
         }
     while (seconds_now() < end);
+}
+
+/* Lengths around vectors and chunks, outputs of their own and over the first or last input. */
+static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int streaming)
+{
+    uint64_t bytes = n * hbm_dtype_size(call.dtype);
+    const void *in[MOST_RANKS];
+    void *memory[MOST_RANKS], *out[2], *expected = malloc(bytes);
+    call.count = n;
+    for (int r = 0; r < inputs; r++) {
+        in[r] = memory[r] = malloc(bytes);
+        fill_input(&call, n, inputs, r, memory[r]);
+    }
+    out[0] = over < 0 ? malloc(bytes) : memory[over];
+    out[1] = malloc(bytes);
+    expect_output(&call, n, inputs, 0, expected);
+    hbm_combine(&call, in, inputs, out, 2, 0, n, streaming);
+    hbm_stream_end();
+    for (int o = 0; o < 2; o++)
+        CHECK(same_output(&call, out[o], expected, n), "reduction %d of %d x %llu x dtype %d",
+              call.reduction, inputs, (unsigned long long)n, call.dtype);
+    for (int r = 0; r < inputs; r++)
+        free(memory[r]);
+    if (over < 0)
+        free(out[0]);
+    free(out[1]);
+    free(expected);
+}
+
+void test_folds(uint64_t seed, double seconds)
+{
+    (void)seconds;
+    dice d = {seed};
+    for (uint8_t dtype = 0; dtype < HBM_DTYPES; dtype++)
+        for (uint8_t reduction = 0; reduction < HBM_REDUCTIONS; reduction++)
+            for (int inputs = 1; inputs <= 4 && hbm_reduces(dtype, reduction); inputs++) {
+                hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = dtype, .reduction = reduction};
+                check_fold(call, inputs, 1 + roll(&d, 40), -1, 0);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), -1, 1);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), 0, 0);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs - 1, 0);
+            }
 }
