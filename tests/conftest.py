@@ -15,6 +15,12 @@ from experiments.provision import mpi as mpi_provision
 from experiments.provision import passthrough
 
 EXTRAS = ("hypothesis",)  # what ranks of tests import beside the project
+SURVIVORS = {
+    "openmpi": "--enable-recovery",
+    "mpich": "-disable-auto-cleanup",
+    "impi": "-disable-auto-cleanup",
+}
+"""What keeps the other ranks running when one of them dies."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,11 @@ class Ranks:
 
 @pytest.fixture
 def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
-    """mpirun(program, ranks, *args, mpi="openmpi", env=None, timeout=120, code=0) -> Ranks
+    """mpirun(program, ranks, *args, mpi="openmpi", env=None, timeout=120, code=0, survivors=False)
 
     Starts a Python file, or "-m" and a module, on ranks of an MPI; nothing of it outlives the call.
-    Another exit code than `code` fails the test with what the ranks printed.
+    Another exit code than `code` fails the test with what the ranks printed. With `survivors` a
+    rank that dies takes no other with it.
     """
 
     def run(
@@ -41,12 +48,15 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
         env: Mapping[str, str] | None = None,
         timeout: float = 120.0,
         code: int | None = 0,
+        survivors: bool = False,
     ) -> Ranks:
         prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
         module = ["-m", program] if isinstance(program, str) else [str(program)]
         argv, variables = mpiexec(
             mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
         )
+        if survivors:
+            argv.insert(1, SURVIVORS[mpi])
         log, deadline = tmp_path / "ranks.log", time.monotonic() + timeout
 
         def tick() -> None:
