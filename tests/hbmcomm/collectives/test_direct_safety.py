@@ -1,0 +1,31 @@
+"""Transport direct refuses what would go wrong, with an error on every rank and never a hang."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.environments.mpiexec import FLAVOURS
+
+PROGRAMS = Path(__file__).parents[1] / "ranks"
+
+pytestmark = pytest.mark.ranks
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
+    mpirun: Callable[..., Any], ranks: int
+) -> None:
+    found = mpirun(PROGRAMS / "direct_mismatch.py", ranks, "direct")
+    assert found.output.count("named both") == ranks
+
+
+@pytest.mark.parametrize("mpi", FLAVOURS)
+def test_threads_forks_signals_and_careless_ends_do_no_harm(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    before = {path.name for path in Path("/dev/shm").glob("hbmcomm*")}
+    found = mpirun(PROGRAMS / "direct_misuse.py", 3, "direct", mpi=mpi)
+    assert found.output.count("kept") == 3
+    assert {path.name for path in Path("/dev/shm").glob("hbmcomm*")} == before

@@ -1,0 +1,150 @@
+"""Rank program: ranks that call different collectives all get an error that names both calls.
+
+One rank, another one each time, differs in operation, count, dtype, reduction or root; the calls
+before were alike and left some ranks ahead. Prints "named both" on each rank.
+Usage: direct_mismatch.py TRANSPORT
+"""
+
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from ending import moving_on, say
+from mpi4py import MPI
+
+import hbmcomm
+from hbmcomm import Communicator
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.rank, WORLD.size
+SMALL, LARGE = 4, 300_000
+NAMES = (
+    *("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall"),
+    *("Reduce", "Allreduce", "Reduce_scatter_block"),
+)
+ROOTED = ("Bcast", "Gather", "Scatter", "Reduce")
+REDUCING = ("Reduce", "Allreduce", "Reduce_scatter_block")
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A call on arrays of its own."""
+
+    name: str
+    count: int
+    dtype: str = "float32"
+    op: str = "SUM"
+    root: int = 0
+
+    def run(self, comm: Communicator) -> None:
+        blocks = self.count * RANKS
+        one, many = comm.zeros(self.count, self.dtype), comm.zeros(blocks, self.dtype)
+        other = np.zeros(blocks, self.dtype)
+        op = getattr(MPI, self.op)
+        match self.name:
+            case "Barrier":
+                comm.Barrier()
+            case "Bcast":
+                comm.Bcast(one, self.root)
+            case "Gather":
+                comm.Gather(one, many, self.root)
+            case "Scatter":
+                comm.Scatter(many, one, self.root)
+            case "Allgather":
+                comm.Allgather(one, many)
+            case "Alltoall":
+                comm.Alltoall(many, other)
+            case "Reduce":
+                comm.Reduce(one, np.zeros_like(one), op, self.root)
+            case "Allreduce":
+                comm.Allreduce(one, np.zeros_like(one), op)
+            case "Reduce_scatter_block":
+                comm.Reduce_scatter_block(many, one, op)
+            case "allreduce":
+                comm.allreduce(self.count)
+            case "Allgatherv":
+                comm.Allgatherv(one, many)
+
+    def words(self) -> list[str]:
+        """What an error that names this call says."""
+        if self.name in ("Barrier", "allreduce", "Allgatherv"):
+            return [self.name]
+        told = [f"{self.name}({self.count:,}", self.dtype]
+        told += [self.op] if self.name in REDUCING else []
+        return told + ([f"root={self.root}"] if self.name in ROOTED else [])
+
+
+def pairs() -> Iterator[tuple[Plain, Plain]]:
+    """Calls that differ in one thing, small and large."""
+    for count in (SMALL, LARGE):
+        for a, b in itertools.combinations(NAMES, 2):
+            yield Plain(a, count), Plain(b, count)
+        for name in NAMES[1:]:
+            call = Plain(name, count)
+            yield call, replace(call, count=count + 1)
+            yield call, replace(call, count=0)
+            yield call, replace(call, dtype="int32")
+            yield call, replace(call, dtype="float64", count=count // 2)
+            if name in REDUCING:
+                yield call, replace(call, op="MAX")
+            if name in ROOTED:
+                yield call, replace(call, root=1)
+    for name in NAMES[1:]:
+        yield Plain(name, SMALL), Plain(name, LARGE)
+    for name in ("allreduce", "Allgatherv"):  # MPI's own
+        yield Plain(name, SMALL), Plain("Allreduce", SMALL)
+        yield Plain(name, LARGE), Plain("Barrier", 0)
+
+
+def calls_alike(comm: Communicator, number: int) -> None:
+    """Some ranks hurry ahead: a broadcast's root waits for nobody."""
+    x = comm.zeros(SMALL)
+    for index in range(number):
+        comm.Bcast(x, index % 2)
+
+
+def refusal(comm: Communicator, *calls: Plain) -> str:
+    """The error of the first of these calls that is refused."""
+    try:
+        for each in calls:
+            each.run(comm)
+    except hbmcomm.CallMismatch as error:
+        assert isinstance(error, hbmcomm.HbmcommError)
+        return str(error)
+    return ""
+
+
+def both_are_named(transport: str, odd: Plain, usual: Plain, index: int) -> None:
+    """A root may be done before the others come; then the next call that waits must tell."""
+    moving_on()
+    comm = Communicator(WORLD, "regular", transport)
+    calls_alike(comm, index % 11)
+    mine = odd if index % RANKS == RANK else usual
+    said = refusal(comm, mine, Plain("Barrier", 0))
+    for word in odd.words() + usual.words():
+        assert word in said, f"{odd} against {usual}: {word!r} is not in {said!r}"
+    again = refusal(comm, Plain("Allreduce", SMALL))
+    assert again == said, f"{odd} against {usual}: first {said!r}, then {again!r}"
+    comm.Free()
+
+
+def the_same_in_other_words_is_no_mismatch(transport: str) -> None:
+    """Forms, layouts and names of one type differ among ranks, and do not matter."""
+    with Communicator(WORLD, "regular", transport) as comm:
+        x = comm.full(6, 1, "int64") if RANK else np.full(6, 1, "int64")
+        y = np.zeros(6, "int64")
+        datatype = MPI.INT64_T if RANK else MPI.LONG
+        comm.Allreduce([x, 6, datatype] if RANK % 2 else x, y)
+        assert (y == RANKS).all()
+        comm.Bcast([y, 6, MPI.LONG_LONG if RANK else MPI.LONG])
+        comm.Allreduce(MPI.IN_PLACE if RANK else x, y if RANK else np.zeros(6, "int64"))
+        comm.Allgather(x.reshape(2, 3), np.zeros((RANKS, 6), "int64"))
+
+
+if __name__ == "__main__":
+    the_same_in_other_words_is_no_mismatch(sys.argv[1])
+    for number, (a, b) in enumerate(pairs()):
+        both_are_named(sys.argv[1], *((a, b) if number % 2 else (b, a)), number)
+    say("named both")
