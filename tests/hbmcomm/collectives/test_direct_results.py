@@ -9,7 +9,7 @@ import pytest
 from experiments.environments.mpiexec import FLAVOURS
 
 PROGRAMS = Path(__file__).parents[1] / "ranks"
-CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 100, 8: 30}
+CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 80, 8: 15}
 """How many drawn calls are compared, by the number of ranks."""
 STRESS = 8  # seconds
 
