@@ -14,7 +14,7 @@ from experiments.execute import execute
 from experiments.provision import mpi as mpi_provision
 from experiments.provision import passthrough
 
-EXTRAS = ("hypothesis",)  # what ranks of tests import beside the project
+EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {
     "openmpi": "--enable-recovery",
     "mpich": "-disable-auto-cleanup",
