@@ -23,8 +23,8 @@ from hbmcomm.memory.shared import Notice, Segment, Way
 Allgather = Callable[[Any], Sequence[Any]]
 """Gives every rank the values of all, in the order of the ranks."""
 
-ADDRESS_SPACE = 2**45
-"""Bytes of address space that an arena may take, of the 2**47 that x86-64 gives a process."""
+ADDRESS_SPACE = 2**42
+"""Bytes of address space that an arena may take: x86-64 gives a process 2**47, for many arenas."""
 STEP = 2 * 2**20
 """The heap grows by whole steps of this many bytes."""
 
