@@ -22,7 +22,7 @@ SURVIVORS = {
 }
 """What keeps the other ranks running when one of them dies."""
 UNNOTICED = ("/bin/sh", "-c", '"$@" || sleep 4; exit 0', "sh")
-"""MPICH's launcher may end the others all the same, so it hears of a death later than they do."""
+"""Some launchers may end the others all the same, so they hear of a death later than those do."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
         )
         if survivors:
             at = argv.index(f"{prefix}/bin/python")
-            argv[at:at] = UNNOTICED if mpi == "mpich" else []
+            argv[at:at] = [] if mpi == "impi" else UNNOTICED
             argv.insert(1, SURVIVORS[mpi])
         log, deadline = tmp_path / "ranks.log", time.monotonic() + timeout
 
