@@ -171,6 +171,8 @@ def _attempt(
             try:
                 fcntl.lockf(arena.lock, fcntl.LOCK_EX, 1, rank)
                 arena.reserve(reserved)
+            except OSError as error:  # a kernel or file system without record locks
+                problem = f"rank {rank}: {way}: no lock ({error})"
             except HbmcommError as error:
                 problem = error
             told = allgather((None, problem))
@@ -179,7 +181,8 @@ def _attempt(
     for number, (_, each) in enumerate(told):
         if isinstance(each, HbmcommError):
             raise type(each)(f"rank {number}: {each}")
-    return arena, next((each for _, each in told if each), "")
+    found = next((each for _, each in told if each), "")
+    return None if found else arena, found
 
 
 def _find_all(

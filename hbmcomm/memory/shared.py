@@ -74,7 +74,7 @@ def make(way: Way, nbytes: int) -> tuple[Segment, Notice, Callable[[], None]]:
                 file.unlink()
 
     try:
-        os.ftruncate(descriptor, nbytes)
+        _lengthen(descriptor, nbytes)
         segment = Segment(descriptor, nbytes)
     except OSError:
         hide()
@@ -113,6 +113,15 @@ def populate(segment: Segment, offset: int, nbytes: int) -> None:
     kernel.advise_huge_pages(address, nbytes)
     kernel.populate(address, nbytes)
     kernel.collapse(address, nbytes)
+
+
+def _lengthen(descriptor: int, nbytes: int) -> None:
+    """Give a new file its length, or close it."""
+    try:
+        os.ftruncate(descriptor, nbytes)
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _identity(descriptor: int) -> tuple[int, int]:

@@ -153,3 +153,16 @@ def test_ranks_that_can_share_nothing_are_told_who_cannot_see_whom(
     assert all(isinstance(each, ArenaUnavailable) for each in found)
     assert "rank 0 cannot map the memory of rank 1" in str(found[0])
     assert str(found[0]) == str(found[1])
+
+
+def test_one_rank_without_locks_leaves_no_rank_with_an_arena(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse_one(descriptor: int, operation: int, length: int, start: int) -> None:
+        if start == 1:
+            raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(arena.fcntl, "lockf", refuse_one)
+    found = with_ranks(3, make)
+    assert [type(each) for each in found] == [ArenaUnavailable] * 3
+    assert all("rank 1: memfd: no lock" in str(each) for each in found)

@@ -75,6 +75,18 @@ def test_a_file_that_cannot_be_mapped_leaves_nothing_open() -> None:
     assert len(open_files()) == descriptors
 
 
+def test_a_file_that_cannot_grow_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int, _nbytes: int) -> None:
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    descriptors, names = len(open_files()), set(shared.SHM.iterdir())
+    for way in shared.WAYS:
+        with pytest.raises(OSError, match="too large"):
+            shared.make(way, BYTES)
+    assert (len(open_files()), set(shared.SHM.iterdir())) == (descriptors, names)
+
+
 def test_a_mapping_lies_on_the_border_asked_for() -> None:
     descriptor = os.memfd_create("test")
     os.ftruncate(descriptor, kernel.PAGE)
