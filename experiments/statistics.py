@@ -6,8 +6,10 @@ Efron, JASA 82 (1987) 171 (BCa); Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. 
 65 (correction).
 """
 
+import math
 import warnings
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,12 +19,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 CONFIDENCE = 0.95
+FEWEST_BLOCKS = 6  # fewer have no 95 % interval of a median
 CLAIM_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
+EQUIVALENCE = 0.02  # a cost or a gain up to this share is as good as none
 RESAMPLES = 2000
 SEED = 20201019  # fixed, so that an interval is the same each time it is computed
 
 FACTORS = (
     "environment",
+    "profile",
+    "layout",
+    "mpi",
     "ranks",
     "binding",
     "locality",
@@ -37,6 +44,9 @@ FACTORS = (
 )
 """What names a cell; `arm` names the launch within a block and `block` the replicate."""
 
+CONTAINER = ("environment", "profile", "layout")
+"""Those of FACTORS that an arm's name stands for."""
+
 
 class Interval(NamedTuple):
     """A point estimate with the ends of its confidence interval, in the unit of the samples."""
@@ -44,6 +54,51 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+
+class Verdict(StrEnum):
+    """What the interval of a ratio of times lets one say."""
+
+    DIFFERS = "differs"  # the whole interval lies beyond the noise floor
+    EQUIVALENT = "equivalent"  # the whole interval lies within EQUIVALENCE of 1
+    UNDECIDED = "undecided"  # neither; needed_blocks() says what it would take
+
+
+def verdict(low: float, high: float, floor: float) -> Verdict:
+    """What the 95 % interval of a ratio lets one say.
+
+    An interval that is both beyond a very low floor and within EQUIVALENCE differs: the effect is
+    real, and the interval says how small it is. Equivalence asks nothing of the floor, since the
+    interval holds the noise of its own cell; it is the interval form of two one-sided tests
+    (Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657).
+
+    Args:
+        low, high: ends of the interval; NaN, as with too few blocks, decides nothing.
+        floor: noise_floor() of the campaign, 0.03 for 3 %; NaN (no A/A pair) lets nothing differ.
+    """
+    if low > 1 + floor or high < 1 - floor:  # False where anything is NaN
+        return Verdict.DIFFERS
+    if low >= 1 - EQUIVALENCE and high <= 1 + EQUIVALENCE:
+        return Verdict.EQUIVALENT
+    return Verdict.UNDECIDED
+
+
+def needed_blocks(ratio: float, low: float, high: float, blocks: int, floor: float) -> int | None:
+    """About how many paired blocks an undecided ratio needs, were it to stay where it is.
+
+    Takes the interval to shrink with the square root of the blocks, as any median's does.
+
+    Returns:
+        None where no number helps: the ratio lies within the noise floor and beyond EQUIVALENCE,
+        or on an edge; a quieter machine is needed. FEWEST_BLOCKS where there is no interval yet.
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return FEWEST_BLOCKS
+    half = max(ratio - low, high - ratio)
+    room = max(EQUIVALENCE - abs(ratio - 1), 0.0 if math.isnan(floor) else abs(ratio - 1) - floor)
+    if room <= 0:
+        return None
+    return max(blocks + 1, math.ceil(blocks * (half / room) ** 2 - 1e-9))
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +226,7 @@ def paired_ratio(
         Comparing arms, the denominator's factors stand for both; comparing bindings, which
         never share a block, the n-th block of one is paired with the n-th of the other.
     """
-    free = {column, "environment"} if column == "arm" else {column}
+    free = {column, *CONTAINER} if column == "arm" else {column}
     if column == "kind":
         free.add("emulated")
     keys = [factor for factor in FACTORS if factor not in free]
@@ -214,8 +269,8 @@ def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:
 
 
 def _replicate(frame: pd.DataFrame) -> "pd.Series[int]":
-    """The how-manieth block of its ranks and binding each row belongs to."""
-    return frame.groupby(["ranks", "binding"])["block"].rank(method="dense").astype(int)
+    """The how-manieth block of its MPI, ranks and binding each row belongs to."""
+    return frame.groupby(["mpi", "ranks", "binding"])["block"].rank(method="dense").astype(int)
 
 
 def noise_floor(cells: pd.DataFrame) -> float:

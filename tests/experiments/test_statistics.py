@@ -200,3 +200,32 @@ def test_the_signed_rank_test_keeps_its_size_when_there_is_no_effect() -> None:
     p = [statistics.signed_rank(np.exp(rng.normal(scale=0.1, size=10))) for _ in range(1000)]
     false_alarms = sum(each <= 0.05 for each in p)
     assert false_alarms <= stats.binom.ppf(0.999, 1000, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "floor", "expected"),
+    [
+        (1.05, 1.09, 0.04, "differs"),
+        (0.90, 0.95, 0.04, "differs"),
+        (1.03, 1.09, 0.04, "undecided"),
+        (0.99, 1.01, 0.04, "equivalent"),
+        (0.98, 1.02, 0.00, "equivalent"),
+        (0.97, 1.01, 0.04, "undecided"),
+        (1.005, 1.01, 0.003, "differs"),  # real, and small
+        (1.5, 1.6, np.nan, "undecided"),
+        (0.99, 1.01, np.nan, "equivalent"),
+        (np.nan, np.nan, 0.04, "undecided"),
+    ],
+)
+def test_the_verdict_follows_from_the_whole_interval(
+    low: float, high: float, floor: float, expected: str
+) -> None:
+    assert statistics.verdict(low, high, floor) == expected
+
+
+def test_an_undecided_ratio_is_told_how_many_blocks_it_needs() -> None:
+    assert statistics.needed_blocks(1.00, 0.96, 1.04, 10, 0.03) == 40  # half as wide: 4 times
+    assert statistics.needed_blocks(1.10, 1.02, 1.18, 10, 0.06) == 40  # to clear the floor
+    assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, 0.05) is None
+    assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, np.nan) is None
+    assert statistics.needed_blocks(1.00, np.nan, np.nan, 3, 0.01) == 6
