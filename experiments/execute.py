@@ -18,6 +18,7 @@ from experiments import leftovers
 from experiments.environments.command import Command, Container, Process
 from experiments.environments.mpiexec import outside_jobs
 from experiments.errors import ExperimentsError
+from experiments.provision import seccomp
 from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
@@ -111,7 +112,8 @@ def _container(
 
 def _created(command: Container, client: "docker.DockerClient") -> Any:
     argv = list(command.argv)
-    return _accepted(lambda: client.containers.create(command.image, argv, **command.options))
+    options = seccomp.resolved(command.engine, command.options)
+    return _accepted(lambda: client.containers.create(command.image, argv, **options))
 
 
 def _accepted(call: Callable[[], Any]) -> Any:

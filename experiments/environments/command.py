@@ -20,6 +20,7 @@ SWITCHES = {
     "pids_limit": "--pids-limit",
 }
 """The Docker SDK's options as switches of `docker run`, where one word stands for the other."""
+FLAGS = {"read_only": "--read-only", "privileged": "--privileged"}
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,19 @@ class Container:
     """A command in a container.
 
     Attributes:
-        options: keyword arguments of the Docker SDK's containers.create.
+        options: keyword arguments of the Docker SDK's containers.create; a seccomp filter stands in
+            them by its path.
+        engine: "docker" or "podman".
     """
 
     image: str
     argv: tuple[str, ...]
     options: Mapping[str, Any]
+    engine: str = "docker"
 
     def shell(self) -> str:
-        """The `docker run` line that does the same."""
-        line = ["docker", "run", "--rm"]
+        """The `docker run` or `podman run` line that does the same."""
+        line = [self.engine, "run", "--rm"]
         for name, value in sorted(self.options.items()):
             line += _switch(name, value)
         return shlex.join([*line, self.image, *self.argv])
@@ -63,8 +67,10 @@ Command = Process | Container
 
 
 def _switch(name: str, value: Any) -> list[str]:
-    if name == "read_only":
-        return ["--read-only"] if value else []
+    if name in FLAGS:
+        return [FLAGS[name]] if value else []
+    if name == "ulimits":
+        return [f"--ulimit={each['name']}={each['soft']}:{each['hard']}" for each in value]
     if name == "environment":
         return [f"--env={key}={each}" for key, each in sorted(value.items())]
     if name == "labels":

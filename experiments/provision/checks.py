@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import hbmcomm
-from experiments.environments import docker
+from experiments.environments import profiles
 from experiments.measure import machine
 from experiments.provision import engine, packages
 
@@ -193,7 +193,7 @@ def shared_memory(root: Path = ROOT) -> Finding:
         return Finding(
             "/dev/shm", size, False, "the MPIs need it", as_root("mount -t tmpfs shm /dev/shm")
         )
-    wanted = docker.shared_memory(len(os.sched_getaffinity(0)))
+    wanted = profiles.shared_memory(len(os.sched_getaffinity(0)))
     value = f"{int(size) / MIB:.0f} MiB"
     if int(size) >= wanted:
         return Finding("/dev/shm", value, ok=True)

@@ -1,12 +1,13 @@
 """What of this machine a container is given: CPUs, memory nodes, memory devices, and an owner."""
 
 import os
+import resource
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 import hbmcomm
-from experiments.environments.docker import Machine
+from experiments.environments.profiles import Machine
 from experiments.measure.machine import parse_list, status
 
 CONTAINER_USER = 1000  # where the driver is root, its containers are not
@@ -36,6 +37,7 @@ def machine() -> Machine:
         dax=devices(Path("/dev") / device.name for device in topology.dax),
         uid=uid,
         gid=gid,
+        memlock=resource.getrlimit(resource.RLIMIT_MEMLOCK)[1],
     )
 
 

@@ -1,0 +1,88 @@
+"""What a container may do: the engine's options that a profile decides. Pure, one dict per call.
+
+Whatever the profile: never root, no network, a read-only root with an empty /tmp, no new
+privileges, a limit of processes, and the CPUs, nodes and memory devices of the host. None of these
+lies on a way that data takes between ranks, so all profiles share them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+PROFILES = ("default", "tuned", "privileged")
+SECCOMP = "build/seccomp/tuned.json"
+"""The tuned profile's filter, under the checkout; provision.seccomp writes it."""
+TMPFS = "rw,nosuid,nodev,size=256m"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What of the host is passed through.
+
+    Attributes:
+        cpus, mems: what this process may use, in the kernel's list form: "0-3,8".
+        dax: memory device files, such as /dev/dax0.0.
+        uid, gid: who owns what the container writes; never root.
+        memlock: bytes that a process here may lock at most, -1 for no limit.
+    """
+
+    cpus: str
+    mems: str
+    dax: tuple[str, ...]
+    uid: int
+    gid: int
+    memlock: int = -1
+
+
+def options(profile: str, machine: Machine, ranks: int) -> dict[str, Any]:
+    """Keyword arguments of the Docker SDK's containers.create for a container of so many ranks.
+
+    Args:
+        profile: "default": capabilities, seccomp filter, /dev/shm and limits as the engine gives
+            them. "tuned": no capability at all, our filter, /dev/shm for the ranks, and as much
+            locked memory as a rank has on the host. "privileged": everything the engine can give.
+    """
+    return _common(machine, ranks) | _OWN[profile](machine, ranks)
+
+
+def shared_memory(ranks: int) -> int:
+    """Bytes of /dev/shm for a launch: an MPI's segments take about 16 MiB a rank, less kills it."""
+    return 64 * 2**20 * (ranks + 1)
+
+
+def _common(machine: Machine, ranks: int) -> dict[str, Any]:
+    return {
+        "user": f"{machine.uid}:{machine.gid}",
+        "read_only": True,
+        "tmpfs": {"/tmp": TMPFS},
+        "network_mode": "none",
+        "security_opt": ["no-new-privileges"],
+        "cpuset_cpus": machine.cpus,
+        "cpuset_mems": machine.mems,
+        "devices": [f"{path}:{path}:rw" for path in machine.dax],
+        "pids_limit": 1024 + 64 * ranks,
+    }
+
+
+def _default(machine: Machine, ranks: int) -> dict[str, Any]:
+    return {}
+
+
+def _tuned(machine: Machine, ranks: int) -> dict[str, Any]:
+    return {
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges", f"seccomp={SECCOMP}"],
+        **_sized(machine, ranks),
+    }
+
+
+def _privileged(machine: Machine, ranks: int) -> dict[str, Any]:
+    return {"privileged": True, **_sized(machine, ranks)}
+
+
+def _sized(machine: Machine, ranks: int) -> dict[str, Any]:
+    """Locked memory as a rank has it on the host: an engine refuses more than it may give."""
+    limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
+    return {"shm_size": shared_memory(ranks), "ulimits": [limit]}
+
+
+_OWN = {"default": _default, "tuned": _tuned, "privileged": _privileged}
