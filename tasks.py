@@ -89,7 +89,7 @@ def paper(context, yes=False, out="", figures=""):
         lacking = packages.ensure(stages.say, yes)
     if lacking:
         stages.say(str(lacking))
-    request = Request(_new_folder("quick", out), optional_docker=True)
+    request = Request(_new_folder("quick", out), optional=True)
     campaign.run(spec.load("quick"), request, stages)
     target = Path(figures) if figures else FIGURES / request.out.name
     with stages.stage("figures"):
@@ -158,7 +158,9 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 @task(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": "host, docker or all (default: what the experiment says)",
+        "env": "of host,docker,podman,charliecloud,apptainer, or all that can be had",
+        "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
+        "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",
         "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
         "blocks": "paired repetitions",
@@ -166,7 +168,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "resume": "complete the campaign in --out (default: the newest), as it was begun",
         "dry_run": "print every command, start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
-        "mpi": "openmpi (default), mpich or impi",
+        "mpi": "of openmpi,mpich,impi (default: the experiment's)",
+        "external": "a C benchmark as a reference in the same blocks: IMB (with --mpi impi)",
         "base": "base image, as for build",
         "seed": "of every random order (default: drawn, and stored)",
     }
@@ -176,6 +179,8 @@ def run(
     context,
     experiment="",
     env="",
+    profiles="",
+    layouts="",
     ranks="",
     sizes="",
     blocks="",
@@ -184,6 +189,7 @@ def run(
     dry_run=False,
     emulate_hbw=False,
     mpi="",
+    external="",
     base="",
     seed="",
 ):
@@ -193,11 +199,13 @@ def run(
     Ctrl-C ends the launch under way and keeps those that finished; --resume goes on.
 
     Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+               ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
                ./inv run --resume --out results/docker-20260102-030405
     """
     if resume:
-        if experiment or env or ranks or sizes or blocks or mpi or base or seed or emulate_hbw:
+        given = (experiment, env, profiles, layouts, ranks, sizes, blocks, mpi, external, base)
+        if any(given) or seed or emulate_hbw:
             raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
         folder = Path(out) if out else _newest()
         if dry_run:
@@ -206,18 +214,20 @@ def run(
         campaign.resume(folder, Stages())
         print(folder)
         return
-    _choose("mpi", mpi or "openmpi", FLAVOURS)
     chosen = spec.restrict(
         spec.load(experiment or "quick"),
         environments=env,
+        profiles=profiles,
+        layouts=layouts,
+        mpis=mpi,
+        external=external,
         ranks=ranks,
         sizes=sizes,
         blocks=_whole("blocks", blocks, 1),
         emulate_hbw=emulate_hbw,
     )
-    request = Request(
-        _new_folder(chosen.name, out), mpi or "openmpi", base or "auto", _whole("seed", seed, 0)
-    )
+    folder = _new_folder(chosen.name, out)
+    request = Request(folder, base or "auto", _whole("seed", seed, 0), optional=env == "all")
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return

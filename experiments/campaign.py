@@ -8,8 +8,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +17,18 @@ import docker
 
 import hbmcomm
 from experiments import results, runner, spec
-from experiments.environments.docker import PROFILE, Docker
+from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.measure import machine
-from experiments.provision import bootstrap, engine, image, mpi, passthrough, wheelhouse
-from experiments.provision.image import Image
+from experiments.provision import arms, engine, image, mpi, passthrough
+from experiments.provision.arms import Equipment
 from experiments.schedule import Launch, schedule
-from experiments.spec import Experiment
+from experiments.spec import ENGINES, Experiment
 from experiments.stages import Stages
 
 DRY_RUN = "dry-run"
 HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
 """How a user tells memkind and us where HBM is; every arm must be told the same."""
-
-LACKS = (engine.EngineMissing, bootstrap.BaseMissing, wheelhouse.WheelhouseIncomplete)
-"""What a machine may lack for a container; an image that does not build is a defect instead."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +37,16 @@ class Request:
 
     Attributes:
         out: the results folder, to begin or to complete.
-        mpi: one of environments.mpiexec.FLAVOURS.
         base: base image: "auto", "bootstrap" or an image's name.
         seed: of every random order; None draws one.
-        optional_docker: where no engine can be had, leave the container arm out and say so,
-            instead of failing.
+        optional: where an environment cannot be had, leave its arms out and say so, instead of
+            failing.
     """
 
     out: Path
-    mpi: str = "openmpi"
     base: str = "auto"
     seed: int | None = None
-    optional_docker: bool = False
+    optional: bool = False
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> None:
@@ -62,13 +57,12 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> None:
     """
     spec.check_ranks(experiment, passthrough.cores())
     results.refuse_existing(request.out)
-    with _ready(experiment, request, stages) as arm:
-        if arm.missing:
-            experiment = _without_docker(experiment)
-            stages.say(arm.missing)
-        header = _header(experiment, request, arm)
+    with arms.ready(experiment, request.base, request.optional, stages) as found:
+        for name, why in found.missing.items():
+            stages.say(f"{name}: {why}")
+        header = _header(found.without_missing(experiment), request, found)
         results.create(request.out, header)
-        _measure(header, request.out, arm, stages)
+        _measure(header, request.out, found, stages)
 
 
 def resume(out: Path, stages: Stages) -> None:
@@ -79,9 +73,8 @@ def resume(out: Path, stages: Stages) -> None:
     """
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
-    request = Request(out, header["mpi"], header["base"])
-    with _ready(experiment, request, stages) as arm:
-        _measure(header, out, arm, stages)
+    with arms.ready(experiment, header["base"], False, stages) as found:
+        _measure(header, out, found, stages)
 
 
 def dry_run(experiment: Experiment, request: Request) -> list[str]:
@@ -90,9 +83,7 @@ def dry_run(experiment: Experiment, request: Request) -> list[str]:
     Starts nothing. The container's image stands there by its name, not its digest.
     """
     spec.check_ranks(experiment, passthrough.cores())
-    environments = _environments(
-        request.mpi, _variables(experiment), image.tag(request.mpi), DRY_RUN
-    )
+    environments = _environments(experiment, _variables(experiment), DRY_RUN, Equipment())
     launches = _launches(experiment, request.seed or 0)
     return [_line(environments, launch, request.out) for launch in launches]
 
@@ -101,9 +92,7 @@ def dry_resume(out: Path) -> list[str]:
     """Every command that resume() would start, as shell lines, in its order."""
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
-    environments = _environments(
-        header["mpi"], header["variables"], image.tag(header["mpi"]), header["id"]
-    )
+    environments = _environments(experiment, header["variables"], header["id"], Equipment())
     finished = results.finished(out)
     return [
         _line(environments, launch, out)
@@ -116,94 +105,64 @@ def _launches(experiment: Experiment, seed: int) -> list[Launch]:
     return [launch for block in schedule(experiment, seed) for launch in block.launches]
 
 
-def _line(environments: Mapping[str, runner.Environment], launch: Launch, out: Path) -> str:
+def _line(environments: runner.Environments, launch: Launch, out: Path) -> str:
     folder = (out / "incoming" / launch.name).absolute()
-    return environments[launch.environment].command(launch, folder).shell()
+    return environments(launch).command(launch, folder).shell()
 
 
-@dataclass(frozen=True)
-class ContainerArm:
-    """What containers run with: an engine's client and an image in it, or why there is none."""
-
-    client: "docker.DockerClient | None" = None
-    image: Image | None = None
-    missing: str = ""
-
-
-@contextlib.contextmanager
-def _ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[ContainerArm]:
-    """The MPI's environment, an engine that answers and an image in it, as far as needed."""
-    mpi.ensure(request.mpi, stages.say)
-    if "docker" not in experiment.launches.environments:
-        yield ContainerArm()
-        return
-    with contextlib.ExitStack() as stack:
-        try:
-            with stages.stage("engine"):
-                client = stack.enter_context(engine.running())
-            with stages.stage("image"):
-                found = image.ensure(client, request.base, request.mpi, stages.say)
-        except LACKS as lack:
-            if not request.optional_docker:
-                raise
-            yield ContainerArm(missing=f"docker: left out, {lack}")
-            return
-        yield ContainerArm(client, found)
-
-
-def _measure(
-    header: Mapping[str, Any],
-    out: Path,
-    arm: ContainerArm,
-    stages: Stages,
-) -> None:
+def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Stages) -> None:
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
-    name = arm.image.id if arm.image else image.tag(header["mpi"])
-    environments = _environments(header["mpi"], header["variables"], name, header["id"])
+    environments = _environments(experiment, header["variables"], header["id"], found)
     launches = sum(len(block.launches) for block in blocks)
     stages.say(f"measuring {experiment.title!r} into {out}: {launches} launches")
     try:
         with (
             stages.stage("measurement", spinner=False),
-            _no_containers_left(arm.client, header["id"]),
+            _no_containers_left(found.clients, header["id"]),
         ):
-            runner.run(out, blocks, environments, arm.client, passthrough.owner())
+            runner.run(out, blocks, environments, found.clients, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
 
 
 @contextlib.contextmanager
-def _no_containers_left(client: "docker.DockerClient | None", campaign: str) -> Iterator[None]:
+def _no_containers_left(
+    clients: Mapping[str, docker.DockerClient], campaign: str
+) -> Iterator[None]:
     """Remove the campaign's containers before, where an engine died on them, and after."""
-    if client is None:
-        yield
-        return
-    engine.remove_containers(client, campaign)
+    for client in clients.values():
+        engine.remove_containers(client, campaign)
     try:
         yield
     finally:
-        with contextlib.suppress(engine.EngineMissing):  # one that is gone is told elsewhere
-            engine.remove_containers(client, campaign)
+        for client in clients.values():
+            with contextlib.suppress(engine.EngineMissing):  # one that is gone is told elsewhere
+                engine.remove_containers(client, campaign)
 
 
 def _environments(
-    flavour: str, variables: Mapping[str, str], harness_image: str, campaign: str
-) -> dict[str, runner.Environment]:
-    cores = passthrough.cores()
-    return {
-        "host": Host(flavour, mpi.prefix(flavour), cores, variables),
-        "docker": Docker(
-            flavour,
-            harness_image,
-            image.PREFIX,
-            cores,
-            passthrough.machine(),
-            campaign,
-            variables,
-        ),
-    }
+    experiment: Experiment, variables: Mapping[str, str], campaign: str, found: Equipment
+) -> Callable[[Launch], runner.Environment]:
+    """What turns each launch into a command; images by their names where none is ready."""
+    cores, passed = passthrough.cores(), passthrough.machine()
+    made: dict[tuple[str, str], runner.Environment] = {}
+    for flavour in experiment.launches.mpis:
+        prefix = mpi.prefix(flavour)
+        made["host", flavour] = Host(flavour, prefix, cores, variables)
+        for name in ENGINES:
+            ready = found.images.get((name, flavour))
+            made[name, flavour] = Docker(
+                flavour,
+                ready.id if ready else image.tag(flavour),
+                image.PREFIX,
+                cores,
+                passed,
+                campaign,
+                variables,
+            )
+    return lambda launch: made[launch.environment, launch.mpi]
 
 
 def _variables(experiment: Experiment) -> dict[str, str]:
@@ -216,13 +175,7 @@ def _variables(experiment: Experiment) -> dict[str, str]:
     return told
 
 
-def _without_docker(experiment: Experiment) -> Experiment:
-    left = [name for name in experiment.launches.environments if name != "docker"]
-    launches = replace(experiment.launches, environments=tuple(left) or ("host",))
-    return replace(experiment, launches=launches)
-
-
-def _header(experiment: Experiment, request: Request, arm: ContainerArm) -> dict[str, Any]:
+def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[str, Any]:
     seed = random.SystemRandom().getrandbits(32) if request.seed is None else request.seed
     return {
         "name": experiment.name,
@@ -233,11 +186,10 @@ def _header(experiment: Experiment, request: Request, arm: ContainerArm) -> dict
             {"block": block.number, "launches": [launch.name for launch in block.launches]}
             for block in schedule(experiment, seed)
         ],
-        "mpi": request.mpi,
         "base": request.base,
         "variables": _variables(experiment),
-        "container": _container(arm),
-        "missing": [arm.missing] if arm.missing else [],
+        "containers": _containers(found),
+        "missing": [f"{name}: {why}" for name, why in found.missing.items()],
         "machine": machine.machine(),
         "git": image.revision(),
         "command": sys.argv,
@@ -245,16 +197,14 @@ def _header(experiment: Experiment, request: Request, arm: ContainerArm) -> dict
     }
 
 
-def _container(arm: ContainerArm) -> dict[str, str]:
-    """What the container arm is: the profile is a factor, never a hidden constant."""
-    if arm.image is None:
-        return {}
-    return {
-        "engine": "docker",
-        "profile": PROFILE,
-        "layout": "one",
-        "image": arm.image.id,
-        "base": arm.image.base,
-        "python": arm.image.python,
-        "inputs": arm.image.inputs,
-    }
+def _containers(found: Equipment) -> dict[str, dict[str, dict[str, str]]]:
+    """What the container arms run, by environment and MPI."""
+    told: dict[str, dict[str, dict[str, str]]] = {}
+    for (environment, flavour), each in found.images.items():
+        told.setdefault(environment, {})[flavour] = {
+            "image": each.id,
+            "base": each.base,
+            "python": each.python,
+            "inputs": each.inputs,
+        }
+    return told

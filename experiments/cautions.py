@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.confounders import flatten
-from experiments.statistics import CLAIM_BLOCKS, FACTORS, least_p
+from experiments.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 
 Launches = Mapping[str, Mapping[str, Any]]
 """Launch results by the launch's name."""
@@ -110,7 +110,7 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
 def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
     """Pairs that no ratio counts: their sides were timed in groups of different sizes."""
     for what, free in (
-        ("arms", {"arm", "environment"}),
+        ("arms", {"arm", *CONTAINER}),
         ("kinds", {"kind", "emulated"}),
         ("transports", {"transport"}),
     ):

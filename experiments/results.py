@@ -32,6 +32,8 @@ from experiments.statistics import FACTORS, median_interval
 NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
+LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
+"""What a launch's cells have in common, as the launch names it."""
 COLUMNS = (
     "block",
     "arm",
@@ -214,16 +216,17 @@ def load(folder: str | Path) -> Campaign:
 
 
 def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
-    first_with: dict[str, str] = {}
+    first_with: dict[str, dict[str, str]] = {}
     for name, launch in launches.items():
         version = flatten(launch["environment"]).get("versions.mpi", "not recorded")
-        first_with.setdefault(version, name)
-    if len(first_with) > 1:
-        told = ", ".join(f"{version} in {name}" for version, name in first_with.items())
-        raise ResultsError(
-            f"the launches of {folder} hold different MPIs ({told}), so they cannot be compared; "
-            "measure again into another --out"
-        )
+        first_with.setdefault(launch["launch"]["mpi"], {}).setdefault(version, name)
+    for flavour, versions in first_with.items():
+        if len(versions) > 1:
+            told = ", ".join(f"{version} in {name}" for version, name in versions.items())
+            raise ResultsError(
+                f"the launches of {folder} with {flavour} hold different MPIs ({told}), so they "
+                "cannot be compared; measure again into another --out"
+            )
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -276,7 +279,7 @@ def _rows(
     launch: dict[str, Any], samples: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[dict[str, Any]]:
     asked = launch["launch"]
-    common = {key: asked[key] for key in ("block", "arm", "environment", "ranks", "binding")}
+    common = {key: asked[key] for key in LEVELS}
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
     common["dtype"] = asked["dtype"]
     measured = [cell for cell in launch["cells"] if "skipped" not in cell]

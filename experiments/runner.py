@@ -38,19 +38,22 @@ class Environment(Protocol):
         """The command that runs the harness over a folder holding launch.json."""
 
 
+Environments = Callable[[Launch], Environment]
+"""Which environment a launch runs in."""
+
+
 def run(
     folder: Path,
     blocks: Sequence[Block],
-    environments: Mapping[str, Environment],
-    client: "docker.DockerClient | None",
+    environments: Environments,
+    clients: Mapping[str, docker.DockerClient],
     owner: tuple[int, int],
 ) -> None:
     """Run every launch that is not finished yet.
 
     Args:
         folder: a results folder that results.create has begun.
-        environments: by the names that the launches use.
-        client: the engine for those that answer with a container.
+        clients: of the engines for those that answer with a container, by environment.
         owner: uid and gid that container ranks write as.
 
     Raises:
@@ -63,7 +66,8 @@ def run(
     with Display(len(launches), len(launches) - len(waiting)) as display:
         for launch in waiting:
             display.begin(launch.name)
-            _launch(folder, launch, environments[launch.environment], client, owner, display.within)
+            client = clients.get(launch.environment)
+            _launch(folder, launch, environments(launch), client, owner, display.within)
             display.end()
 
 
@@ -162,16 +166,25 @@ def _explain(name: str, code: int, log: Path, advice: str) -> str:
 
 
 def _refuse_other_code(folder: Path, name: str, place: Path) -> None:
-    """Every launch must hold the MPI and the code of those before it."""
-    finished, result = results.finished(folder), place / "result.json"
-    if not finished or not result.exists():  # the first, or one that accept() will refuse
+    """Every launch must hold the MPI and the code of those before it that run the same."""
+    result = place / "result.json"
+    if not result.exists():  # accept() will refuse it
         return
-    first = min(finished)
     other = json.loads(result.read_text(encoding="utf-8"))
-    found = confounders.refusals(results.read_launch(folder, first), other)
+    first = _first_like(folder, other["launch"])
+    found = confounders.refusals(results.read_launch(folder, first), other) if first else {}
     if found:
         told = "; ".join(f"{key}: {one} against {two}" for key, (one, two) in found.items())
         raise results.ResultsError(
             f"launches {first} and {name} do not hold the same code ({told}), so they cannot be "
             "compared; measure again into another --out"
         )
+
+
+def _first_like(folder: Path, asked: Mapping[str, str]) -> str | None:
+    """The first finished launch with the same MPI and program."""
+    for name in sorted(results.finished(folder)):
+        launch = results.read_launch(folder, name)["launch"]
+        if (launch["mpi"], launch["program"]) == (asked["mpi"], asked["program"]):
+            return name
+    return None

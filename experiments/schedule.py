@@ -5,10 +5,13 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-from experiments.spec import Experiment, Factors, Measurement
+from experiments.spec import ENGINES, Experiment, Factors, Launches, Measurement
 
-FORMAT = 1  # of every file that a campaign writes; readers refuse any other
+FORMAT = 2  # of every file that a campaign writes; readers refuse any other
+HOST = "host"
 TWIN = "host-again"  # the A/A arm: the host once more
+HARNESS = "harness"  # the program that every arm runs, but those of an external one
+EXTERNAL_MPI = {"IMB": "impi"}  # the MPI that an external program is linked with
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Arm:
+    """What is compared within a block; profile and layout are "" where there is no container."""
+
+    name: str
+    environment: str
+    profile: str = ""
+    layout: str = ""
+    program: str = HARNESS
+
+
+@dataclass(frozen=True)
 class Launch:
     """One start of the MPI job, container start included."""
 
@@ -30,6 +44,10 @@ class Launch:
     block: int
     arm: str
     environment: str
+    profile: str
+    layout: str
+    program: str
+    mpi: str
     ranks: int
     binding: str
     dtype: str
@@ -38,7 +56,7 @@ class Launch:
 
     @property
     def name(self) -> str:
-        """Names the launch within its campaign: 0003-docker."""
+        """Names the launch within its campaign: 0003-docker-tuned-one."""
         return f"{self.block:04d}-{self.arm}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,9 +75,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Block:
-    """One launch per arm, back to back, in random order; ranks and binding are the same in all."""
+    """One launch per arm, back to back, in random order; MPI, ranks, binding are alike in all."""
 
     number: int
+    mpi: str
     ranks: int
     binding: str
     launches: tuple[Launch, ...]
@@ -68,47 +87,67 @@ class Block:
 def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
     """All blocks of a campaign, in the order in which they run.
 
-    Each replicate visits every combination of ranks and binding once, in random order, so that a
-    slow drift of the machine falls on all of them alike.
+    Each replicate visits every combination of MPI, ranks and binding once, in random order, so that
+    a slow drift of the machine falls on all of them alike.
     """
     rng = random.Random(seed)
     blocks: list[Block] = []
     for _ in range(experiment.launches.blocks):
-        places = list(product(experiment.launches.ranks, experiment.launches.bindings))
+        asked = experiment.launches
+        places = list(product(asked.mpis, asked.ranks, asked.bindings))
         rng.shuffle(places)
-        for ranks, binding in places:
-            blocks.append(_block(experiment, len(blocks), ranks, binding, rng))
+        for mpi, ranks, binding in places:
+            blocks.append(_block(experiment, len(blocks), mpi, ranks, binding, rng))
     return tuple(blocks)
 
 
-def arms(experiment: Experiment) -> list[tuple[str, str]]:
-    """(arm, environment) of each launch in a block."""
-    found = [(name, name) for name in experiment.launches.environments]
-    if experiment.launches.aa_pair and "host" in experiment.launches.environments:
-        found.append((TWIN, "host"))
+def arms(asked: Launches, mpi: str) -> list[Arm]:
+    """The arms of a block with that MPI."""
+    found = []
+    for name in asked.environments:
+        if name == HOST:
+            found.append(Arm(HOST, HOST))
+        elif name in ENGINES:
+            found += [
+                Arm(f"{name}-{profile}-{layout}", name, profile, layout)
+                for profile, layout in product(asked.profiles, asked.layouts)
+            ]
+        else:
+            found.append(Arm(name, name, layout="one"))
+    if HOST in asked.environments:
+        found += [Arm(TWIN, HOST)] if asked.aa_pair else []
+        found += [
+            Arm(program.lower(), HOST, program=program)
+            for program in asked.external
+            if EXTERNAL_MPI[program] == mpi
+        ]
     return found
 
 
 def _block(
-    experiment: Experiment, number: int, ranks: int, binding: str, rng: random.Random
+    experiment: Experiment, number: int, mpi: str, ranks: int, binding: str, rng: random.Random
 ) -> Block:
-    order = arms(experiment)
+    order = arms(experiment.launches, mpi)
     rng.shuffle(order)
     launches = tuple(
         Launch(
             experiment=experiment.name,
             block=number,
-            arm=arm,
-            environment=environment,
+            arm=arm.name,
+            environment=arm.environment,
+            profile=arm.profile,
+            layout=arm.layout,
+            program=arm.program,
+            mpi=mpi,
             ranks=ranks,
             binding=binding,
             dtype=experiment.factors.dtype,
             measurement=experiment.measurement,
             cells=_shuffled_cells(experiment.factors, rng),
         )
-        for arm, environment in order
+        for arm in order
     )
-    return Block(number, ranks, binding, launches)
+    return Block(number, mpi, ranks, binding, launches)
 
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
+from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 
 CATALOGUE = Path(__file__).parent / "catalogue"
@@ -25,7 +26,13 @@ TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
-ENVIRONMENTS = ("host", "docker")
+ENVIRONMENTS = ("host", "docker", "podman", "charliecloud", "apptainer")
+ENGINES = ("docker", "podman")
+"""Environments whose containers have a profile and a layout; the others have their one way."""
+PROFILES = ("default", "tuned", "privileged")
+LAYOUTS = ("one", "per-rank", "isolated")
+MPIS = FLAVOURS
+EXTERNAL = ("IMB",)
 BINDINGS = ("packed", "spread")
 CADENCES = ("isolated", "streaming")
 CACHES = ("warm", "rotating")
@@ -57,9 +64,18 @@ class Factors:
 
 @dataclass(frozen=True)
 class Launches:
-    """What varies between launches, and how often each is repeated."""
+    """What varies between launches, and how often each is repeated.
+
+    Attributes:
+        profiles, layouts: of the containers of ENGINES; every combination is an arm.
+        external: programs in C that take part as a reference beside our harness.
+    """
 
     environments: tuple[str, ...] = ("host",)
+    profiles: tuple[str, ...] = ("tuned",)
+    layouts: tuple[str, ...] = ("one",)
+    mpis: tuple[str, ...] = ("openmpi",)
+    external: tuple[str, ...] = ()
     ranks: tuple[int, ...] = (2,)
     bindings: tuple[str, ...] = ("packed",)
     blocks: int = 10
@@ -135,6 +151,10 @@ def restrict(
     experiment: Experiment,
     *,
     environments: str | None = None,
+    profiles: str | None = None,
+    layouts: str | None = None,
+    mpis: str | None = None,
+    external: str | None = None,
     ranks: str | None = None,
     sizes: str | None = None,
     blocks: int | None = None,
@@ -146,9 +166,15 @@ def restrict(
     """
     values = experiment.to_dict()
     launches, factors = values["launches"], values["factors"]
-    if environments:
-        wanted = ENVIRONMENTS if environments == "all" else environments.split(",")
-        launches["environments"] = list(wanted)
+    for key, text, every in (
+        ("environments", environments, ENVIRONMENTS),
+        ("profiles", profiles, PROFILES),
+        ("layouts", layouts, LAYOUTS),
+        ("mpis", mpis, MPIS),
+        ("external", external, EXTERNAL),
+    ):
+        if text:
+            launches[key] = list(every if text == "all" else text.split(","))
     if ranks:
         launches["ranks"] = parse_ranks(ranks)
     if blocks is not None:
@@ -269,13 +295,24 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
     ranks = table.get("ranks", Launches.ranks)
     if not _positive(ranks):
         raise SpecError(f"{source}: ranks {ranks!r} must be a list of whole numbers from 1 up")
-    return Launches(
+    found = Launches(
         environments=choose.many("environments", ENVIRONMENTS, Launches.environments),
+        profiles=choose.many("profiles", PROFILES, Launches.profiles),
+        layouts=choose.many("layouts", LAYOUTS, Launches.layouts),
+        mpis=choose.many("mpis", MPIS, Launches.mpis),
+        external=choose.any("external", EXTERNAL, Launches.external),
         ranks=tuple(sorted(set(ranks))),
         bindings=choose.many("bindings", BINDINGS, Launches.bindings),
         blocks=choose.count("blocks", Launches.blocks),
         aa_pair=choose.flag("aa_pair", Launches.aa_pair),
     )
+    if found.external and not ("host" in found.environments and "impi" in found.mpis):
+        raise SpecError(
+            f"{source}: {', '.join(found.external)} in [launches] runs on the host with impi, and "
+            f"the experiment has {', '.join(found.environments)} with {', '.join(found.mpis)}: "
+            "add host and impi"
+        )
+    return found
 
 
 def _measurement(table: Mapping[str, Any], source: str) -> Measurement:
@@ -313,9 +350,17 @@ class _Chooser:
         return str(value)
 
     def many(self, key: str, choices: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
-        values = self.table.get(key, default)
-        if isinstance(values, str) or not isinstance(values, Iterable) or not tuple(values):
+        found = self.any(key, choices, default)
+        if not found:
             raise SpecError(f"{self.source}: {key} in [{self.section}] must be a list of names")
+        return found
+
+    def any(self, key: str, choices: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+        """As many(), none included."""
+        values = self.table.get(key, default)
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise SpecError(f"{self.source}: {key} in [{self.section}] must be a list of names")
+        values = tuple(values)
         for value in values:
             if value not in choices:
                 raise SpecError(f"{self.source}: {_unknown(key, value, choices)} [{self.section}]")

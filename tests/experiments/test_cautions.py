@@ -14,6 +14,9 @@ HEADER = {
 }
 CELL = {
     "block": 0,
+    "profile": "",
+    "layout": "",
+    "mpi": "openmpi",
     "ranks": 2,
     "binding": "packed",
     "locality": "local",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments import results
-from experiments.schedule import Cell, Launch
+from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import OPERATIONS, TRANSPORTS, Measurement
 
 pytestmark = pytest.mark.ranks
@@ -22,6 +22,10 @@ LAUNCH = Launch(
     block=0,
     arm="host",
     environment="host",
+    profile="",
+    layout="",
+    program=HARNESS,
+    mpi="openmpi",
     ranks=2,
     binding="packed",
     dtype="float32",

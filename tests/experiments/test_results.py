@@ -45,7 +45,7 @@ def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open M
             vars(cell) | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
         )
     environment = {"versions": {"mpi": mpi}}
-    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
 
@@ -141,8 +141,8 @@ def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Pa
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     begin(tmp_path)
     header = json.loads((tmp_path / "campaign.json").read_text())
-    results.write_json(tmp_path / "campaign.json", header | {"format": 2})
-    with pytest.raises(ResultsError, match="is of format 2; this version reads format 1"):
+    results.write_json(tmp_path / "campaign.json", header | {"format": 1})
+    with pytest.raises(ResultsError, match="is of format 1; this version reads format 2"):
         results.load(tmp_path)
 
 
@@ -181,7 +181,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
 
 def test_a_truncated_header_is_named(tmp_path: Path) -> None:
     begin(tmp_path)
-    (tmp_path / "campaign.json").write_text('{"format": 1')
+    (tmp_path / "campaign.json").write_text('{"format": 2')
     with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
         results.load(tmp_path)
 

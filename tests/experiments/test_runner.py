@@ -20,7 +20,7 @@ import numpy as np
 folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 launch = json.loads((folder / "launch.json").read_text())
 environment = {"versions": {"mpi": mpi}}
-result = {"format": 1, "launch": launch, "cells": [], "environment": environment, "ranks": []}
+result = {"format": 2, "launch": launch, "cells": [], "environment": environment, "ranks": []}
 if code == 0:
     (folder / "result.json").write_text(json.dumps(result))
     np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
@@ -41,9 +41,17 @@ class Instant:
         return Process(argv)
 
 
+def alike(every: Instant) -> runner.Environments:
+    return lambda launch: every
+
+
+def apart(docker: Instant) -> runner.Environments:
+    return lambda launch: docker if launch.environment == "docker" else Instant()
+
+
 @pytest.fixture
 def blocks() -> tuple[Block, ...]:
-    return schedule(spec.restrict(spec.load("quick"), sizes="1KiB", blocks=2), 1)
+    return schedule(spec.restrict(spec.load("quick"), profiles="tuned", sizes="1KiB", blocks=2), 1)
 
 
 @pytest.fixture
@@ -53,16 +61,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
-    runner.run(folder, blocks, {"host": Instant(), "docker": Instant()}, None, ME)
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
     names = {launch.name for block in blocks for launch in block.launches}
     assert results.finished(folder) == names
     assert not (folder / "incoming").exists()
 
 
 def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, ...]) -> None:
-    runner.run(folder, blocks[:1], {"host": Instant(), "docker": Instant()}, None, ME)
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
     kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
-    runner.run(folder, blocks, {"host": Instant(), "docker": Instant()}, None, ME)
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(results.finished(folder)) == 6
 
@@ -70,24 +78,24 @@ def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, 
 def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    environments = {"host": Instant(), "docker": Instant(code=3)}
+    environments = apart(docker=Instant(code=3))
     with pytest.raises(LaunchFailed) as caught:
-        runner.run(folder, blocks, environments, None, ME)
-    assert "docker failed with exit code 3" in str(caught.value)
+        runner.run(folder, blocks, environments, {}, ME)
+    assert "docker-tuned-one failed with exit code 3" in str(caught.value)
     assert "said by the launch" in str(caught.value)
     assert "--resume" in str(caught.value)
-    before = [launch.arm for launch in blocks[0].launches].index("docker")
+    before = [launch.arm for launch in blocks[0].launches].index("docker-tuned-one")
     assert len(results.finished(folder)) == before
 
 
 def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    environments = {"host": Instant(), "docker": Instant(mpi="4.1")}
+    environments = apart(docker=Instant(mpi="4.1"))
     with pytest.raises(ResultsError, match=r"versions\.mpi: .* against .*another --out"):
-        runner.run(folder, blocks, environments, None, ME)
+        runner.run(folder, blocks, environments, {}, ME)
     arms = {name.partition("-")[2] for name in results.finished(folder)}
-    assert not ({"host", "docker"} <= arms)
+    assert not ({"host", "docker-tuned-one"} <= arms)
 
 
 def test_a_launch_that_stands_still_is_ended(
@@ -99,5 +107,5 @@ def test_a_launch_that_stands_still_is_ended(
 
     monkeypatch.setattr(runner, "STALLED", 0.5)
     with pytest.raises(LaunchFailed, match="stood still for 0 s"):
-        runner.run(folder, blocks, {"host": Sleeping(), "docker": Sleeping()}, None, ME)
+        runner.run(folder, blocks, alike(Sleeping()), {}, ME)
     assert results.finished(folder) == set()

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import product
 
 from experiments import schedule, spec
-from experiments.schedule import Launch
+from experiments.schedule import Arm, Launch
 from experiments.spec import Factors
 
 QUICK = spec.load("quick")
@@ -28,7 +28,7 @@ def test_a_seed_decides_everything() -> None:
 def test_every_block_holds_each_arm_once_and_the_aa_twin() -> None:
     for block in schedule.schedule(QUICK, 1):
         assert Counter(launch.arm for launch in block.launches) == Counter(
-            ["host", "docker", "host-again"]
+            ["host", "docker-tuned-one", "host-again"]
         )
 
 
@@ -54,11 +54,12 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     assert most == {"direct": 2**24, "mpi": 2**24, "pickle": 2**22}
 
 
-def test_each_replicate_visits_every_combination_of_ranks_and_binding() -> None:
-    blocks = schedule.schedule(MANY, 1)
-    places = [(block.ranks, block.binding) for block in blocks]
-    assert len(blocks) == 3 * 4
-    assert all(len(set(places[i : i + 4])) == 4 for i in range(0, 12, 4))
+def test_each_replicate_visits_every_combination_of_mpi_ranks_and_binding() -> None:
+    asked = spec.restrict(MANY, mpis="openmpi,mpich")
+    blocks = schedule.schedule(asked, 1)
+    places = [(block.mpi, block.ranks, block.binding) for block in blocks]
+    assert len(blocks) == 3 * 8
+    assert all(len(set(places[i : i + 8])) == 8 for i in range(0, 24, 8))
 
 
 def test_all_launches_of_a_block_share_ranks_and_binding() -> None:
@@ -74,8 +75,31 @@ def test_launch_names_are_unique() -> None:
 
 
 def test_there_is_no_twin_without_a_host_arm() -> None:
-    docker_only = spec.restrict(QUICK, environments="docker")
-    assert schedule.arms(docker_only) == [("docker", "docker")]
+    docker_only = spec.restrict(QUICK, environments="docker", profiles="tuned")
+    (arm,) = schedule.arms(docker_only.launches, "openmpi")
+    assert arm == Arm("docker-tuned-one", "docker", "tuned", "one")
+
+
+def test_every_profile_in_every_layout_is_an_arm_of_each_engine() -> None:
+    asked = spec.restrict(
+        *(QUICK,), environments="docker,podman,charliecloud", profiles="all", layouts="one,isolated"
+    )
+    names = [arm.name for arm in schedule.arms(asked.launches, "openmpi")]
+    assert names == [
+        f"{engine}-{profile}-{layout}"
+        for engine in ("docker", "podman")
+        for profile in ("default", "tuned", "privileged")
+        for layout in ("one", "isolated")
+    ] + ["charliecloud"]
+
+
+def test_an_external_program_takes_part_in_the_blocks_of_its_mpi_alone() -> None:
+    asked = spec.restrict(QUICK, environments="host", mpis="all", external="IMB")
+    for block in schedule.schedule(asked, 1):
+        programs = {launch.arm: launch.program for launch in block.launches}
+        assert {launch.mpi for launch in block.launches} == {block.mpi}
+        assert programs.get("imb") == ("IMB" if block.mpi == "impi" else None)
+        assert programs["host"] == programs["host-again"] == "harness"
 
 
 def test_a_launch_survives_its_stored_form() -> None:

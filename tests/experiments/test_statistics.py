@@ -10,6 +10,9 @@ from experiments.statistics import FACTORS
 
 CELL = {
     "environment": "host",
+    "profile": "",
+    "layout": "",
+    "mpi": "openmpi",
     "ranks": 2,
     "binding": "packed",
     "locality": "local",

@@ -172,7 +172,7 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         "shm_bytes": 67108864,
         "load": float(rng.random()),
     }
-    result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
 

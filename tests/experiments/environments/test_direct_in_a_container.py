@@ -13,7 +13,7 @@ from experiments.execute import execute
 from experiments.provision import image as image_provision
 from experiments.provision import passthrough
 from experiments.provision.image import Image
-from experiments.schedule import Cell, Launch
+from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import OPERATIONS, Measurement
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
@@ -21,8 +21,12 @@ pytestmark = [pytest.mark.container, pytest.mark.ranks]
 LAUNCH = Launch(
     experiment="test",
     block=0,
-    arm="docker",
+    arm="docker-tuned-one",
     environment="docker",
+    profile="tuned",
+    layout="one",
+    program=HARNESS,
+    mpi="openmpi",
     ranks=2,
     binding="packed",
     dtype="float32",
