@@ -90,7 +90,8 @@ def paper(context, yes=False, out="", figures=""):
     if lacking:
         stages.say(str(lacking))
     request = Request(_new_folder("quick", out), optional=True)
-    campaign.run(spec.load("quick"), request, stages)
+    for failure in campaign.run(spec.load("quick"), request, stages):
+        stages.say(failure)
     target = Path(figures) if figures else FIGURES / request.out.name
     with stages.stage("figures"):
         _draw(request.out, target, "pdf,svg,png")
@@ -211,8 +212,9 @@ def run(
         if dry_run:
             print("\n".join(campaign.dry_resume(folder)))
             return
-        campaign.resume(folder, Stages())
+        failures = campaign.resume(folder, Stages())
         print(folder)
+        _tell(failures, folder)
         return
     chosen = spec.restrict(
         spec.load(experiment or "quick"),
@@ -231,8 +233,9 @@ def run(
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return
-    campaign.run(chosen, request, Stages())
-    print(request.out)
+    failures = campaign.run(chosen, request, Stages())
+    print(folder)
+    _tell(failures, folder)
 
 
 @task(
@@ -331,6 +334,15 @@ def report(context, results="", out=""):
     with Stages().stage("report"):
         page = _report(folder, Path(out) if out else FIGURES / folder.name)
     print(page)
+
+
+def _tell(failures: list[str], folder: Path) -> None:
+    """End with exit code 1 where launches failed; the others are measured and stay."""
+    if failures:
+        raise ExperimentsError(
+            "\n".join(failures) + f"\n{len(failures)} launches failed in containers; the rest is "
+            f"measured. To try them again: ./inv run --resume --out {folder}"
+        )
 
 
 def _draw(folder: Path, out: Path, formats: str) -> list[Path]:

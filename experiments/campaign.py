@@ -49,8 +49,8 @@ class Request:
     optional: bool = False
 
 
-def run(experiment: Experiment, request: Request, stages: Stages) -> None:
-    """Measure a new campaign into request.out.
+def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
+    """Measure a new campaign into request.out; what failed in a container, one message each.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
@@ -62,11 +62,11 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> None:
             stages.say(f"{name}: {why}")
         header = _header(found.without_missing(experiment), request, found)
         results.create(request.out, header)
-        _measure(header, request.out, found, stages)
+        return _measure(header, request.out, found, stages)
 
 
-def resume(out: Path, stages: Stages) -> None:
-    """Complete the campaign in a results folder as it was begun.
+def resume(out: Path, stages: Stages) -> list[str]:
+    """Complete the campaign in a results folder as it was begun; answers as run() does.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
@@ -74,7 +74,7 @@ def resume(out: Path, stages: Stages) -> None:
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     with arms.ready(experiment, header["base"], False, stages) as found:
-        _measure(header, out, found, stages)
+        return _measure(header, out, found, stages)
 
 
 def dry_run(experiment: Experiment, request: Request) -> list[str]:
@@ -110,7 +110,7 @@ def _line(environments: runner.Environments, launch: Launch, out: Path) -> str:
     return environments(launch).command(launch, folder).shell()
 
 
-def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Stages) -> None:
+def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Stages) -> list[str]:
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
     environments = _environments(experiment, header["variables"], header["id"], found)
@@ -121,7 +121,7 @@ def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Sta
             stages.stage("measurement", spinner=False),
             _no_containers_left(found.clients, header["id"]),
         ):
-            runner.run(out, blocks, environments, found.clients, passthrough.owner())
+            return runner.run(out, blocks, environments, found.clients, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise

@@ -16,16 +16,23 @@ Launches = Mapping[str, Mapping[str, Any]]
 """Launch results by the launch's name."""
 
 
-def cautions(header: Mapping[str, Any], launches: Launches, cells: pd.DataFrame) -> list[str]:
+def cautions(
+    header: Mapping[str, Any],
+    launches: Launches,
+    cells: pd.DataFrame,
+    failed: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
     """Every sentence that this campaign earns.
 
     Args:
         header: campaign.json.
         cells: launch medians, columns as results.COLUMNS.
+        failed: as results.failed() gives it.
     """
     return [
         *header.get("missing", []),
         *_unfinished(header, launches),
+        *_failed(failed),
         *_few_blocks(header["experiment"]["launches"]["blocks"]),
         *_emulated(cells),
         *_skipped(launches),
@@ -43,6 +50,17 @@ def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
             f"{len(launches)} of {planned} planned launches are finished; complete the campaign "
             "with --resume"
         )
+
+
+def _failed(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """One sentence per arm, MPI and rank count; the reason in its first words."""
+    found: dict[tuple[str, str, int], list[str]] = defaultdict(list)
+    for each in failed.values():
+        asked = each["launch"]
+        found[asked["arm"], asked["mpi"], asked["ranks"]].append(each["reason"])
+    for (arm, mpi, ranks), reasons in sorted(found.items()):
+        times = "once" if len(reasons) == 1 else f"{len(reasons)} times"
+        yield f"{arm} with {mpi}, {ranks} ranks, failed {times}: {' '.join(reasons[0].split())}"
 
 
 def _few_blocks(blocks: int) -> Iterator[str]:

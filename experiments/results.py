@@ -2,6 +2,7 @@
 
 results/<campaign>/campaign.json                    what was asked: spec, seed, schedule, machine
 results/<campaign>/launches/0003-docker.json, .npz  one launch: what was found, and its samples
+results/<campaign>/failed/0003-docker.json          why a launch failed that is not finished yet
 results/<campaign>/incoming/                        launches under way; nothing here is a result
 Nothing that a finished launch wrote is ever written again.
 """
@@ -61,6 +62,7 @@ class Campaign:
 
     Attributes:
         header: campaign.json.
+        failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
         launches: each finished launch's JSON, in the order of the file names.
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
@@ -72,6 +74,7 @@ class Campaign:
     experiment: Experiment
     header: dict[str, Any]
     launches: list[dict[str, Any]]
+    failed: dict[str, dict[str, Any]]
     cells: pd.DataFrame
     controls: pd.DataFrame
     warnings: list[str]
@@ -140,6 +143,23 @@ def read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
+def fail(folder: Path, name: str, launch: Mapping[str, Any], reason: str) -> None:
+    """Keep why a launch failed, until it is finished after all."""
+    place = folder / "failed"
+    place.mkdir(exist_ok=True)
+    write_json(place / f"{name}.json", {"launch": launch, "reason": reason})
+
+
+def failed(folder: Path) -> dict[str, dict[str, Any]]:
+    """What fail() kept of launches that are still not finished, by their names."""
+    done = finished(folder)
+    return {
+        path.stem: read_json(path)
+        for path in sorted((folder / "failed").glob("[0-9]*.json"))
+        if path.stem not in done
+    }
+
+
 def finished(folder: Path) -> set[str]:
     """Names of the launches that are complete."""
     return {path.stem for path in (folder / "launches").glob("[0-9]*.json")}
@@ -157,6 +177,13 @@ def incoming(folder: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(OSError):
             place.parent.rmdir()
+
+
+def add(place: Path, values: Mapping[str, Any]) -> None:
+    """Add to what a launch wrote into `place`, before it is taken in."""
+    result = place / "result.json"
+    if result.exists():  # accept() refuses a launch without
+        write_json(result, {**read_json(result), **values})
 
 
 def accept(folder: Path, name: str, place: Path) -> None:
@@ -203,15 +230,17 @@ def load(folder: str | Path) -> Campaign:
     copied = every["operation"] == COPY
     cells = every[~copied].reset_index(drop=True)
     controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
+    broken = failed(folder)
     return Campaign(
         folder,
         header["name"],
         experiment,
         header,
         list(launches.values()),
+        broken,
         cells,
         controls,
-        cautions(header, launches, cells),
+        cautions(header, launches, cells, broken),
     )
 
 

@@ -17,14 +17,15 @@ import docker
 from experiments import confounders, results
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
-from experiments.execute import execute
+from experiments.execute import ContainerRefused, execute
 from experiments.progress import Display
-from experiments.schedule import Block, Launch
+from experiments.schedule import HOST, Block, Launch
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 RESUME = "--resume goes on from here"
 TOLD_LINES = 12  # of a failed launch's log that the error message repeats
+FAILURES = 2  # of a container arm, after which its other launches are not tried any more
 
 
 class LaunchFailed(ExperimentsError):
@@ -48,27 +49,44 @@ def run(
     environments: Environments,
     clients: Mapping[str, docker.DockerClient],
     owner: tuple[int, int],
-) -> None:
+) -> list[str]:
     """Run every launch that is not finished yet.
+
+    A container's launch that fails is a finding: it is kept as such and the campaign goes on, but
+    for the other launches of an arm that failed FAILURES times.
 
     Args:
         folder: a results folder that results.create has begun.
         clients: of the engines for those that answer with a container, by environment.
         owner: uid and gid that container ranks write as.
 
+    Returns:
+        What failed, one message each; `--resume` tries it again.
+
     Raises:
-        LaunchFailed, EngineLost: finished launches stay, `--resume` completes.
+        LaunchFailed: on the host; EngineLost: finished launches stay, `--resume` completes.
         ResultsError: when a launch's result does not fit those before it.
     """
     finished = results.finished(folder)
     launches = [launch for block in blocks for launch in block.launches]
     waiting = [launch for launch in launches if launch.name not in finished]
+    failed: dict[tuple[str, str, int], list[str]] = {}
     with Display(len(launches), len(launches) - len(waiting)) as display:
         for launch in waiting:
+            failures = failed.setdefault((launch.arm, launch.mpi, launch.ranks), [])
+            if len(failures) >= FAILURES:
+                continue
             display.begin(launch.name)
             client = clients.get(launch.environment)
-            _launch(folder, launch, environments(launch), client, owner, display.within)
+            try:
+                _launch(folder, launch, environments(launch), client, owner, display.within)
+            except (LaunchFailed, ContainerRefused) as failure:
+                if launch.environment == HOST:
+                    raise
+                results.fail(folder, launch.name, launch.to_dict(), str(failure))
+                failures.append(str(failure))
             display.end()
+    return [told for failures in failed.values() for told in failures]
 
 
 def _launch(
@@ -79,13 +97,18 @@ def _launch(
     owner: tuple[int, int],
     within: Callable[[float], None],
 ) -> None:
+    lines: list[str] = []
+
     def prepare(place: Path) -> Command:
         results.write_json(place / "launch.json", launch.to_dict())
         _give(place, owner)
-        return environment.command(launch, place.absolute())
+        command = environment.command(launch, place.absolute())
+        lines.append(command.shell())
+        return command
 
     with attended(folder, launch.name, prepare, client, within, RESUME) as place:
         _refuse_other_code(folder, launch.name, place)
+        results.add(place, {"command": lines[0]})
 
 
 @contextlib.contextmanager

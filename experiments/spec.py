@@ -14,6 +14,7 @@ from typing import Any
 
 import hbmcomm
 from experiments.environments.mpiexec import FLAVOURS
+from experiments.environments.profiles import PROFILES
 from experiments.errors import ExperimentsError
 
 CATALOGUE = Path(__file__).parent / "catalogue"
@@ -29,7 +30,6 @@ LOCALITIES = ("local", "remote")
 ENVIRONMENTS = ("host", "docker", "podman", "charliecloud", "apptainer")
 ENGINES = ("docker", "podman")
 """Environments whose containers have a profile and a layout; the others have their one way."""
-PROFILES = ("default", "tuned", "privileged")
 LAYOUTS = ("one", "per-rank", "isolated")
 MPIS = FLAVOURS
 EXTERNAL = ("IMB",)

@@ -55,11 +55,11 @@ def pools(**placement: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def test_a_campaign_without_fault_says_nothing() -> None:
-    assert cautions(HEADER, launches(), cells()) == []
+    assert cautions(HEADER, launches(), cells(), {}) == []
 
 
 def test_other_files_in_a_launch_are_told_with_its_name() -> None:
-    (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells())
+    (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells(), {})
     assert said == (
         "the files of numpy are not the same in all launches: "
         "aaaa in 0000-host; bbbb in 0000-docker"
@@ -68,7 +68,7 @@ def test_other_files_in_a_launch_are_told_with_its_name() -> None:
 
 def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
     placed = pools(hbw={"1": 100}, hbw_preferred={"0": 37, "1": 63})
-    (said,) = cautions(HEADER, launches(ranks=placed), cells())
+    (said,) = cautions(HEADER, launches(ranks=placed), cells(), {})
     assert said == "hbw_preferred: 37 % of its pages lie outside its nodes in 1 launch"
 
 
@@ -79,10 +79,10 @@ def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
 def test_cells_left_out_for_groups_of_different_sizes_are_counted(
     other: dict[str, Any], what: str
 ) -> None:
-    (said,) = cautions(HEADER, launches(), cells(group=2, **other))
+    (said,) = cautions(HEADER, launches(), cells(group=2, **other), {})
     assert said.startswith(f"1 of 1 cells are left out of the comparison of {what} in their block")
 
 
 def test_unstable_cells_are_told_by_arm() -> None:
-    (said,) = cautions(HEADER, launches(), cells(unstable=True))
+    (said,) = cautions(HEADER, launches(), cells(unstable=True), {})
     assert said.startswith("docker, 2 ranks: 100 % of its cells are unstable")

@@ -41,6 +41,9 @@ class Instant:
         return Process(argv)
 
 
+FAILS = {"host": Instant(code=3), "docker": Instant()}
+
+
 def alike(every: Instant) -> runner.Environments:
     return lambda launch: every
 
@@ -78,14 +81,43 @@ def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, 
 def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    environments = apart(docker=Instant(code=3))
     with pytest.raises(LaunchFailed) as caught:
-        runner.run(folder, blocks, environments, {}, ME)
-    assert "docker-tuned-one failed with exit code 3" in str(caught.value)
+        runner.run(folder, blocks, lambda launch: FAILS[launch.environment], {}, ME)
+    assert "failed with exit code 3" in str(caught.value)
     assert "said by the launch" in str(caught.value)
     assert "--resume" in str(caught.value)
-    before = [launch.arm for launch in blocks[0].launches].index("docker-tuned-one")
+    before = [launch.environment for launch in blocks[0].launches].index("host")
     assert len(results.finished(folder)) == before
+
+
+def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
+    broken = results.failed(folder)
+    assert len(told) == len(broken) == 2
+    for name, why in broken.items():
+        assert f"launch {name} failed with exit code 3" in why["reason"]
+        assert why["launch"]["arm"] == "docker-tuned-one"
+    assert {launch.arm for each in blocks for launch in each.launches} == {
+        name.partition("-")[2] for name in results.finished(folder) | set(broken)
+    }
+    assert runner.run(folder, blocks, alike(Instant()), {}, ME) == []
+    assert results.failed(folder) == {}
+    assert len(results.finished(folder)) == 6
+
+
+def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> None:
+    blocks = schedule(spec.restrict(spec.load("quick"), profiles="tuned", blocks=4), 1)
+    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
+    assert len(told) == runner.FAILURES < 4
+    assert len(results.finished(folder)) == 8
+
+
+def test_a_launch_keeps_the_command_that_ran_it(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    for name in results.finished(folder):
+        assert sys.executable in results.read_launch(folder, name)["command"]
 
 
 def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
