@@ -1,70 +1,72 @@
-"""Golden text of every command that an environment generates: a change shows as a readable diff."""
+"""Golden text of every command that an environment generates: a change shows as a readable diff.
+
+golden/ holds one file for each environment and profile, with the command of each MPI.
+"""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from experiments import schedule, spec
-from experiments.environments.command import Process
-from experiments.environments.docker import Docker, Machine
+from experiments.environments import profiles
+from experiments.environments.command import Container, Process
+from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.environments.mpiexec import FLAVOURS
+from experiments.environments.profiles import PROFILES, Machine
 
-LAUNCH = next(
-    launch
-    for launch in schedule.schedule(spec.load("quick"), 1)[0].launches
-    if launch.arm == "docker"
-)
-FOLDER = Path("/results/incoming/0000-docker")
+GOLDEN = Path(__file__).parent / "golden"
+FOLDER = Path("/results/incoming/0000")
 PREFIX = Path("/opt/hbmcomm")
-QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000)
+QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20)
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
+LAUNCH = replace(
+    schedule.schedule(spec.load("quick"), 1)[0].launches[0], arm="golden", profile="tuned"
+)
+ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
-def host(flavour: str, ranks: int) -> str:
-    return Host(flavour, PREFIX, 2, EMULATED).command(replace(LAUNCH, ranks=ranks), FOLDER).shell()
-
-
-def docker(flavour: str = "openmpi", machine: Machine = QUADRANT) -> Docker:
-    return Docker(flavour, f"hbmcomm:{flavour}", PREFIX, 16, machine, "c1", EMULATED)
-
-
-def test_a_container_gets_the_least_privilege_and_the_machine_passed_through() -> None:
-    assert (
-        docker().command(LAUNCH, FOLDER).shell().replace(" --", "\n--")
-        == """\
-docker run
---rm
---cap-add=SYS_NICE
---cap-drop=ALL
---cpuset-cpus=0-15
---cpuset-mems=0,4
---device=/dev/dax0.0:/dev/dax0.0:rw
---env=HOME=/tmp
---env=MEMKIND_HBW_NODES=0
---env=OMPI_ALLOW_RUN_AS_ROOT=1
---env=OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
---env=PATH=/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin
---label=hbmcomm.campaign=c1
---name=hbmcomm-c1-0000-docker
---network=none
---pids-limit=1152
---read-only
---security-opt=no-new-privileges
---shm-size=201326592
---tmpfs=/tmp:rw,nosuid,nodev,size=256m
---user=1000:1000
---volume=/results/incoming/0000-docker:/launch:rw
---workdir=/tmp hbmcomm:openmpi /opt/hbmcomm/bin/mpiexec -n 2
---bind-to none
---oversubscribe
---mca mpi_yield_when_idle 0 /opt/hbmcomm/bin/python -m experiments.harness /launch"""
+def docker(flavour: str = "openmpi", engine: str = "docker", machine: Machine = QUADRANT) -> Docker:
+    return Docker(
+        *(flavour, f"hbmcomm:{flavour}", PREFIX, 16, machine, "c1", EMULATED), engine=engine
     )
 
 
+def container(profile: str, ranks: int = 2, **changed: str) -> Container:
+    launch = replace(LAUNCH, profile=profile, ranks=ranks)
+    return docker(**changed).command(launch, FOLDER)
+
+
+def golden(lines: list[str]) -> str:
+    """One command per paragraph, one switch per line."""
+    return "\n".join(line.replace(" --", "\n    --") + "\n" for line in lines)
+
+
+@pytest.mark.parametrize(("engine", "profile"), ENGINES)
+def test_an_engine_is_given_the_profiles_options(engine: str, profile: str) -> None:
+    launch = replace(LAUNCH, profile=profile)
+    lines = [docker(mpi, engine).command(launch, FOLDER).shell() for mpi in FLAVOURS]
+    assert golden(lines) == (GOLDEN / f"{engine}-{profile}.txt").read_text()
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
+    launch = replace(LAUNCH, ranks=ranks)
+    lines = [Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER).shell() for mpi in FLAVOURS]
+    assert golden(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
+
+
+def test_no_golden_file_is_left_without_its_test() -> None:
+    tested = {f"{engine}-{profile}.txt" for engine, profile in ENGINES}
+    tested |= {"host-2-ranks.txt", "host-4-ranks.txt"}
+    assert {path.name for path in GOLDEN.iterdir()} == tested
+
+
 def test_the_sdk_is_given_the_same_as_the_shell_line_says() -> None:
-    assert docker().command(LAUNCH, FOLDER).options == {
-        "name": "hbmcomm-c1-0000-docker",
+    assert container("tuned").options == {
+        "name": "hbmcomm-c1-0000-golden",
         "labels": {"hbmcomm.campaign": "c1"},
         "user": "1000:1000",
         "environment": {
@@ -75,14 +77,14 @@ def test_the_sdk_is_given_the_same_as_the_shell_line_says() -> None:
             "HOME": "/tmp",
         },
         "working_dir": "/tmp",
-        "volumes": {"/results/incoming/0000-docker": {"bind": "/launch", "mode": "rw"}},
+        "volumes": {"/results/incoming/0000": {"bind": "/launch", "mode": "rw"}},
         "tmpfs": {"/tmp": "rw,nosuid,nodev,size=256m"},
         "shm_size": 201326592,
         "read_only": True,
         "network_mode": "none",
         "cap_drop": ["ALL"],
-        "cap_add": ["SYS_NICE"],
-        "security_opt": ["no-new-privileges"],
+        "security_opt": ["no-new-privileges", "seccomp=build/seccomp/tuned.json"],
+        "ulimits": [{"name": "memlock", "soft": 8388608, "hard": 8388608}],
         "cpuset_cpus": "0-15",
         "cpuset_mems": "0,4",
         "devices": ["/dev/dax0.0:/dev/dax0.0:rw"],
@@ -90,33 +92,64 @@ def test_the_sdk_is_given_the_same_as_the_shell_line_says() -> None:
     }
 
 
-@pytest.mark.parametrize("flavour", ["openmpi", "mpich", "impi"])
-def test_no_container_is_privileged_or_root_or_on_a_network(flavour: str) -> None:
-    options = docker(flavour).command(LAUNCH, FOLDER).options
-    assert "privileged" not in options
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_container_is_root_or_on_a_network_or_sees_more_than_its_launch(profile: str) -> None:
+    options = container(profile).options
     assert not options["user"].startswith("0")
     assert options["network_mode"] == "none"
+    assert list(options["volumes"]) == [str(FOLDER)]
+    assert "no-new-privileges" in options["security_opt"]
+
+
+def test_only_the_upper_bound_is_privileged() -> None:
+    assert [name for name in PROFILES if "privileged" in container(name).options] == ["privileged"]
+
+
+@pytest.mark.parametrize(
+    "option", ["cap_add", "cap_drop", "shm_size", "ulimits", "privileged", "ipc_mode"]
+)
+def test_the_default_leaves_to_the_engine_what_moves_data(option: str) -> None:
+    assert option not in container("default").options
+    assert not [each for each in container("default").options["security_opt"] if "seccomp" in each]
+
+
+def test_the_tuned_profile_has_no_capability() -> None:
+    options = container("tuned").options
     assert options["cap_drop"] == ["ALL"]
+    assert "cap_add" not in options
+
+
+@pytest.mark.parametrize(
+    ("engine", "profile", "switched_off"),
+    [
+        ("docker", "default", True),
+        ("docker", "tuned", False),
+        ("docker", "privileged", False),
+        ("podman", "default", False),
+        ("podman", "tuned", False),
+    ],
+)
+def test_mpich_reads_other_processes_where_the_filter_allows_it(
+    engine: str, profile: str, switched_off: bool
+) -> None:
+    variables = container(profile, flavour="mpich", engine=engine).options["environment"]
+    assert ("MPIR_CVAR_CH4_CMA_ENABLE" in variables) == switched_off
 
 
 def test_a_machine_without_memory_devices_passes_none() -> None:
     bare = replace(QUADRANT, dax=())
-    assert docker(machine=bare).command(LAUNCH, FOLDER).options["devices"] == []
+    assert profiles.options("tuned", bare, 2)["devices"] == []
+
+
+def test_a_machine_without_a_limit_of_locked_memory_passes_none() -> None:
+    free = replace(QUADRANT, memlock=-1)
+    limit = {"name": "memlock", "soft": -1, "hard": -1}
+    assert profiles.options("tuned", free, 2)["ulimits"] == [limit]
 
 
 def test_shared_memory_grows_with_the_ranks() -> None:
-    many = replace(LAUNCH, ranks=16)
-    sizes = [docker().command(each, FOLDER).options["shm_size"] for each in (LAUNCH, many)]
+    sizes = [container("tuned", ranks).options["shm_size"] for ranks in (2, 16)]
     assert sizes[1] > sizes[0] > 64 * 2**20
-
-
-def test_the_host_runs_the_harness_of_its_own_environment() -> None:
-    assert host("openmpi", 2) == (
-        "env MEMKIND_HBW_NODES=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-        "PATH=/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin "
-        "/opt/hbmcomm/bin/mpiexec -n 2 --bind-to none --oversubscribe --mca mpi_yield_when_idle 0 "
-        "/opt/hbmcomm/bin/python -m experiments.harness /results/incoming/0000-docker"
-    )
 
 
 def test_a_shell_line_is_quoted() -> None:
