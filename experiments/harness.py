@@ -45,14 +45,8 @@ def main(folder: Path) -> None:
     ranks = comm.gather(
         {"rank": comm.rank, "cpu": cpu, "pools": [_describe(key, pools[key]) for key in pools]}
     )
-    every = comm.gather(paths)
-    if comm.rank == 0 and every is not None:
-        environment = {
-            "versions": versions.versions(),
-            "hashes": versions.hashes(),
-            "machine": machine.machine(),
-            "datapath": every[0] | {tried: _summary(every, tried) for tried in datapath.TRIED},
-        }
+    environment = surroundings(comm, paths)
+    if comm.rank == 0:
         result = {
             "format": FORMAT,
             "launch": launch.to_dict(),
@@ -64,6 +58,23 @@ def main(folder: Path) -> None:
         }
         np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
+    """What a launch ran on and with, as its result tells it; empty on ranks but 0; a collective.
+
+    Args:
+        paths: datapath.probe() of this rank.
+    """
+    every = comm.gather(paths)
+    if every is None:
+        return {}
+    return {
+        "versions": versions.versions(),
+        "hashes": versions.hashes(),
+        "machine": machine.machine(),
+        "datapath": every[0] | {tried: _summary(every, tried) for tried in datapath.TRIED},
+    }
 
 
 def _pools(
