@@ -28,7 +28,7 @@ def test_a_seed_decides_everything() -> None:
 def test_every_block_holds_each_arm_once_and_the_aa_twin() -> None:
     for block in schedule.schedule(QUICK, 1):
         assert Counter(launch.arm for launch in block.launches) == Counter(
-            ["host", "docker-tuned-one", "host-again"]
+            ["host", "docker-default-one", "docker-tuned-one", "host-again"]
         )
 
 
