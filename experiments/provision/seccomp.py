@@ -52,7 +52,8 @@ def resolved(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
         engine: "docker" or "podman".
     """
     wanted = list(options.get("security_opt", []))
-    if OPTION in wanted:
-        file = ensure()
-        wanted[wanted.index(OPTION)] = f"seccomp={text() if engine == 'docker' else file}"
+    if OPTION not in wanted:
+        return dict(options)
+    file = ensure()  # also for Docker, whose command line reads it
+    wanted[wanted.index(OPTION)] = f"seccomp={text() if engine == 'docker' else file}"
     return {**options, "security_opt": wanted}
