@@ -1,4 +1,4 @@
-"""The tuned profile is the least: each of its additions is taken away, and what needs it is lost."""
+"""The tuned profile is the least: take one addition away, and what needs it is lost."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
