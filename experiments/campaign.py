@@ -3,24 +3,22 @@
 Puts together what other modules know; parses no flags and starts no launch itself.
 """
 
-import contextlib
 import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import docker
-
 import hbmcomm
-from experiments import results, runner, spec
+from experiments import guard, results, runner, spec
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.guard import Watch
 from experiments.measure import machine
-from experiments.provision import arms, engine, image, mpi, passthrough
+from experiments.provision import arms, image, mpi, passthrough
 from experiments.provision.arms import Equipment
 from experiments.schedule import Launch, schedule
 from experiments.spec import ENGINES, Experiment
@@ -57,12 +55,15 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     """
     spec.check_ranks(experiment, passthrough.cores())
     results.refuse_existing(request.out)
-    with arms.ready(experiment, request.base, request.optional, stages) as found:
+    with (
+        guard.watching(request.out, stages.say) as watch,
+        arms.ready(experiment, request.base, request.optional, stages) as found,
+    ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
         header = _header(found.without_missing(experiment), request, found)
         results.create(request.out, header)
-        return _measure(header, request.out, found, stages)
+        return _measure(header, request.out, found, watch, stages)
 
 
 def resume(out: Path, stages: Stages) -> list[str]:
@@ -73,8 +74,11 @@ def resume(out: Path, stages: Stages) -> list[str]:
     """
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
-    with arms.ready(experiment, header["base"], False, stages) as found:
-        return _measure(header, out, found, stages)
+    with (
+        guard.watching(out, stages.say) as watch,
+        arms.ready(experiment, header["base"], False, stages) as found,
+    ):
+        return _measure(header, out, found, watch, stages)
 
 
 def dry_run(experiment: Experiment, request: Request) -> list[str]:
@@ -110,7 +114,9 @@ def _line(environments: runner.Environments, launch: Launch, out: Path) -> str:
     return environments(launch).command(launch, folder).shell()
 
 
-def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Stages) -> list[str]:
+def _measure(
+    header: Mapping[str, Any], out: Path, found: Equipment, watch: Watch, stages: Stages
+) -> list[str]:
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
     environments = _environments(experiment, header["variables"], header["id"], found)
@@ -119,27 +125,12 @@ def _measure(header: Mapping[str, Any], out: Path, found: Equipment, stages: Sta
     try:
         with (
             stages.stage("measurement", spinner=False),
-            _no_containers_left(found.clients, header["id"]),
+            watch.campaign(header["id"], found.clients),
         ):
             return runner.run(out, blocks, environments, found.clients, passthrough.owner())
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
-
-
-@contextlib.contextmanager
-def _no_containers_left(
-    clients: Mapping[str, docker.DockerClient], campaign: str
-) -> Iterator[None]:
-    """Remove the campaign's containers before, where an engine died on them, and after."""
-    for client in clients.values():
-        engine.remove_containers(client, campaign)
-    try:
-        yield
-    finally:
-        for client in clients.values():
-            with contextlib.suppress(engine.EngineMissing):  # one that is gone is told elsewhere
-                engine.remove_containers(client, campaign)
 
 
 def _environments(

@@ -57,7 +57,7 @@ def execute(
 
 
 def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
-    mark = f"{os.getpid()}.{time.monotonic_ns()}"
+    mark = leftovers.new_mark()
     environment = {**outside_jobs(os.environ), **command.environment, leftovers.MARK: mark}
     before = leftovers.segments()
     with log.open("wb") as output:

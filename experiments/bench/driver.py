@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments import results, runner
+from experiments import guard, results, runner
 from experiments.bench import store
 from experiments.bench.compare import against_peers, noise, own
 from experiments.bench.question import Question
@@ -34,15 +34,16 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     store.refuse_existing(out)
-    question, prefixes, missing = _ready(question, stages)
-    seed = random.SystemRandom().getrandbits(32) if seed is None else seed
-    launches = schedule(question, seed)
-    store.create(out, _header(question, seed, launches, missing))
-    with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
-        for launch in launches:
-            display.begin(launch.name)
-            _measure(out, launch, prefixes[launch.flavour], display)
-            display.end()
+    with guard.watching(out, stages.say):
+        question, prefixes, missing = _ready(question, stages)
+        seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+        launches = schedule(question, seed)
+        store.create(out, _header(question, seed, launches, missing))
+        with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
+            for launch in launches:
+                display.begin(launch.name)
+                _measure(out, launch, prefixes[launch.flavour], display)
+                display.end()
 
 
 def summarise(folder: Path) -> store.Bench:

@@ -3,11 +3,13 @@
 Does not know whether one is needed, nor whether it answers: that is engine.py.
 """
 
+import os
 import signal
 import socket
 import subprocess
 from pathlib import Path
 
+from experiments import leftovers
 from experiments.provision import programs
 
 Process = subprocess.Popen[bytes]
@@ -29,11 +31,15 @@ def command() -> list[str]:
 
 
 def start(log: Path) -> Process:
-    """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it."""
+    """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it.
+
+    A driver's guard knows it by its environment.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         return subprocess.Popen(
             command(),
+            env=leftovers.daemon_environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -13,9 +13,8 @@ from pathlib import Path
 import docker
 import requests
 from docker.constants import DEFAULT_TIMEOUT_SECONDS
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import DockerException
 
-from experiments.environments.docker import LABEL
 from experiments.errors import ExperimentsError
 from experiments.provision import dockerd, programs
 from experiments.provision.paths import BUILD
@@ -60,9 +59,14 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
             dockerd.end(daemon)
 
 
+def answering() -> docker.DockerClient | None:
+    """A client of the engine that answers now, or None; starts none."""
+    return _connect()[0]
+
+
 def version() -> str | None:
     """The version of the engine that answers now, or None; starts none."""
-    client, _ = _connect()
+    client = answering()
     if client is None:
         return None
     with contextlib.closing(client):
@@ -79,22 +83,6 @@ def hindrance() -> EngineMissing | None:
         return _hindrance(silence)
     client.close()
     return None
-
-
-def remove_containers(client: docker.DockerClient, campaign_id: str) -> list[str]:
-    """End and remove every container of a campaign, found by its label; their names.
-
-    Raises:
-        EngineMissing: when the engine does not answer; it names the command that does the same.
-    """
-    label = f"{LABEL}={campaign_id}"
-    try:
-        return _remove(client, label)
-    except FAILURES as error:
-        raise EngineMissing(
-            f"containers may be left, the engine failed: {error}",
-            f"docker rm -f $(docker ps -aq --filter label={label})",
-        ) from error
 
 
 def has_systemd() -> bool:
@@ -138,21 +126,6 @@ def _hindrance(silence: str) -> EngineMissing | None:
             "sudo systemctl start docker" if has_systemd() else "sudo dockerd &",
         )
     return None
-
-
-def _remove(client: docker.DockerClient, label: str) -> list[str]:
-    removed = []
-    ours: dict[str, str | list[str] | bool] = {"label": label}
-    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
-        try:
-            container.remove(force=True, v=True)
-        except NotFound:
-            continue
-        except APIError as error:
-            if error.status_code != requests.codes.conflict:  # somebody is removing it already
-                raise
-        removed.append(str(container.name))
-    return removed
 
 
 def _start(log: Path) -> dockerd.Process | None:

@@ -3,10 +3,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import docker
 import pytest
 
-from experiments.environments.docker import LABEL
 from experiments.provision import engine as engine_provision
 from experiments.provision.engine import EngineMissing
 
@@ -62,15 +60,6 @@ def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
     assert str(hindrance) == f"{hindrance.lack}; {hindrance.remedy}"
 
 
-def test_containers_that_cannot_be_removed_are_left_with_the_command_that_does_it():
-    gone = docker.DockerClient(base_url="unix:///nowhere/docker.sock", version="1.41")
-    with pytest.raises(EngineMissing) as failure:
-        engine_provision.remove_containers(gone, "c1")
-    assert failure.value.remedy == (
-        "docker rm -f $(docker ps -aq --filter label=hbmcomm.campaign=c1)"
-    )
-
-
 @pytest.mark.container
 def test_an_engine_that_runs_already_is_used_and_left_running(engine):
     with engine_provision.running() as client:
@@ -84,20 +73,3 @@ def test_an_engine_that_runs_already_is_used_and_left_running(engine):
 def test_ctrl_c_in_this_session_does_not_reach_a_dockerd_of_ours(engine):
     pid = int(Path("/var/run/docker.pid").read_text())
     assert os.getsid(pid) != os.getsid(0)
-
-
-@pytest.mark.container
-def test_only_the_containers_of_the_campaign_are_removed(engine, image):
-    ours, others = (
-        engine.containers.run(
-            image.tag, ["sleep", "60"], detach=True, network_mode="none", labels=labels
-        )
-        for labels in ({LABEL: "test-a"}, {LABEL: "test-b"})
-    )
-    try:
-        assert engine_provision.remove_containers(engine, "test-a") == [ours.name]
-        assert engine_provision.remove_containers(engine, "test-a") == []
-        others.reload()
-        assert others.status == "running"
-    finally:
-        assert engine_provision.remove_containers(engine, "test-b") == [others.name]

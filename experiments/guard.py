@@ -1,0 +1,119 @@
+"""A driver's guard: a process that clears away what the driver leaves when it is killed.
+
+Here is the driver's side: it claims the results folder, starts the guard, says what it begins, and
+takes its leave. What the guard does stands in sweep.py.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import docker
+
+from experiments import claim, leftovers, sweep
+from experiments.claim import Claim
+from experiments.provision import removal
+from experiments.provision.engine import EngineMissing
+from experiments.provision.paths import ROOT
+
+LEAVE_PATIENCE = 5.0  # seconds in which a guard that was told goodbye ends
+NO_PATIENCE = 1.0  # seconds for an engine that may not run; before measuring it is asked again
+
+
+class Watch:
+    """A results folder that is this driver's alone, and watched."""
+
+    def __init__(self, claimed: Claim) -> None:
+        self._claim = claimed
+
+    @contextlib.contextmanager
+    def campaign(self, name: str, clients: Mapping[str, docker.DockerClient]) -> Iterator[None]:
+        """Containers and networks labelled so are removed before, where an engine died on them,
+        and after.
+
+        Args:
+            name: the campaign's id, as the label has it.
+            clients: of the engines that it runs in, by their names.
+
+        Raises:
+            EngineMissing: one that fails before.
+        """
+        self._claim.note(campaign=name, engines=list(clients))
+        for client in clients.values():
+            removal.remove(client, name)
+        try:
+            yield
+        finally:
+            for client in clients.values():
+                with contextlib.suppress(EngineMissing):  # one that is gone is told elsewhere
+                    removal.remove(client, name)
+
+
+@contextlib.contextmanager
+def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
+    """Claim a results folder and have a guard for as long as the block lasts.
+
+    Everything that is started meanwhile carries this driver's mark and ends with it.
+
+    Raises:
+        FolderTaken: another driver has it.
+    """
+    claimed = claim.take(folder, say)
+    try:
+        if left := claimed.facts():
+            say(f"cleared away of a killed driver: {sweep.clear(folder, left, NO_PATIENCE)}")
+            claimed.forget()
+        me = leftovers.identity(os.getpid())
+        claimed.note(
+            driver=me,
+            place=claim.place(),
+            host=os.uname().nodename,
+            segments=sorted(str(path) for path in leftovers.segments()),
+        )
+        with _guard(folder, claimed), _marked(me):
+            yield Watch(claimed)
+    finally:
+        claimed.release()
+
+
+@contextlib.contextmanager
+def _guard(folder: Path, claimed: Claim) -> Iterator[None]:
+    """The guard reads from a pipe that only this process can write to: at its end, it is dead."""
+    guard = subprocess.Popen(
+        command(folder, claimed.descriptor),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(claimed.descriptor,),
+        start_new_session=True,  # what ends this process's group leaves it alone
+        bufsize=0,
+    )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            guard.communicate(sweep.GOODBYE, LEAVE_PATIENCE)
+        guard.kill()
+        guard.wait()
+
+
+def command(folder: Path, descriptor: int) -> list[str]:
+    """What a guard is started with."""
+    return [sys.executable, "-m", "experiments.sweep", str(folder.absolute()), str(descriptor)]
+
+
+@contextlib.contextmanager
+def _marked(me: str) -> Iterator[None]:
+    before = os.environ.get(leftovers.MARK)
+    os.environ[leftovers.MARK] = me
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[leftovers.MARK]
+        else:
+            os.environ[leftovers.MARK] = before

@@ -1,0 +1,119 @@
+"""Clears away what a killed driver left: processes, containers, networks, shared memory, files.
+
+Run by the guard of that driver (python -m experiments.sweep), who waits for its end, or by the
+next driver where the guard was killed too. Imports an engine's client only when there is one to
+ask: waiting shall cost nothing.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from experiments import claim, leftovers
+from experiments.claim import Claim, Facts
+
+LOG = Path("logs/guard.log")  # in the results folder
+GOODBYE = b"."  # what a driver says that has cleared away everything itself
+GRACE = 1.0  # seconds that a launcher gets to end its ranks by itself
+DAEMON_GRACE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
+ENGINE_PATIENCE = 30.0  # seconds in which an engine must do what is asked of it
+SETTLE = 1.5  # seconds in which a request that a dying driver sent becomes a container
+POLL = 0.2  # seconds
+
+
+def clear(folder: Path, facts: Facts, patience: float = ENGINE_PATIENCE) -> str:
+    """End and remove everything that a driver left which noted these facts; what that was.
+
+    Args:
+        folder: its results folder.
+        patience: seconds that an engine gets.
+    """
+    here = facts["place"] == claim.place()
+    told = [*_processes(facts)] if here else []
+    told += _in_engines(facts, patience)
+    if here:
+        told += _segments(facts)
+    told += _files(folder)
+    if here and (daemons := leftovers.end_daemons(facts["driver"], DAEMON_GRACE)):
+        told.append(f"engines started for it: {daemons}")
+    return ", ".join(told) or "nothing was left"
+
+
+def watch(folder: Path, descriptor: int) -> None:
+    """A guard's life: wait for the driver's end, then clear away what it left.
+
+    Args:
+        folder: the results folder.
+        descriptor: of the lock file, as inherited from the driver.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if os.read(sys.stdin.fileno(), 1) == GOODBYE:  # empty where the driver ended without a word
+        return
+    began, held = time.monotonic(), Claim(folder, descriptor)
+    facts = held.facts()
+    if facts:
+        try:
+            told = clear(folder, facts)
+        except Exception as error:  # nobody else would hear of it
+            told = f"{type(error).__name__}: {error}"
+        seconds = time.monotonic() - began
+        _log(folder, f"process {facts['driver']} was killed; cleared in {seconds:.1f} s: {told}")
+    held.release()
+
+
+def _processes(facts: Facts) -> Iterator[str]:
+    if count := leftovers.ask_marked(facts["driver"], GRACE):
+        yield f"processes: {count}"
+    leftovers.end_marked(facts["driver"])
+
+
+def _in_engines(facts: Facts, patience: float) -> Iterator[str]:
+    names = facts.get("engines", ())
+    if not names:
+        return
+    from experiments.provision import engine, removal  # half a second that waiting need not pay
+
+    for name in names:
+        try:
+            removed = removal.remove_late(engine.answering, facts["campaign"], patience, SETTLE)
+        except engine.EngineMissing as error:
+            yield str(error)
+        else:
+            if removed:
+                yield f"in {name}: {' '.join(removed)}"
+
+
+def _segments(facts: Facts) -> Iterator[str]:
+    before = {Path(name) for name in facts["segments"]}
+    there = leftovers.segments()
+    leftovers.remove_segments(before)
+    if removed := there - leftovers.segments():
+        yield f"shared memory: {' '.join(sorted(path.name for path in removed))}"
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Launches under way and files being written, none of which is a result; samples without
+    their launch's JSON stay, until that launch is measured again."""
+    incoming = folder / "incoming"
+    for path in (incoming, *folder.glob(".*.json.*")):
+        if path.exists():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            yield path.name
+
+
+def _log(folder: Path, line: str) -> None:
+    with contextlib.suppress(OSError):  # a full disk, or a folder that is gone
+        path = folder / LOG
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), int(sys.argv[2]))
