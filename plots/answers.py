@@ -11,17 +11,20 @@ import numpy as np
 import pandas as pd
 
 from experiments.statistics import CLAIM_BLOCKS
+from plots import cost
 from plots.findings import (
     BASELINE,
-    CONTAINERS,
     OURS,
     Findings,
+    absent_containers,
     emulated,
     in_order,
     rows,
     usual,
 )
 from plots.labels import (
+    OPERATIONS,
+    arm_name,
     bytes_text,
     interval_text,
     operation_name,
@@ -37,10 +40,11 @@ NO_CLAIM = "no effect above the noise floor can be claimed"
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, and one sentence (or two) that answers it."""
+    """A question, one sentence (or two) that answers it, and what stands behind it."""
 
     question: str
     sentence: str
+    grid: cost.Grid | None = None
 
 
 def answers(found: Findings) -> list[Answer]:
@@ -61,12 +65,7 @@ def answers(found: Findings) -> list[Answer]:
         )
         if _asked(found, factor)
     ]
-    arms = [str(arm) for arm in dict.fromkeys(found.containers.get("arm", []))]
-    absent = [level for level in CONTAINERS if level in found.unmeasured]
-    return asked + [
-        Answer(f"What does a container cost ({arm})?", _container(found, arm))
-        for arm in [*arms, *(arm for arm in absent if arm not in arms)]
-    ]
+    return [*asked, *_containers(found), *_python(found)]
 
 
 def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":
@@ -82,7 +81,8 @@ def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":
 def _memory(found: Findings) -> str:
     frame = found.speedups
     if frame.empty:
-        reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in CONTAINERS]
+        containers = absent_containers(found.unmeasured)
+        reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
         return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
     kind = in_order(frame["kind"], ("hbw",))[0]
     frame = frame[frame["kind"] == kind]
@@ -132,12 +132,26 @@ def _transport(found: Findings, transport: str) -> str:
     return _slowdown(frame, found, f"with {transport} as with {OURS}, over the same buffers")
 
 
-def _container(found: Findings, arm: str) -> str:
-    frame = found.containers
-    frame = frame if frame.empty else frame[frame["arm"] == arm]
-    if frame.empty:
-        return f"Not measured. {arm}: {found.unmeasured[arm]}"
-    return " ".join([_slowdown(frame, found, f"in {arm}"), *found.caveats])
+def _containers(found: Findings) -> list[Answer]:
+    """An answer per operation, and one per arm that is missing."""
+    operations = in_order(found.containers.get("operation", []), OPERATIONS)
+    told = [
+        Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
+        for name in operations
+    ]
+    return told + [
+        Answer(
+            f"What does a container cost ({arm_name(arm)})?",
+            f"Not measured. {arm}: {found.unmeasured[arm]}",
+        )
+        for arm in absent_containers(found.unmeasured)
+    ]
+
+
+def _python(found: Findings) -> list[Answer]:
+    if found.python.empty:
+        return []
+    return [Answer("What does Python itself cost?", cost.python(found))]
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:

@@ -11,11 +11,13 @@ import pandas as pd
 
 from experiments.results import Campaign
 from experiments.schedule import TWIN
-from experiments.statistics import noise_floor, over_launches, paired_ratio
+from experiments.statistics import CONTAINER, noise_floor, over_launches, paired_ratio, verdict
 from plots import caveats
+from plots.labels import ENVIRONMENTS, arm_place
 
 HOST = "host"
-CONTAINERS = ("docker", "podman")
+REFERENCE = "imb"
+"""The arm, and its transport, of the benchmark in C: on the host, and nothing to do with Python."""
 BASELINE = "regular"
 OURS = "direct"
 UNFINISHED = "no launch of it is finished"
@@ -25,12 +27,16 @@ UNFINISHED = "no launch of it is finished"
 class Findings:
     """What a campaign found. All times in seconds, all ratios of times paired within a block.
 
+    Every ratio has a `verdict` (experiments.statistics.Verdict, as text).
+
     Attributes:
         times: statistics.over_launches of every arm but the A/A twin.
         speedups: regular over each other kind (column `kind`); above 1 that kind is faster.
         placements: spread over packed and remote over local (column `factor`); above 1 is slower.
-        containers: each container arm (column `arm`) over the host; above 1 is slower.
+        containers: each container arm (columns `arm`, environment, profile, layout) over the
+            host; above 1 is slower.
         transports: each transport (column `transport`) over direct; above 1 is slower.
+        python: the host's MPI calls from Python over those of the benchmark in C.
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
         blocks: paired blocks that the campaign asked for.
         caveats: what makes the arms unlike beside the container itself, one sentence each.
@@ -42,6 +48,7 @@ class Findings:
     placements: pd.DataFrame
     containers: pd.DataFrame
     transports: pd.DataFrame
+    python: pd.DataFrame
     floor: float
     blocks: int
     unmeasured: dict[str, str]
@@ -56,7 +63,7 @@ def find(campaign: Campaign) -> Findings:
         missing=unmeasured(campaign),
         caveats=(
             *caveats.recorded(campaign.launches),
-            *caveats.copied(campaign.controls, CONTAINERS, HOST),
+            *caveats.copied(campaign.controls, container_arms(campaign.controls), HOST),
         ),
     )
 
@@ -66,40 +73,64 @@ def from_cells(
 ) -> Findings:
     """The same from launch medians alone (columns as experiments.results.COLUMNS)."""
     arms = cells[cells["arm"] != TWIN]
-    kinds = [kind for kind in _levels(arms, "kind") if kind != BASELINE]
-    emulated = set(arms.loc[arms["emulated"].astype(bool), "kind"])
+    ours = arms[arms["arm"] != REFERENCE]
+    kinds = [kind for kind in _levels(ours, "kind") if kind != BASELINE]
+    emulated = set(ours.loc[ours["emulated"].astype(bool), "kind"])
+    floor = noise_floor(cells)
     speedups = [
-        paired_ratio(arms, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
+        paired_ratio(ours, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
         for kind in kinds
     ]
     placements = [
-        paired_ratio(arms, factor, worse, better).assign(factor=factor)
+        paired_ratio(ours, factor, worse, better).assign(factor=factor)
         for factor, worse, better in (
             ("binding", "spread", "packed"),
             ("locality", "remote", "local"),
         )
     ]
     containers = [
-        paired_ratio(cells, "arm", arm, HOST).assign(arm=arm)
-        for arm in _levels(arms, "arm")
-        if arm != HOST
+        paired_ratio(cells, "arm", arm, HOST).assign(**_container(ours, arm))
+        for arm in container_arms(ours)
     ]
     transports = [
-        paired_ratio(arms, "transport", transport, OURS).assign(transport=transport)
-        for transport in _levels(arms, "transport")
+        paired_ratio(ours, "transport", transport, OURS).assign(transport=transport)
+        for transport in _levels(ours, "transport")
         if transport != OURS
     ]
     return Findings(
         times=over_launches(arms),
-        speedups=_together(speedups),
-        placements=_together(placements),
-        containers=_together(containers),
-        transports=_together(transports),
-        floor=noise_floor(cells),
+        speedups=_together(speedups, floor),
+        placements=_together(placements, floor),
+        containers=_together(containers, floor),
+        transports=_together(transports, floor),
+        python=_together([_python(arms)], floor),
+        floor=floor,
         blocks=blocks,
         unmeasured=missing,
         caveats=caveats,
     )
+
+
+def container_arms(cells: pd.DataFrame) -> list[str]:
+    """The arms that ran in a container, in the order in which figures show them."""
+    return sorted(set(cells.loc[cells["environment"] != HOST, "arm"]), key=arm_place)
+
+
+def absent_containers(missing: dict[str, str]) -> list[str]:
+    """Of the levels that were not measured, those that are containers."""
+    return [level for level in missing if level.split("-")[0] in set(ENVIRONMENTS) - {HOST}]
+
+
+def _container(cells: pd.DataFrame, arm: str) -> dict[str, str]:
+    first = cells[cells["arm"] == arm].iloc[0]
+    return {key: str(first[key]) for key in ("arm", *CONTAINER)}
+
+
+def _python(arms: pd.DataFrame) -> pd.DataFrame:
+    """The host's transport mpi over the reference's, which calls the same MPI from C."""
+    reference = arms[arms["arm"] == REFERENCE].assign(transport="mpi")
+    host = arms[(arms["arm"] == HOST) & (arms["transport"] == "mpi")]
+    return paired_ratio(pd.concat([host, reference]), "arm", HOST, REFERENCE)
 
 
 def unmeasured(campaign: Campaign) -> dict[str, str]:
@@ -117,13 +148,15 @@ def unmeasured(campaign: Campaign) -> dict[str, str]:
                     reasons.setdefault(str(cell[column]), cell["skipped"])
     levels = {
         "environment": asked.launches.environments,
+        "mpi": asked.launches.mpis,
         "binding": asked.launches.bindings,
         "operation": asked.factors.operations,
         "transport": asked.factors.transports,
         "kind": asked.factors.kinds,
         "locality": asked.factors.localities,
     }
-    lacking = {name: why for name, why in missing.items() if name not in set(cells["environment"])}
+    present = set(cells["environment"]) | set(cells["arm"])
+    lacking = {name: why for name, why in missing.items() if name not in present}
     for column, wanted in levels.items():
         for level in wanted:
             if level not in set(cells[column]):
@@ -154,6 +187,11 @@ def rows(frame: pd.DataFrame) -> list[Any]:
     return list(frame.itertuples(index=False))
 
 
+def numbered(frame: pd.DataFrame) -> list[Any]:
+    """As rows(), with the frame's index as the attribute Index."""
+    return list(frame.itertuples())
+
+
 def emulated(frame: pd.DataFrame) -> bool:
     """Whether any row was measured with emulated HBM."""
     return bool("emulated" in frame and frame["emulated"].astype(bool).any())
@@ -170,8 +208,10 @@ def _levels(frame: pd.DataFrame, column: str) -> list[str]:
     return [str(value) for value in dict.fromkeys(frame[column])]
 
 
-def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _together(frames: list[pd.DataFrame], floor: float) -> pd.DataFrame:
     filled = [frame for frame in frames if not frame.empty]
     if not filled:
         return frames[0] if frames else pd.DataFrame()
-    return pd.concat(filled, ignore_index=True)
+    frame = pd.concat(filled, ignore_index=True)
+    ends = zip(frame["low"], frame["high"], strict=True)
+    return frame.assign(verdict=[str(verdict(low, high, floor)) for low, high in ends])

@@ -23,11 +23,30 @@ OPERATIONS = {
 }
 """Name in the code and as the paper spells it, in the order in which figures show them."""
 
+MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
+"""Name in the code and as its makers spell it, in the order in which figures show them."""
+
+ENVIRONMENTS = {
+    "host": "host",
+    "docker": "Docker",
+    "podman": "Podman",
+    "charliecloud": "Charliecloud",
+    "apptainer": "Apptainer",
+}
+PROFILES = ("default", "tuned", "privileged")
+LAYOUTS = {
+    "one": "one container",
+    "per-rank": "a container per rank",
+    "isolated": "isolated containers",
+}
+_ARMS = {"host-again": "host again", "imb": "IMB (in C)"}
+
 _KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
 _TRANSPORTS = {
     "direct": "direct (shared memory)",
     "mpi": "mpi (its buffer calls)",
     "pickle": "pickle (its object calls)",
+    "imb": "IMB (in C)",
 }
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -43,6 +62,43 @@ def operation_name(operation: str) -> str:
 def kind_name(kind: str, emulated: bool) -> str:
     """memkind's spelling with what it stands for."""
     return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
+
+
+def mpi_name(mpi: str) -> str:
+    """As its makers spell it."""
+    return MPIS.get(mpi, mpi)
+
+
+def arm_levels(arm: str) -> tuple[str, str, str]:
+    """(environment, profile, layout) of an arm's name: docker-tuned-per-rank; "" for none."""
+    environment, *rest = arm.split("-", 2)
+    if len(rest) == 2 and rest[0] in PROFILES and rest[1] in LAYOUTS:
+        return environment, rest[0], rest[1]
+    return (arm, "", "one") if arm in ENVIRONMENTS and arm != "host" else (arm, "", "")
+
+
+def arm_name(arm: str) -> str:
+    """ "Docker, tuned, a container per rank"."""
+    environment, profile, layout = arm_levels(arm)
+    if not profile:
+        return _ARMS.get(arm) or ENVIRONMENTS.get(arm, arm)
+    return f"{ENVIRONMENTS.get(environment, environment)}, {profile}, {LAYOUTS[layout]}"
+
+
+def in_container(arm: str) -> bool:
+    """Whether an arm's name stands for a container."""
+    return arm_levels(arm)[2] != ""
+
+
+def arm_place(arm: str) -> tuple[int, int, int, str]:
+    """Sorts arms as figures show them: the host, then by layout, engine and profile."""
+    environment, profile, layout = arm_levels(arm)
+    orders = (list(LAYOUTS), list(ENVIRONMENTS), list(PROFILES))
+    places = [
+        order.index(level) if level in order else -1
+        for order, level in zip(orders, (layout, environment, profile), strict=True)
+    ]
+    return places[0], places[1], places[2], arm
 
 
 def transport_name(transport: str) -> str:
@@ -119,8 +175,9 @@ def percent_text(share: float) -> str:
 
 
 def setting(frame: pd.DataFrame) -> str:
-    """What all rows have in common, in words: "ranks packed, local memory, warm cache"."""
-    parts = []
+    """What all rows have in common, in words: "Open MPI, ranks packed, warm cache"."""
+    mpis = set(frame["mpi"]) if "mpi" in frame else set()
+    parts = [mpi_name(str(mpi)) for mpi in mpis if len(mpis) == 1]
     for column, form in (
         ("binding", "ranks {}"),
         ("locality", "{} memory"),

@@ -4,8 +4,8 @@ Places everything in inches, so that nothing overlaps and nothing depends on a l
 Knows nothing of what the panels show.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -29,6 +29,7 @@ class Drawing:
         name: stem of its files.
         caption: how to read it, whole sentences.
         description: what it shows, for those who cannot see it.
+        marks: what each mark that can be asked about shows; the mark of cell 3 has the gid cell-3.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Drawing:
     caption: str
     description: str
     figure: Figure
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ TRANSPORTS = {
     "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5),
     "mpi": Stroke((0, (4, 1.6)), 1.0),
     "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8),
+    "imb": Stroke((0, (9, 1.4)), 1.0),
 }
 """In the order in which figures show them: what is ours first, and heavier."""
 BOUND_LINE: Any = (0, (1, 1.4))

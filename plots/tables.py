@@ -9,16 +9,21 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.statistics import EQUIVALENCE
 from plots.findings import BASELINE, HOST, OURS, Findings, in_order
 from plots.labels import (
+    MPIS,
     OPERATIONS,
+    arm_place,
     bytes_text,
     interval_text,
+    mpi_name,
     operation_name,
     p_text,
     ratio_text,
     seconds_text,
 )
+from plots.style import TRANSPORTS
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Table:
         data: raw values for the CSV; seconds, bytes and plain ratios.
         head, rows: the same for readers; columns that never vary stand in the caption instead.
         numeric: which columns hold numbers, aligned to the right.
+        cells: the index in the findings' frame of what each row shows.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Table:
     head: list[str]
     rows: list[list[str]]
     numeric: list[bool]
+    cells: list[int]
 
 
 _Column = tuple[str, Callable[[Any], str], bool]
@@ -45,6 +52,7 @@ _Column = tuple[str, Callable[[Any], str], bool]
 _FACTORS: dict[str, _Column] = {
     "factor": ("factor", str, False),
     "arm": ("arm", str, False),
+    "mpi": ("MPI", mpi_name, False),
     "ranks": ("ranks", str, True),
     "binding": ("binding", str, False),
     "locality": ("locality", str, False),
@@ -94,6 +102,13 @@ def tables(found: Findings) -> list[Table]:
             "Cost of a container",
             f"Time in the arm named over time on the {HOST}.",
             found.containers,
+        ),
+        (
+            "python",
+            "Cost of Python",
+            f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
+            "by the Intel MPI Benchmarks (IMB-MPI1).",
+            found.python,
         ),
     ]
     return [
@@ -182,8 +197,11 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
     if "ratio" in data:
         caption += (
             " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
-            "interval over blocks; p of Wilcoxon's signed-rank test, Holm-corrected over the "
-            "sizes of a series; the least is what the blocks of that series can reach."
+            "interval over blocks. The verdict is that the ratio differs from 1 where the whole "
+            "interval lies beyond the noise floor, that both are equivalent where it lies within "
+            f"±{100 * EQUIVALENCE:.0f} %, and else that nothing is decided. p is of Wilcoxon's "
+            "signed-rank test, Holm-corrected over the sizes of a series; the least is what the "
+            "blocks of that series can reach."
         )
     if constant:
         caption += f" All rows: {', '.join(constant)}."
@@ -197,7 +215,8 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
             [_FACTORS[key][1](row[key]) for key in varied] + [form(row) for _, form in measures]
             for row in shown
         ],
-        numeric=[_FACTORS[key][2] for key in varied] + [True] * len(measures),
+        numeric=[_FACTORS[key][2] for key in varied] + [text != "verdict" for text, _ in measures],
+        cells=[int(index) for index in ordered.index],
     )
 
 
@@ -205,7 +224,11 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
     """Names in the order in which figures show them; numbers as they are."""
     if column.name in ("ranks", "bytes"):
         return column
-    known = in_order(column, (HOST, BASELINE, *OPERATIONS))
+    if column.name == "arm":
+        return column.map(
+            {arm: place for place, arm in enumerate(sorted(set(column), key=arm_place))}
+        )
+    known = in_order(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
     return column.map({value: place for place, value in enumerate(known)})
 
 
@@ -225,6 +248,7 @@ _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
 _RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
     ("ratio", lambda row: ratio_text(row["ratio"])),
     ("95 % interval", lambda row: interval_text(row["low"], row["high"])),
+    ("verdict", lambda row: row["verdict"]),
     ("blocks", lambda row: str(row["blocks"])),
     ("p", lambda row: p_text(row["p"])),
     ("p (Holm)", lambda row: p_text(row["p_holm"])),

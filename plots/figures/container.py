@@ -1,141 +1,269 @@
-"""Figure 4: what a container costs, cell by cell, against the noise floor of the host itself."""
+"""Figure 4: what a container costs, cell by cell: a forest plot by layout, engine and profile.
+
+Beside each ratio stand the noise floor of the host itself and the band in which a cost counts as
+none; which cells a drawing holds is decided here, too.
+"""
 
 import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.answers import beyond
-from plots.figures.marks import HOLLOW, kind_handles, ratio_axis, ratio_span
-from plots.findings import CONTAINERS, HOST, Findings, emulated, in_order, rows, usual
+from experiments.statistics import EQUIVALENCE, Verdict
+from plots.figures.marks import HOLLOW, kind_handles, ratio_axis
+from plots.findings import HOST, Findings, absent_containers, emulated, in_order, numbered, usual
 from plots.labels import (
     EMULATED,
+    ENVIRONMENTS,
+    LAYOUTS,
     OPERATIONS,
+    arm_levels,
+    arm_name,
+    arm_place,
     bytes_text,
     operation_name,
     percent_text,
     ranks_text,
     ratio_and_interval,
     setting,
+    significant,
 )
+from plots.parts import Part, parts
 from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import BAND, KINDS, MUTED, PAPER, TRANSPORTS, look
+from plots.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"
 TITLE = "Cost of a container"
-MOST = 4.0
-"""The axis ends at this ratio at the latest; what lies beyond is an arrow at its edge."""
+MOST = 2.0
+"""The axis ends at this ratio at the latest, so that 2 % can be seen; the rest are arrows."""
+MOST_ROWS = 54
+"""As many rows as a page of a paper holds."""
+MOST_OPERATIONS = 3
+MOST_CAVEATS = 2
 
-_ROW = 0.135
+_ROW = 0.105
+
+
+class Sight(NamedTuple):
+    """What all panels share: sizes, kinds, and an axis from 1/span to span."""
+
+    sizes: list[int]
+    kinds: list[str]
+    span: float
 
 
 def container(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing per container arm and rank count; one in words for each arm that is missing."""
-    absent = [level for level in CONTAINERS if level in found.unmeasured]
-    missing: list[Drawing | Skipped] = [_missing(arm, found.unmeasured[arm]) for arm in absent]
-    frame = found.containers
-    if frame.empty:
+    """Drawings of every container arm, and one in words for each arm that is missing."""
+    missing: list[Drawing | Skipped] = [
+        _missing(arm, found.unmeasured[arm]) for arm in absent_containers(found.unmeasured)
+    ]
+    if found.containers.empty:
         return missing or [Skipped(NAME, TITLE, "this campaign has no container arm")]
     return [
-        _drawing(usual(frame[(frame["arm"] == arm) & (frame["ranks"] == ranks)]), arm, ranks, found)
-        for arm, ranks in sorted({(str(cell.arm), int(cell.ranks)) for cell in rows(frame)})
+        _drawing(part, found) for every in parts(usual(found.containers)) for part in _pages(every)
     ] + missing
+
+
+def _pages(part: Part) -> list[Part]:
+    """A part in as few drawings as its rows and operations need, each with its own suffix."""
+    operations = in_order(part.frame["operation"], OPERATIONS)
+    chunks = [
+        operations[first : first + MOST_OPERATIONS]
+        for first in range(0, len(operations), MOST_OPERATIONS)
+    ]
+    pages = []
+    for number, chunk in enumerate(chunks):
+        frame = part.frame[part.frame["operation"].isin(chunk)]
+        counted = f"-{number + 1}" if number else ""
+        for keys in ([], ["transport"], ["transport", "layout"]):
+            groups = _groups(frame, keys)
+            if all(_rows(group) <= MOST_ROWS for _, group in groups):
+                break
+        pages += [
+            part._replace(
+                suffix=part.suffix + "".join(f"-{level}" for level in levels) + counted,
+                said=part.said + "".join(f", {LAYOUTS.get(level, level)}" for level in levels),
+                frame=group,
+            )
+            for levels, group in groups
+        ]
+    return pages
+
+
+def _groups(frame: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
+    """Rows by levels of the keys, in reading order; all of them, ungrouped, for no keys."""
+    if not keys:
+        return [((), frame)]
+    order = [*TRANSPORTS, *LAYOUTS]
+    found = [(tuple(map(str, levels)), group) for levels, group in frame.groupby(keys, sort=True)]
+    return sorted(found, key=lambda each: [order.index(level) for level in each[0]])
+
+
+def _rows(frame: pd.DataFrame) -> int:
+    """How many rows a drawing of these cells has."""
+    return len(frame[["transport", "arm"]].drop_duplicates()) * frame["bytes"].nunique()
 
 
 def _missing(arm: str, why: str) -> Drawing:
     page = sheet(
-        f"{arm} over {HOST}", "", rows=1, columns=1, panel_height=0.8, left=0.1, below=0.06
+        f"{arm_name(arm)} over {HOST}",
+        "",
+        rows=1,
+        columns=1,
+        panel_height=0.8,
+        left=0.1,
+        below=0.06,
     )
     say_instead(page.panels[0][0], f"{arm}: {why}")
     return Drawing(
         f"{NAME}-{arm}",
-        f"{TITLE}: {arm}",
-        f"The {arm} arm of this campaign is missing.",
+        f"{TITLE}: {arm_name(arm)}",
+        f"The arm {arm} of this campaign is missing.",
         f"Not measured. {arm}: {why}",
         page.figure,
     )
 
 
-def _drawing(frame: pd.DataFrame, arm: str, ranks: int, found: Findings) -> Drawing:
-    floor = found.floor
+def _drawing(part: Part, found: Findings) -> Drawing:
+    frame, floor = part.frame, found.floor
     operations = in_order(frame["operation"], OPERATIONS)
-    transports = in_order(frame["transport"], TRANSPORTS)
-    kinds = in_order(frame["kind"], KINDS)
-    sizes = sorted({int(size) for size in frame["bytes"]})
-    row_height = _ROW * max(1.0, 0.55 * len(kinds))
+    panels = [
+        (transport, arm)
+        for transport in in_order(frame["transport"], TRANSPORTS)
+        for arm in sorted(set(frame.loc[frame["transport"] == transport, "arm"]), key=arm_place)
+    ]
+    sight = Sight(
+        sorted({int(size) for size in frame["bytes"]}),
+        in_order(frame["kind"], KINDS),
+        _span(frame, floor),
+    )
+    told = f"{ranks_text(part.ranks)}{part.said}"
+    caveats = _caveats(found.caveats)
+    transports = {transport for transport, _ in panels}
     page = sheet(
-        f"{arm} over {HOST}, time ratio, {ranks_text(ranks)}",
+        f"Time in a container over the {HOST}, {ranks_text(part.ranks)}"
+        + ("" if len(transports) > 1 else f", {panels[0][0]}"),
         setting(frame),
-        rows=len(operations),
-        columns=len(transports),
-        panel_height=row_height * (len(sizes) + 0.6),
-        column_heads=transports,
-        row_heads=[operation_name(operation) for operation in operations],
-        legend=[*kind_handles(frame), _floor_handle(floor)],
+        rows=len(panels),
+        columns=len(operations),
+        panel_height=_ROW * max(1.0, 0.7 * len(sight.kinds)) * (len(sight.sizes) + 0.3),
+        column_heads=[operation_name(operation) for operation in operations],
+        row_heads=_heads(panels),
+        legend=[*kind_handles(frame), *_bands(floor)],
         legend_columns=2,
-        alerts=([EMULATED] if emulated(frame) else []) + list(found.caveats),
-        notes=_notes(frame, floor),
+        alerts=([EMULATED] if emulated(frame) else []) + caveats,
+        notes=_notes(frame, sight.span),
         left=0.58,
     )
-    widest = 1.12 / (1 - floor) if floor < 1 else MOST
-    span = ratio_span(frame, least=min(MOST, widest if math.isfinite(floor) else 1.1), most=MOST)
-    for row, operation in zip(page.panels, operations, strict=True):
-        for axes, transport in zip(row, transports, strict=True):
-            mine = frame[(frame["operation"] == operation) & (frame["transport"] == transport)]
-            if math.isfinite(floor):
-                axes.axvspan(
-                    max(1 - floor, 1 / span), 1 + floor, color=BAND, linewidth=0, zorder=0.5
-                )
-            axes.axvline(1, color=MUTED, linewidth=0.7, zorder=1)
-            _panel(axes, mine, sizes, kinds, span)
-            axes.grid(False, axis="y")
-            axes.tick_params(axis="y", length=0)
-    axes = page.panels[0][0]
-    axes.set_ylim(len(sizes) - 0.4, -0.6)
-    axes.yaxis.set_major_locator(FixedLocator(list(range(len(sizes)))))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sizes[round(y)])))
-    axes.set_xscale("log")
-    axes.set_xlim(1 / span, span)
-    ratio_axis(axes.xaxis, span)
-    _direction(page.panels[-1], f"← {arm} faster · slower →")
+    for row, (transport, arm) in zip(page.panels, panels, strict=True):
+        for axes, operation in zip(row, operations, strict=True):
+            mine = frame["arm"] == arm
+            mine &= (frame["transport"] == transport) & (frame["operation"] == operation)
+            _grounds(axes, floor, sight.span)
+            _panel(axes, frame[mine], sight)
+    _axes(page.panels, sight)
     return Drawing(
-        f"{NAME}-{arm}-{ranks}-ranks",
-        f"{TITLE}: {arm} over {HOST}, {ranks_text(ranks)}",
-        f"Time in {arm} over time on the {HOST}, paired within a block; median over blocks with "
-        "its BCa bootstrap 95 % interval. The shaded band is the noise floor: how far two "
-        "identical host arms of this campaign stray from 1×. No effect is claimed for an "
-        "interval that reaches into the band." + "".join(f" {each}" for each in found.caveats),
-        _description(frame, arm, ranks, floor),
+        f"{NAME}{part.suffix}-{part.ranks}-ranks",
+        f"{TITLE}, {told}",
+        f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
+        "with its BCa bootstrap 95 % interval. The shaded band is the noise floor: how far two "
+        f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
+        "whole interval lies beyond the band; where it lies between the dotted lines, the "
+        f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere nothing is decided."
+        + "".join(f" {each}" for each in caveats),
+        _description(frame, told, floor),
         page.figure,
+        {str(cell.Index): _words(cell) for cell in numbered(frame)},
     )
 
 
-def _direction(bottom: list[Axes], text: str) -> None:
-    """What left and right mean: below each panel where there is room, else once for all."""
-    if len(bottom) <= 2:
-        for axes in bottom:
-            axes.set_xlabel(text)
-    else:
-        middle = len(bottom) // 2
-        bottom[middle].set_xlabel(text, x=0.5 if len(bottom) % 2 else -0.1)
+def _heads(panels: Sequence[tuple[str, str]]) -> list[str]:
+    """What each row of panels shows; a level that all rows share is left to the first."""
+    levels = [arm_levels(arm) for _, arm in panels]
+    several = [len(set(each)) > 1 for each in zip(*levels, strict=True)]
+    heads: list[str] = []
+    for (transport, _), (environment, profile, layout) in zip(panels, levels, strict=True):
+        first = not heads
+        said = [transport] if len({name for name, _ in panels}) > 1 else []
+        said += [LAYOUTS[layout]] if several[2] or first else []
+        said += [ENVIRONMENTS.get(environment, environment)] if several[0] or first else []
+        said += [profile] if profile and (several[1] or first) else []
+        heads.append(", ".join(said))
+    return heads
 
 
-def _floor_handle(floor: float) -> Patch:
-    if not math.isfinite(floor):
-        return Patch(
-            facecolor=PAPER, edgecolor=MUTED, linewidth=0.5, label="no A/A pair, no noise floor"
+def _span(frame: pd.DataFrame, floor: float) -> float:
+    """Reaches over nine tenths of the intervals, within limits; what lies beyond is an arrow."""
+    strays = frame[["ratio", "low", "high"]].map(lambda ratio: abs(math.log(ratio))).max(axis=1)
+    least = max(1.06, 1.05 / (1 - floor) if floor < 0.5 else 1.06)
+    return min(MOST, max(least, math.exp(1.12 * float(strays.quantile(0.9)))))
+
+
+def _caveats(caveats: Sequence[str]) -> list[str]:
+    """All that there are room for; else how many, since the report lists them."""
+    if len(caveats) <= MOST_CAVEATS:
+        return list(caveats)
+    return [f"{len(caveats)} caveats beside the container itself: see the report."]
+
+
+def _grounds(axes: Axes, floor: float, span: float) -> None:
+    """What lies behind the marks: the noise floor, the band of equivalence, and no effect."""
+    if math.isfinite(floor):
+        axes.axvspan(
+            max(1 - floor, 1 / span), min(1 + floor, span), color=BAND, linewidth=0, zorder=0.5
         )
-    return Patch(facecolor=BAND, label=f"noise floor ±{percent_text(floor)}")
+    for edge in (1 - EQUIVALENCE, 1 + EQUIVALENCE):
+        axes.axvline(edge, color=INK, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=0.9)
+    axes.axvline(1, color=MUTED, linewidth=0.7, zorder=1)
+    axes.grid(False, axis="y")
+    axes.tick_params(axis="y", length=0)
 
 
-def _notes(frame: pd.DataFrame, floor: float) -> list[str]:
+def _bands(floor: float) -> list[Artist]:
+    known = math.isfinite(floor)
+    return [
+        Patch(
+            facecolor=BAND if known else PAPER,
+            edgecolor="none" if known else MUTED,
+            linewidth=0.5,
+            label=f"noise floor ±{percent_text(floor)}" if known else "no A/A pair, no noise floor",
+        ),
+        Line2D(
+            [],
+            [],
+            color=INK,
+            linewidth=0.5,
+            linestyle=(0, (1, 1.5)),
+            label=f"±{100 * EQUIVALENCE:.0f} %: no cost",
+        ),
+    ]
+
+
+def _axes(panels: list[list[Axes]], sight: Sight) -> None:
+    axes = panels[0][0]
+    axes.set_ylim(len(sight.sizes) - 0.45, -0.65)
+    axes.yaxis.set_major_locator(FixedLocator(list(range(len(sight.sizes)))))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sight.sizes[round(y)])))
+    axes.set_xscale("log")
+    axes.set_xlim(1 / sight.span, sight.span)
+    ratio_axis(axes.xaxis, sight.span)
+    bottom = panels[-1]
+    middle = len(bottom) // 2
+    bottom[middle].set_xlabel("← container faster · slower →", x=0.5 if len(bottom) % 2 else -0.1)
+
+
+def _notes(frame: pd.DataFrame, span: float) -> list[str]:
     notes = [f"Median over {_blocks(frame)}, paired, with 95 % interval."]
     if frame["low"].isna().any():
         notes.append(HOLLOW.replace("launches", "blocks"))
-    if (frame["ratio"] > MOST).any() or (frame["ratio"] < 1 / MOST).any():
-        notes.append(f"Arrow: beyond {MOST:g}×; its value is in the table.")
+    if (frame["ratio"] > span).any() or (frame["ratio"] < 1 / span).any():
+        notes.append("Arrow: beyond the axis, its ratio beside it.")
     return notes
 
 
@@ -146,40 +274,58 @@ def _blocks(frame: pd.DataFrame) -> str:
     return "1 block" if most == 1 else f"{most} blocks"
 
 
-def _panel(
-    axes: Axes, frame: pd.DataFrame, sizes: list[int], kinds: list[str], span: float
-) -> None:
-    for cell in rows(frame):
-        offset = 0.56 * (kinds.index(cell.kind) - (len(kinds) - 1) / 2) / max(1, len(kinds) - 1)
-        y = sizes.index(cell.bytes) + (offset if len(kinds) > 1 else 0.0)
+def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
+    span, count = sight.span, len(sight.kinds)
+    for cell in numbered(frame):
+        offset = 0.56 * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
+        y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
         colour, marker = look(cell.kind).colour, look(cell.kind).marker
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
-        if known:
+        if known and cell.low < span and cell.high > 1 / span:
             axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.2, zorder=2)
         x = min(max(cell.ratio, 1 / span), span)
         if x != cell.ratio:
-            marker = ">" if cell.ratio > span else "<"
+            beyond = cell.ratio > span
+            marker = ">" if beyond else "<"
+            axes.annotate(
+                f"{significant(cell.ratio, 2)}×",
+                (x, y),
+                xytext=(-4 if beyond else 4, -0.3),
+                textcoords="offset points",
+                ha="right" if beyond else "left",
+                va="center_baseline",
+                fontsize=5.5,
+                zorder=4,
+            )
         axes.plot(
             x,
             y,
             color=colour,
             linestyle="none",
             marker=marker,
+            markersize=2.6,
             markerfacecolor=colour if known else PAPER,
             markeredgewidth=0.7,
             clip_on=False,
             zorder=3,
+            gid=f"cell-{cell.Index}",
         )
 
 
-def _description(frame: pd.DataFrame, arm: str, ranks: int, floor: float) -> str:
-    outside = [
-        f"{operation_name(cell.operation)}, {cell.transport}, {cell.kind}, "
-        f"{bytes_text(cell.bytes)}: {ratio_and_interval(cell.ratio, cell.low, cell.high)}."
-        for cell in rows(frame[beyond(frame, floor)])
-    ]
+def _words(cell: Any) -> str:
+    """A cell in one line."""
+    names = [operation_name(cell.operation), cell.transport, bytes_text(cell.bytes), cell.kind]
+    value = ratio_and_interval(cell.ratio, cell.low, cell.high)
+    return f"{arm_name(cell.arm)}, {', '.join(names)}: {value}, {cell.verdict}"
+
+
+def _description(frame: pd.DataFrame, told: str, floor: float) -> str:
+    outside = frame[frame["verdict"] == Verdict.DIFFERS]
+    none = int((frame["verdict"] == Verdict.EQUIVALENT).sum())
+    said = [f"{_words(cell)}." for cell in numbered(outside)]
     return (
-        f"Forest plot of the time in {arm} over the time on the {HOST}, {ranks_text(ranks)}, "
-        f"{len(frame)} cells, noise floor {percent_text(floor)}. Intervals beyond the noise floor: "
-        + (" ".join(outside) if outside else "none.")
+        f"Forest plot of the time in a container over the time on the {HOST}, {told}, "
+        f"{len(frame)} cells, noise floor {percent_text(floor)}. In {none} of them the container "
+        f"costs no more than {100 * EQUIVALENCE:.0f} %. Beyond the noise floor: "
+        + (" ".join(said) if said else "none.")
     )

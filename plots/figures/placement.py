@@ -22,6 +22,7 @@ from plots.labels import (
     ratio_and_interval,
     setting,
 )
+from plots.parts import Part, parts
 from plots.sheet import Drawing, Skipped, say_instead, sheet
 from plots.style import KINDS, MUTED, look, stroke
 
@@ -35,7 +36,7 @@ FACTORS = {
 
 
 def placement(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing per rank count: a row per operation, a column per placement factor."""
+    """One drawing per MPI and rank count: a row per operation, a column per placement factor."""
     frame = found.placements
     lacking = {
         factor: f"{level}: {found.unmeasured[level]}"
@@ -51,19 +52,17 @@ def placement(found: Findings) -> list[Drawing | Skipped]:
         return [Skipped(NAME, TITLE, reason)]
     arm = in_order(frame["arm"], (HOST,))[0]
     frame = frame[frame["arm"] == arm]
-    return [
-        _drawing(frame[frame["ranks"] == ranks], int(ranks), arm, lacking)
-        for ranks in sorted(set(frame["ranks"]))
-    ]
+    return [_drawing(part, arm, lacking) for part in parts(frame)]
 
 
-def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str]) -> Drawing:
-    parts = {
+def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
+    frame, ranks = part.frame, part.ranks
+    by_factor = {
         factor: usual(frame[frame["factor"] == factor], held)
         for factor, (_, held, _) in FACTORS.items()
     }
-    frame = pd.concat([part for part in parts.values() if not part.empty])
-    factors = [f for f in FACTORS if not parts[f].empty or f in lacking]
+    frame = pd.concat([each for each in by_factor.values() if not each.empty])
+    factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
     operations = in_order(frame["operation"], OPERATIONS)
     sizes = sorted(set(frame["bytes"]))
     page = sheet(
@@ -85,7 +84,7 @@ def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str])
     )
     for row, operation in zip(page.panels, operations, strict=True):
         for axes, factor in zip(row, factors, strict=True):
-            mine = parts[factor]
+            mine = by_factor[factor]
             mine = mine[mine["operation"] == operation]
             if mine.empty:
                 say_instead(axes, lacking.get(factor, "No cell of it is finished."))
@@ -112,8 +111,8 @@ def _drawing(frame: pd.DataFrame, ranks: int, arm: str, lacking: dict[str, str])
     for axes in page.panels[-1]:
         axes.set_xlabel("message size per rank")
     return Drawing(
-        f"{NAME}-{ranks}-ranks",
-        f"{TITLE}, {ranks_text(ranks)}",
+        f"{NAME}{part.suffix}-{ranks}-ranks",
+        f"{TITLE}{part.said}, {ranks_text(ranks)}",
         "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
         "hold them, and time with buffers on another node's memory over time with buffers on the "
         "rank's own; median over paired blocks with its BCa bootstrap 95 % interval. Above 1× the "

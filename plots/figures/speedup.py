@@ -7,11 +7,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
-from plots.findings import BASELINE, CONTAINERS, HOST, Findings, emulated, in_order, rows, usual
+from plots.findings import (
+    BASELINE,
+    Findings,
+    absent_containers,
+    emulated,
+    in_order,
+    rows,
+    usual,
+)
 from plots.labels import (
     EMULATED,
+    MPIS,
     OPERATIONS,
     bytes_text,
+    mpi_name,
     operation_name,
     ranks_text,
     ratio_and_interval,
@@ -19,6 +29,7 @@ from plots.labels import (
     setting,
     significant,
 )
+from plots.parts import some_arms
 from plots.sheet import Drawing, Sheet, Skipped, sheet
 from plots.style import ALERT, INK, MUTED, PAPER, TRANSPORTS, shade
 
@@ -28,11 +39,12 @@ CLAIM_BROADCAST_16 = 4.45
 CLAIM_MOST = 4.87
 """Woo, Choi, Lee, Appl. Sci. 2020, 10(19), 6717: 445 % and 487 %, read as ratios of times."""
 
+MOST_ARMS = 3
 _BAR = 0.82
 
 
 def speedup(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing: the largest size; a row of panels per transport, a column per environment."""
+    """One drawing per MPI: the largest size; a row of panels per arm and transport."""
     frame = found.speedups
     if frame.empty:
         reasons = [
@@ -43,18 +55,25 @@ def speedup(found: Findings) -> list[Drawing | Skipped]:
     kind = in_order(frame["kind"], ("hbw",))[0]
     frame = usual(frame[frame["kind"] == kind])
     largest = int(frame["bytes"].max())
-    return [_drawing(frame[frame["bytes"] == largest], kind, largest, found.unmeasured)]
+    frame = frame[frame["bytes"] == largest]
+    mpis = in_order(frame["mpi"], MPIS)
+    return [
+        _drawing(frame[frame["mpi"] == mpi], mpi if len(mpis) > 1 else "", kind, found.unmeasured)
+        for mpi in mpis
+    ]
 
 
-def _drawing(frame: pd.DataFrame, kind: str, largest: int, unmeasured: dict[str, str]) -> Drawing:
+def _drawing(frame: pd.DataFrame, mpi: str, kind: str, unmeasured: dict[str, str]) -> Drawing:
+    """Args: mpi, to be named in the title where there are several."""
+    largest = int(frame["bytes"].max())
+    arms, others = some_arms(frame["arm"], MOST_ARMS)
+    frame = frame[frame["arm"].isin(arms)]
     operations = in_order(frame["operation"], OPERATIONS)
     ranks = sorted({int(count) for count in frame["ranks"]})
     panels = [
-        (arm, transport)
-        for arm in in_order(frame["arm"], (HOST,))
-        for transport in in_order(frame["transport"], TRANSPORTS)
+        (arm, transport) for arm in arms for transport in in_order(frame["transport"], TRANSPORTS)
     ]
-    absent = [level for level in CONTAINERS if level in unmeasured]
+    absent = absent_containers(unmeasured)
     page = sheet(
         f"Speed-up of {kind} over {BASELINE}, {bytes_text(largest)}"
         + (f", {ranks_text(ranks[0])}" if len(ranks) == 1 else ""),
@@ -65,7 +84,7 @@ def _drawing(frame: pd.DataFrame, kind: str, largest: int, unmeasured: dict[str,
         row_heads=[f"{arm}, {transport}" for arm, transport in panels],
         alerts=([EMULATED] if emulated(frame) else [])
         + [f"Not measured. {arm}: {unmeasured[arm]}" for arm in absent],
-        notes=_notes(frame),
+        notes=[*_notes(frame), *([others] if others else [])],
         left=0.36,
         below=0.2 if len(ranks) == 1 else 0.36,
     )
@@ -78,8 +97,8 @@ def _drawing(frame: pd.DataFrame, kind: str, largest: int, unmeasured: dict[str,
     highest = float(np.nanmax(frame[["ratio", "high"]].to_numpy(dtype=float)))
     _axes(page, operations, ranks, max(CLAIM_MOST, highest) * 1.17)
     return Drawing(
-        NAME,
-        f"{TITLE}: {kind} over {BASELINE}",
+        f"{NAME}-{mpi}" if mpi else NAME,
+        f"{TITLE}: {kind} over {BASELINE}" + (f", {mpi_name(mpi)}" if mpi else ""),
         f"Bars: time with buffers in {BASELINE} memory over time in {kind}, paired within a block; "
         "median over blocks with its BCa bootstrap 95 % interval; 1× is no difference. The dashed "
         "marks are the paper's figures (Woo, Choi and Lee 2020, Knights Landing, 445 % for "

@@ -14,7 +14,7 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import CONTAINERS, HOST, Findings, emulated, in_order, usual
+from plots.findings import HOST, REFERENCE, Findings, absent_containers, emulated, in_order, usual
 from plots.labels import (
     EMULATED,
     OPERATIONS,
@@ -25,29 +25,34 @@ from plots.labels import (
     setting,
     tick_text,
 )
+from plots.parts import Part, parts, some_arms
 from plots.sheet import Drawing, Skipped, say_instead, sheet
 from plots.style import BOUND_LINE, INK, KINDS, TRANSPORTS, look, stroke
 
 NAME = "times"
 TITLE = "Time against message size"
+MOST_ARMS = 2
+"""Panels side by side that one column of a paper holds."""
 
 
 def times(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing per rank count: a row of panels per operation, a column per environment."""
+    """One drawing per MPI and rank count: a row of panels per operation, a column per arm."""
     if found.times.empty:
         return [Skipped(NAME, TITLE, "no cell was measured")]
-    return [
-        _drawing(usual(found.times[found.times["ranks"] == ranks]), int(ranks), found.unmeasured)
-        for ranks in sorted(set(found.times["ranks"]))
-    ]
+    return [_drawing(part, found.unmeasured) for part in parts(found.times)]
 
 
-def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Drawing:
+def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
+    frame, ranks = usual(part.frame), part.ranks
     frame = frame.rename(columns={"low_s": "low", "high_s": "high"})
+    # the reference's calls are the host's own, but for Python: another line in the same panel
+    frame = frame.assign(arm=frame["arm"].replace(REFERENCE, HOST))
     operations = in_order(frame["operation"], OPERATIONS)
-    arms = in_order(frame["arm"], (HOST,))
-    absent = [level for level in (HOST, *CONTAINERS) if level in unmeasured]
-    columns = arms + [level for level in absent if level not in arms]
+    arms, others = some_arms(frame["arm"], MOST_ARMS)
+    frame = frame[frame["arm"].isin(arms)]
+    absent = [level for level in (HOST, *absent_containers(unmeasured)) if level in unmeasured]
+    absent = [level for level in absent if level not in arms][: MOST_ARMS - len(arms)]
+    columns = arms + absent
     sizes = sorted(set(frame["bytes"]))
     handles = [
         *kind_handles(frame),
@@ -72,6 +77,7 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
             "Median of launch medians with its 95 % interval."
             + (f" {HOLLOW}" if frame["low"].isna().any() else ""),
             *_grouped(frame),
+            *([others] if others else []),
         ],
     )
     for row, operation in zip(page.panels, operations, strict=True):
@@ -88,8 +94,8 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
     for axes in page.panels[-1]:
         axes.set_xlabel("message size per rank")
     return Drawing(
-        f"{NAME}-{ranks}-ranks",
-        f"{TITLE}, {ranks_text(ranks)}",
+        f"{NAME}{part.suffix}-{ranks}-ranks",
+        f"{TITLE}{part.said}, {ranks_text(ranks)}",
         "Each point is the median over launches of the launch's median time, with its 95 % "
         "nonparametric interval; the time of one operation is the maximum over ranks. All "
         "transports of a launch work on the same arrays. Lines connect sizes only. Isolated: "
@@ -98,7 +104,7 @@ def _drawing(frame: pd.DataFrame, ranks: int, unmeasured: dict[str, str]) -> Dra
         "operation's traffic; an operation whose buffers fit a cache that the copies overflow can "
         "fall below it. Both axes are logarithmic; series are set apart sideways so that none "
         "hides another.",
-        _description(frame, ranks),
+        _description(frame, part),
         page.figure,
     )
 
@@ -152,9 +158,9 @@ def _time_axis(axes: Axes, frame: pd.DataFrame) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _description(frame: pd.DataFrame, ranks: int) -> str:
+def _description(frame: pd.DataFrame, part: Part) -> str:
     """The ends of every line in words."""
-    parts = []
+    said_of_lines = []
     for (arm, operation, transport, kind), mine in frame.groupby(
         ["arm", "operation", "transport", "kind"], sort=True
     ):
@@ -163,5 +169,10 @@ def _description(frame: pd.DataFrame, ranks: int) -> str:
             f"{seconds_text(median)} at {bytes_text(int(size))}"
             for size, median in zip(ends["bytes"], ends["median_s"], strict=True)
         )
-        parts.append(f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {said}.")
-    return f"Line charts of time against message size, {ranks_text(ranks)}. " + " ".join(parts)
+        said_of_lines.append(
+            f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {said}."
+        )
+    return (
+        f"Line charts of time against message size{part.said}, {ranks_text(part.ranks)}. "
+        + " ".join(said_of_lines)
+    )

@@ -22,8 +22,11 @@ from selenium.webdriver.remote.webdriver import WebDriver
 from experiments import results, spec
 from experiments.results import COLUMNS
 from experiments.schedule import Cell, Launch, schedule
+from experiments.statistics import CONTAINER
 from plots.findings import Findings, from_cells
+from plots.labels import arm_levels
 
+MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
 
 
@@ -33,7 +36,11 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
     time = 1.2e-6 * np.log2(2 * cell["ranks"]) + cell["bytes"] / bandwidth
     time *= {"bcast": 1.0, "gather": 1.5, "allreduce": 2.2, "copy": 0.5}[cell["operation"]]
     time *= {"direct": 0.5, "pickle": 1.8}.get(cell["transport"], 1.0)
-    time *= 1.25 if cell["environment"] == "docker" and cell["bytes"] >= 4 * 2**20 else 1.0
+    time *= 1.25 if cell["environment"] != "host" and cell["bytes"] >= 4 * 2**20 else 1.0
+    if cell["transport"] == "mpi" and cell["mpi"] == "openmpi" and cell["profile"] == "default":
+        time *= 1.7 if cell["bytes"] >= 2**18 else 1.0  # single copy is lost
+    time *= 12.0 if cell["layout"] == "isolated" else 1.0
+    time *= 0.8 if cell["transport"] == "imb" else 1.0
     time *= 1.4 if cell["locality"] == "remote" else 1.0
     time *= 1.1 if cell["binding"] == "spread" else 1.0
     return float(time * rng.lognormal(0, 0.02))
@@ -41,7 +48,8 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
 
 def make_cells(
     *,
-    arms: tuple[str, ...] = ("host", "host-again", "docker"),
+    arms: tuple[str, ...] = ("host", "host-again", "docker-tuned-one"),
+    mpis: tuple[str, ...] = ("openmpi",),
     blocks: int = 6,
     ranks: tuple[int, ...] = (2,),
     bindings: tuple[str, ...] = ("packed",),
@@ -52,17 +60,17 @@ def make_cells(
     sizes: tuple[int, ...] = SIZES,
     emulated: bool = True,
 ) -> pd.DataFrame:
-    """Launch medians as results.load gives them."""
+    """Launch medians as results.load gives them; the arm "imb" is the benchmark in C."""
     rng = np.random.default_rng(7)
     rows = []
-    places = list(product(range(blocks), ranks, bindings))
-    for number, (_, count, binding) in enumerate(places):
+    places = list(product(range(blocks), mpis, ranks, bindings))
+    for number, (_, mpi, count, binding) in enumerate(places):
         for arm, *inside in product(arms, operations, transports, kinds, localities, sizes):
             names = ("operation", "transport", "kind", "locality", "bytes")
             cell = dict(zip(names, inside, strict=True)) | {
                 "block": number,
                 "arm": arm,
-                "environment": "docker" if arm == "docker" else "host",
+                "mpi": mpi,
                 "ranks": count,
                 "binding": binding,
                 "dtype": "float32",
@@ -72,6 +80,12 @@ def make_cells(
                 "n": 200,
                 "unstable": False,
             }
+            levels = ("host", "", "") if arm in ("host-again", "imb") else arm_levels(arm)
+            cell |= dict(zip(CONTAINER, levels, strict=True))
+            if arm == "imb":
+                if mpi != "impi" or cell["transport"] != "mpi" or cell["kind"] != "regular":
+                    continue
+                cell["transport"] = "imb"
             cell["emulated"] = emulated and cell["kind"] == "hbw"
             median = seconds(cell, rng)
             rows.append(
@@ -107,6 +121,9 @@ def write_campaign(
     missing: tuple[str, ...] = (),
     docker: bool = True,
     hbw: bool = True,
+    profiles: str | None = None,
+    layouts: str | None = None,
+    mpis: str | None = None,
 ) -> Path:
     """A results folder of the quick experiment, as the runner leaves it.
 
@@ -117,6 +134,9 @@ def write_campaign(
     experiment = spec.restrict(
         spec.load("quick"),
         environments="host,docker" if docker else "host",
+        profiles=profiles,
+        layouts=layouts,
+        mpis=mpis,
         sizes="1KiB,64KiB,4MiB",
         blocks=blocks,
         emulate_hbw=True,
@@ -155,16 +175,17 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         levels = vars(cell) | {"emulated": cell.kind == "hbw"}
         median = seconds(
             levels
-            | {"ranks": launch.ranks, "binding": launch.binding}
-            | {"environment": launch.environment},
+            | {"ranks": launch.ranks, "binding": launch.binding, "mpi": launch.mpi}
+            | {"environment": launch.environment, "profile": launch.profile}
+            | {"layout": launch.layout},
             rng,
         )
         samples[f"c{number}"] = median * rng.lognormal(0, 0.03, (40, launch.ranks))
         cells.append(levels | {"samples": f"c{number}", "warmup": 10, "group": 1})
-    inside = launch.environment == "docker"
+    inside = launch.environment != "host"
     environment = {
         "versions": {
-            "mpi": "Open MPI v5.0.11",
+            "mpi": MPI[launch.mpi],
             "libc": "2.36",
             "python": "3.11.2" if inside else "3.11.7",
         },
@@ -173,6 +194,7 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         "load": float(rng.random()),
     }
     result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    result["command"] = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
 
