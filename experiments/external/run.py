@@ -1,0 +1,102 @@
+"""Runs IMB-MPI1 over one launch: `python -m experiments.external.run FOLDER CORES`.
+
+FOLDER holds launch.json; progress, result.json and samples.npz are written beside it, as the
+harness does. It is no rank itself: it starts a probe, which tells what the ranks run on and which
+CPU each has, and then IMB-MPI1 on the same CPUs.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.environments.mpiexec import mpiexec
+from experiments.errors import ExperimentsError
+from experiments.external import imb
+from experiments.measure.machine import last_level_cache
+from experiments.measure.progress import Progress
+from experiments.schedule import FORMAT, Launch
+
+PREFIX = Path(sys.prefix)
+
+
+def main(folder: Path, cores: int) -> None:
+    """Measure, and write what the harness would have written."""
+    began = time.time()
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    _ranks(launch, cores, [sys.executable, "-m", "experiments.external.probe", str(folder)])
+    probed = json.loads((folder / "probe.json").read_text(encoding="utf-8"))
+    cpus = [rank["cpu"] for rank in probed["ranks"]]
+    runs, left_out = imb.plan(launch)
+    cells: list[dict[str, Any]] = [
+        imb.cell(*asked) | {"skipped": reason} for asked, reason in left_out.items()
+    ]
+    samples: dict[str, Any] = {}
+    commands: list[str] = []
+    called = "not started"
+    total = sum(len(run.sizes) for run in runs)
+    progress = Progress(folder / "progress")
+    for run in runs:
+        for operation, sizes in run.sizes.items():
+            progress.cells(len(commands), total)
+            lengths = folder / "lengths"
+            lengths.write_text(imb.length_list(sizes), encoding="ascii")
+            words = imb.arguments(
+                launch, operation, run.repetitions, sizes, lengths, last_level_cache()
+            )
+            text = _ranks(launch, cores, _pinned(cpus, words))
+            rows = imb.parse(text, operation, launch.ranks)
+            found, held = imb.cells(operation, sizes, rows, launch.ranks, len(cells))
+            cells += found
+            samples |= held
+            called = imb.version(text)
+            commands.append(" ".join([imb.PROGRAM, *words]))
+    result = {
+        "format": FORMAT,
+        "launch": launch.to_dict(),
+        **probed,
+        "cells": cells,
+        "external": {
+            "version": called,
+            "commands": commands,
+            "differences": list(imb.DIFFERENCES),
+        },
+        "began": began,
+        "seconds": time.time() - began,
+    }
+    np.savez(folder / "samples.npz", **samples)
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:
+    """The program, each rank on its CPU."""
+    pinned = [sys.executable, "-m", "experiments.external.pinned"]
+    return [*pinned, ",".join(map(str, cpus)), str(PREFIX / "bin" / imb.PROGRAM), *words]
+
+
+def _ranks(launch: Launch, cores: int, program: Sequence[str]) -> str:
+    """What ranks of a program print; their errors go to this process's own.
+
+    Raises:
+        ImbFailed: with the exit code, after what they printed.
+    """
+    argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)  # Imb gave the variables
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print(done.stdout, flush=True)
+        raise imb.ImbFailed(f"{' '.join(argv)} failed with exit code {done.returncode}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m experiments.external.run FOLDER CORES")
+    try:
+        main(Path(sys.argv[1]), int(sys.argv[2]))
+    except ExperimentsError as error:
+        sys.exit(str(error))
