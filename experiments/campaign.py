@@ -16,6 +16,8 @@ import hbmcomm
 from experiments import guard, results, runner, spec
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.external import imb
+from experiments.external.imb import Imb
 from experiments.guard import Watch
 from experiments.measure import machine
 from experiments.provision import arms, image, mpi, passthrough
@@ -153,7 +155,10 @@ def _environments(
                 campaign,
                 variables,
             )
-    return lambda launch: made[launch.environment, launch.mpi]
+    reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
+    return lambda launch: (
+        reference if launch.program == imb.NAME else made[launch.environment, launch.mpi]
+    )
 
 
 def _variables(experiment: Experiment) -> dict[str, str]:

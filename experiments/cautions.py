@@ -39,6 +39,7 @@ def cautions(
         *_other_files(launches),
         *_elsewhere(launches),
         *_unequal_groups(cells),
+        *_external(launches),
         *_unstable(cells),
     ]
 
@@ -141,6 +142,15 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
                 f"{unequal} of {int(compared.sum())} cells are left out of the comparison of "
                 f"{what} in their block: timed back to back in groups of different sizes"
             )
+
+
+def _external(launches: Launches) -> Iterator[str]:
+    """What is unlike between an external program and the harness, as its launches tell it."""
+    yield from dict.fromkeys(
+        sentence
+        for launch in launches.values()
+        for sentence in launch.get("external", {}).get("differences", [])
+    )
 
 
 def _unstable(cells: pd.DataFrame) -> Iterator[str]:

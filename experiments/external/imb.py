@@ -23,6 +23,7 @@ from experiments.errors import ExperimentsError
 from experiments.schedule import Launch
 
 FLAVOUR = "impi"  # the MPI that the program is linked with
+NAME = "IMB"  # as spec.EXTERNAL calls it
 PROGRAM = "IMB-MPI1"
 TRANSPORT = "imb"
 ROWS = 20  # samples of a cell

@@ -86,3 +86,10 @@ def test_cells_left_out_for_groups_of_different_sizes_are_counted(
 def test_unstable_cells_are_told_by_arm() -> None:
     (said,) = cautions(HEADER, launches(), cells(unstable=True), {})
     assert said.startswith("docker, 2 ranks: 100 % of its cells are unstable")
+
+
+def test_what_is_unlike_about_an_external_program_is_told_once() -> None:
+    external = {"external": {"differences": ["imb counts in steps", "imb checks nothing"]}}
+    several = launches(**external) | {"0001-imb": launches(**external)["0000-docker"]}
+    header = HEADER | {"schedule": [{"launches": list(several)}]}
+    assert cautions(header, several, cells(), {}) == ["imb counts in steps", "imb checks nothing"]
