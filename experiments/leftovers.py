@@ -62,12 +62,29 @@ def segments() -> set[Path]:
     return {path for pattern in SEGMENTS for path in SHM.glob(pattern)}
 
 
+def mapped() -> set[Path]:
+    """The shared-memory files that living processes map, as far as they can be looked into."""
+    found = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            for line in maps.read_text(errors="replace").splitlines():
+                parts = line.split(None, 5)
+                if len(parts) == 6 and parts[5].startswith(f"{SHM}/"):
+                    found.add(Path(parts[5]))
+    return found
+
+
+def marked(mark: str) -> set[str]:
+    """Identities of living processes with the mark, or with one that begins with it."""
+    return _with_variable(MARK, mark)
+
+
 def ask_marked(mark: str, patience: float) -> int:
     """Ask every process with the mark to end, wait for that; how many there were.
 
     A launcher that is asked removes its folder below /tmp.
     """
-    asked = _marked(mark)
+    asked = marked(mark)
     _signal(asked, signal.SIGTERM)
     _await_end(asked, patience)
     return len(asked)
@@ -76,7 +93,7 @@ def ask_marked(mark: str, patience: float) -> int:
 def end_marked(mark: str) -> None:
     """Kill every process whose environment carries the mark, and wait until none is left."""
     deadline = time.monotonic() + END_PATIENCE
-    while (found := _marked(mark)) and time.monotonic() < deadline:
+    while (found := marked(mark)) and time.monotonic() < deadline:
         _signal(found, signal.SIGKILL)
         _await_end(found, deadline - time.monotonic())  # its memory goes after its environment
 
@@ -102,15 +119,10 @@ def remove_segments(before: set[Path]) -> None:
     came = segments() - before
     if came:
         time.sleep(MAP_PATIENCE)
-    for path in came - _mapped():
+    for path in came - mapped():
         with contextlib.suppress(OSError):
             if path.stat().st_uid == os.getuid():
                 path.unlink()
-
-
-def _marked(mark: str) -> set[str]:
-    """Identities of living processes with the mark, or with one that begins with it."""
-    return _with_variable(MARK, mark)
 
 
 def _with_variable(name: str, value: str) -> set[str]:
@@ -144,14 +156,3 @@ def _await_end(processes: set[str], patience: float) -> None:
     deadline = time.monotonic() + patience
     while any(lives(who) for who in processes) and time.monotonic() < deadline:
         time.sleep(POLL)
-
-
-def _mapped() -> set[Path]:
-    found = set()
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):
-            for line in maps.read_text(errors="replace").splitlines():
-                parts = line.split(None, 5)
-                if len(parts) == 6 and parts[5].startswith(f"{SHM}/"):
-                    found.add(Path(parts[5]))
-    return found

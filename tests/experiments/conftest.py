@@ -72,11 +72,11 @@ max_iterations = 100000
         """Start to measure the campaign into `out`."""
         path = self._folder / "small.toml"
         path.write_text(self.experiment.format(environment=environment))
-        return self._start("run", "--experiment", str(path), "--out", str(out), **variables)
+        return self.start("run", "--experiment", str(path), "--out", str(out), **variables)
 
     def resume(self, out: Path) -> None:
         """Complete a campaign."""
-        process = self._start("run", "--resume", "--out", str(out))
+        process = self.start("run", "--resume", "--out", str(out))
         said = process.communicate(timeout=240)
         assert process.returncode == 0, said[1]
 
@@ -87,7 +87,8 @@ max_iterations = 100000
             assert time.monotonic() < deadline, f"no {what} within two minutes"
             time.sleep(0.02)
 
-    def _start(self, *words: str, **variables: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str, **variables: str) -> "subprocess.Popen[str]":
+        """Start invoke with these words, its output to be read by the test."""
         return subprocess.Popen(
             [sys.executable, "-m", "invoke", *words],
             cwd=Path(__file__).parents[2],
