@@ -1,0 +1,199 @@
+"""A driver killed at any moment leaves nothing behind, and what it measured can be completed.
+
+Campaigns of every environment and layout at hand are killed again and again: HBMCOMM_KILLS times,
+at moments drawn with HBMCOMM_SEED. A line for each kill stands in pytest's output (-s shows it).
+"""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from experiments import claim, leftovers, results
+from experiments.environments.docker import LABEL
+from experiments.provision.image import Image
+from experiments.schedule import Launch, schedule
+
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
+
+KILLS = int(os.environ.get("HBMCOMM_KILLS", "5"))
+SEED = int(os.environ.get("HBMCOMM_SEED", time.time_ns() % 10**6))
+LAYOUTS = os.environ.get("HBMCOMM_KILL_LAYOUTS", "one,per-rank,isolated").split(",")
+CLEAN_PATIENCE = 15.0  # seconds until nothing may be left
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+OTHERS = re.compile("libpod_lock$")  # Podman's own in /dev/shm, for good
+
+EXPERIMENT = """
+title = "Killed"
+question = "What is left of it?"
+[factors]
+operations = ["allreduce"]
+transports = ["direct", "mpi"]
+kinds = ["regular"]
+sizes = "1KiB:64KiB:64"
+[launches]
+environments = ["host", "docker"]
+layouts = {layouts}
+blocks = 3
+aa_pair = false
+[measurement]
+time_cap = 0.2
+min_iterations = 100
+max_iterations = 100000
+"""
+
+
+@dataclass
+class Campaign:
+    """A campaign under way, and what shall be gone when its driver is."""
+
+    driver: Any
+    engine: docker.DockerClient
+    out: Path
+    toml: Path
+    shm: set[Path] = field(default_factory=lambda: set(leftovers.SHM.iterdir()))
+    process: "subprocess.Popen[str] | None" = None
+    mark: str = ""
+
+    def go(self) -> None:
+        """Start it, or resume it."""
+        begun = (self.out / "campaign.json").exists()
+        words = ["--resume"] if begun else ["--experiment", str(self.toml), "--seed", "1"]
+        self.process = self.driver.start("run", *words, "--out", str(self.out))
+        self.mark = leftovers.identity(self.process.pid)
+
+    def ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def said(self) -> str:
+        assert self.process is not None
+        return "\n".join(self.process.communicate(timeout=60))
+
+    def left(self) -> list[str]:
+        """Everything of it that is still there."""
+        found = [f"process {who}" for who in leftovers.marked(self.mark)]
+        found += [f"process {pid}" for pid in named_in_a_command(self.out)]
+        mapped = leftovers.mapped()
+        found += [
+            str(path)
+            for path in set(leftovers.SHM.iterdir()) - self.shm - mapped
+            if not OTHERS.search(path.name)
+        ]
+        found += [str(path) for path in (self.out / "incoming", self.out / claim.NAME)]
+        found = [each for each in found if not each.startswith("/") or Path(each).exists()]
+        with contextlib.suppress(FileNotFoundError):
+            header = json.loads((self.out / "campaign.json").read_text())
+            label = {"label": f"{LABEL}={header['id']}"}
+            found += [
+                f"container {each['Names']}"
+                for each in self.engine.api.containers(all=True, filters=label)
+            ]
+            found += [f"network {each.name}" for each in self.engine.networks.list(filters=label)]
+        return found
+
+
+def named_in_a_command(folder: Path) -> Iterator[int]:
+    """Living processes that were told of the folder."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in path.read_bytes():
+                yield int(path.parent.name)
+
+
+def seconds_until(nothing: Callable[[], object], patience: float) -> float:
+    """How long it takes until an answer is empty; at most that long."""
+    began = time.monotonic()
+    while nothing() and time.monotonic() - began < patience:
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def moments(campaign: Campaign, draw: random.Random) -> dict[str, tuple[Callable[[], Any], float]]:
+    """What begins each phase of a driver's life, and the seconds within which it is killed then."""
+    finished = len(results.finished(campaign.out))
+    within = campaign.out / "incoming"
+    return {
+        "measurement": (lambda: list(within.glob("*/progress")), 1.5),
+        "acceptance": (lambda: list(within.glob("*/result.json")), 0.4),
+        "creation of containers": (lambda: list(within.glob("*docker*/launch.json")), 1.0),
+        "between launches": (lambda: len(results.finished(campaign.out)) > finished, 0.3),
+        "before the first launch": (lambda: True, 4.0),
+    }
+
+
+def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
+    """Start or resume, and kill at a moment of a phase; which, or "" where it ended before."""
+    campaign.go()
+    assert campaign.process is not None
+    phases = moments(campaign, draw)
+    phase = list(phases)[number % len(phases)]
+    begun, within = phases[phase]
+    campaign.driver.wait_for(lambda: begun() or campaign.ended(), phase)
+    time.sleep(draw.uniform(0, within))
+    if campaign.ended():
+        assert campaign.process.returncode == 0, campaign.said()
+        return ""
+    sent, group = draw.choice(SIGNALS), draw.random() < 0.5
+    (os.killpg if group else os.kill)(campaign.process.pid, sent)
+    return f"{phase}: {sent.name} to {'its group' if group else 'the driver'}"
+
+
+def cells(out: Path) -> list[tuple[str, ...]]:
+    """What a campaign holds, samples apart."""
+    table = results.load(out).cells
+    factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
+    return sorted(tuple(str(each) for each in row) for row in table[factors].to_numpy())
+
+
+def planned(out: Path) -> list[tuple[str, ...]]:
+    """What it must hold in the end."""
+    header = results.read_header(out)
+    blocks = schedule(results.load(out).experiment, header["seed"])
+    launches: list[Launch] = [launch for block in blocks for launch in block.launches]
+    return sorted(
+        (str(launch.block), launch.arm, cell.operation, cell.transport, cell.kind, str(cell.bytes))
+        for launch in launches
+        for cell in launch.cells
+    )
+
+
+def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_completed(
+    driver: Any, tmp_path: Path, engine: docker.DockerClient, image: Image
+) -> None:
+    draw, seconds = random.Random(SEED), []
+    toml = tmp_path / "killed.toml"
+    toml.write_text(EXPERIMENT.format(layouts=json.dumps(LAYOUTS)))
+    campaigns = [Campaign(driver, engine, tmp_path / "out0", toml)]
+    kills = tries = 0
+    while kills < KILLS:
+        campaign = campaigns[-1]
+        what = killed(campaign, tries, draw)
+        tries += 1
+        if not what:  # complete: the next one
+            campaigns.append(Campaign(driver, engine, tmp_path / f"out{len(campaigns)}", toml))
+            continue
+        kills += 1
+        seconds.append(seconds_until(campaign.left, CLEAN_PATIENCE))
+        left = campaign.left()
+        print(f"kill {kills}, {what}: clean after {seconds[-1]:.1f} s", flush=True)
+        assert not left, f"HBMCOMM_SEED={SEED}, kill {kills}, {what}: {left}\n{campaign.said()}"
+        campaign.said()
+    campaigns[-1].go()
+    assert "Traceback" not in campaigns[-1].said()
+    for campaign in campaigns:
+        assert cells(campaign.out) == planned(campaign.out), f"HBMCOMM_SEED={SEED}"
+        assert campaign.left() == []
+    median, worst = statistics.median(seconds), max(seconds)
+    print(f"seed {SEED}: {kills} kills, clean after {median:.1f} s (median), {worst:.1f} s (worst)")
