@@ -232,3 +232,17 @@ def test_an_undecided_ratio_is_told_how_many_blocks_it_needs() -> None:
     assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, 0.05) is None
     assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, np.nan) is None
     assert statistics.needed_blocks(1.00, np.nan, np.nan, 3, 0.01) == 6
+
+
+def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
+    whole = cells({"host": [1.0] * 6, "docker": [1.1] * 6})
+    torn = cells({"host": [1.0] * 6, "docker": [9.0] * 5}).assign(bytes=2048)
+    found = statistics.group_ratio(
+        pd.concat([whole, torn]), "arm", "docker", "host", ["operation", "transport"]
+    )
+    assert found["ratio"].tolist() == pytest.approx([1.1])
+    assert found["cells"].tolist() == [1]
+    assert found["blocks"].tolist() == [6]
+    none = statistics.group_ratio(whole, "arm", "podman", "host", ["operation"])
+    assert none.empty
+    assert set(none) == {"operation", "ratio", "low", "high", "blocks", "p", "cells"}
