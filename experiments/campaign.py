@@ -14,6 +14,7 @@ from typing import Any
 
 import hbmcomm
 from experiments import guard, results, runner, spec
+from experiments.environments.asking import asking
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.external import imb
@@ -143,7 +144,8 @@ def _environments(
     made: dict[tuple[str, str], runner.Environment] = {}
     for flavour in experiment.launches.mpis:
         prefix = mpi.prefix(flavour)
-        made["host", flavour] = Host(flavour, prefix, cores, variables)
+        spoken = {**variables, **asking(flavour)}
+        made["host", flavour] = Host(flavour, prefix, cores, spoken)
         for name in ENGINES:
             ready = found.images.get((name, flavour))
             made[name, flavour] = Docker(
@@ -153,7 +155,7 @@ def _environments(
                 cores,
                 passed,
                 campaign,
-                variables,
+                spoken,
             )
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
     return lambda launch: (

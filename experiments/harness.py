@@ -22,6 +22,7 @@ from experiments.bound import COPY
 from experiments.measure import datapath, machine, operations, process, timing, versions
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
 from experiments.measure.progress import Progress
+from experiments.measure.told import told
 from experiments.measure.trial import Trial
 from experiments.schedule import FORMAT, Cell, Launch
 from experiments.spec import TRANSPORTS
@@ -63,9 +64,12 @@ def main(folder: Path) -> None:
 def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
     """What a launch ran on and with, as its result tells it; empty on ranks but 0; a collective.
 
+    For the end of a launch: it sends messages of its own.
+
     Args:
         paths: datapath.probe() of this rank.
     """
+    said = told(comm)
     every = comm.gather(paths)
     if every is None:
         return {}
@@ -73,7 +77,9 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
         "versions": versions.versions(),
         "hashes": versions.hashes(),
         "machine": machine.machine(),
-        "datapath": every[0] | {tried: _summary(every, tried) for tried in datapath.TRIED},
+        "datapath": every[0]
+        | {tried: _summary(every, tried) for tried in datapath.TRIED}
+        | {"told": said},
     }
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import docker
 
-from experiments import confounders, results
+from experiments import chosen, confounders, results
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.execute import ContainerRefused, execute
@@ -141,8 +141,18 @@ def attended(
         code = execute(prepare(place), log, client, watch.look)
         if code:
             raise LaunchFailed(_explain(name, code, log, advice))
+        _add_chosen(place, log)
         yield place
         results.accept(folder, name, place)
+
+
+def _add_chosen(place: Path, log: Path) -> None:
+    """Which ways the MPI says that its messages took, beside what its ranks tried."""
+    result = place / "result.json"
+    if result.exists():  # accept() refuses a launch without
+        environment = results.read_json(result).get("environment", {})
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        results.add(place, {"environment": chosen.added(environment, said)})
 
 
 def _give(place: Path, owner: tuple[int, int]) -> None:
