@@ -51,16 +51,16 @@ def ensure(
         return place
     wanted = _inputs(root)
     stamp = place / STAMP
-    with _alone(place):
+    with _alone(place) as lock:
         held = stamp.read_text(encoding="ascii").split() if stamp.is_file() else []
         if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
-            _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour)
-            _run(install_command(place, root, *BUILD_TOOLS), flavour)
-            _run(install_command(place, root, "--editable", f"{root}[{flavour}]"), flavour)
+            _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour, lock)
+            _run(install_command(place, root, *BUILD_TOOLS), flavour, lock)
+            _run(install_command(place, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
             held = [wanted]
         if lacking := [each for each in extras if each not in held]:
-            _run(install_command(place, root, *lacking), flavour)
+            _run(install_command(place, root, *lacking), flavour, lock)
         stamp.write_text(" ".join([*held, *lacking]), encoding="ascii")
     return place
 
@@ -76,17 +76,25 @@ def install_command(place: Path, root: Path, *wanted: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Let no two processes make the same environment at once."""
+def _alone(place: Path) -> Iterator[int]:
+    """Let no two processes make the same environment at once; the lock's descriptor.
+
+    A pip that inherits it keeps the next process waiting when this one is killed.
+    """
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
-def _run(command: list[str], flavour: str) -> None:
+def _run(command: list[str], flavour: str, lock: int) -> None:
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=_clean_environment()
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_clean_environment(),
+        pass_fds=(lock,),
     )
     if done.returncode:
         told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])

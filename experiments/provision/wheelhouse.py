@@ -3,6 +3,7 @@
 Asks pip for them only when the sources or the pins changed. Knows nothing of images.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -10,13 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import ExperimentsError
-from experiments.provision import suites
+from experiments.provision import scratch, suites
 from experiments.provision.paths import BUILD, ROOT
 
 WHEELHOUSES = BUILD / "wheelhouse"
@@ -53,15 +53,15 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
     if not folder.is_dir():
         progress(f"wheels: making them for Python {python} and {mpi}")
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=WHEELHOUSES) as scratch:
-            wheels = Path(scratch) / "wheels"
+        with scratch.folder(WHEELHOUSES, ".new-") as place:
+            wheels = place / "wheels"
             _pip(
                 download_command(python, mpi, wheels),
                 "the package registry must be within reach; see: pip config list",
             )
-            _own_wheel(root, Path(scratch) / "sources", wheels)
+            _own_wheel(root, place / "sources", wheels)
             _settle(wheels, folder)
-        _remove_superseded(folder)
+            _remove_superseded(folder, place)
     return _wheelhouse(folder)
 
 
@@ -158,9 +158,13 @@ def _wheelhouse(folder: Path) -> Wheelhouse:
     return Wheelhouse(folder, wheels, digest.hexdigest())
 
 
-def _remove_superseded(folder: Path) -> None:
-    """Wheelhouses for the same Python and MPI whose sources or pins are no longer these."""
+def _remove_superseded(folder: Path, scratch: Path) -> None:
+    """Wheelhouses for the same Python and MPI whose sources or pins are no longer these.
+
+    They lose their names first: half of one must not be taken for the whole.
+    """
     prefix = folder.name.rpartition("-")[0]
     for other in folder.parent.glob(f"{prefix}-*"):
         if other != folder:
-            shutil.rmtree(other)
+            with contextlib.suppress(FileNotFoundError):  # another process was quicker
+                other.rename(scratch / other.name)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -70,3 +71,22 @@ def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path) -> No
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)
     assert other.wait(30) == 0
+
+
+def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) -> None:
+    place = tmp_path / "mpich"
+    makes = (
+        "from experiments.provision import mpi\n"
+        f"with mpi._alone(mpi.Path({str(place)!r})) as lock:\n"
+        "    print('alone', flush=True)\n"
+        "    mpi._run(['sleep', '2'], 'mpich', lock)\n"
+    )
+    command = [sys.executable, "-c", makes]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        time.sleep(0.5)
+        killed.kill()
+    began = time.monotonic()
+    with mpi._alone(place):
+        assert 0.5 < time.monotonic() - began < 30

@@ -1,0 +1,66 @@
+"""Temporary folders that outlive a killed maker, until the next one removes them.
+
+A folder's name says who made it. Knows nothing of what is made in it.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from experiments import claim, leftovers
+
+FORGOTTEN = 24 * 3600.0  # seconds after which a maker is gone who cannot be asked: another boot's
+
+
+@contextlib.contextmanager
+def folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """An empty folder for as long as the block lasts; what killed makers left is removed first.
+
+    Args:
+        prefix: begins the names of all folders made for this purpose.
+    """
+    remove_abandoned(parent, prefix)
+    maker = f"{_here()}.{leftovers.identity(os.getpid())}"
+    place = Path(tempfile.mkdtemp(prefix=f"{prefix}{maker}-", dir=parent))
+    try:
+        yield place
+    finally:
+        remove(place)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove the folders whose makers are gone."""
+    for place in parent.glob(f"{prefix}*-*"):
+        where, _, who = place.name.removeprefix(prefix).rpartition("-")[0].partition(".")
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            if where == _here():
+                abandoned = not leftovers.lives(who)
+            else:
+                abandoned = time.time() - place.stat().st_mtime > FORGOTTEN
+            if abandoned:
+                remove(place)
+
+
+def remove(place: Path) -> None:
+    """Remove a folder, whatever a killed debootstrap has mounted in it."""
+    for point in mounted_below(place, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
+        subprocess.run(["umount", "--lazy", point], capture_output=True, check=False)
+    if not mounted_below(place, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
+        shutil.rmtree(place, ignore_errors=True)  # a maker's orphan may still write there
+
+
+def mounted_below(place: Path, mountinfo: str) -> list[str]:
+    """Mount points in a folder, the innermost first, as proc(5) mountinfo tells them. Pure."""
+    points = [line.split()[4] for line in mountinfo.splitlines()]
+    return sorted((point for point in points if point.startswith(f"{place}/")), reverse=True)
+
+
+def _here() -> str:
+    """A short name of this boot and process namespace."""
+    return hashlib.sha256(claim.place().encode()).hexdigest()[:8]
