@@ -102,8 +102,9 @@ def _guard(folder: Path, claimed: Claim) -> Iterator[None]:
 
 
 def command(folder: Path, descriptor: int) -> list[str]:
-    """What a guard is started with."""
-    return [sys.executable, "-m", "experiments.sweep", str(folder.absolute()), str(descriptor)]
+    """What a guard is started with; the shell, so that it is deaf before Python is up."""
+    program = [sys.executable, "-m", "experiments.sweep", str(folder.absolute()), str(descriptor)]
+    return ["/bin/sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", *program]
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ ask: waiting shall cost nothing.
 import contextlib
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -51,8 +50,6 @@ def watch(folder: Path, descriptor: int) -> None:
         folder: the results folder.
         descriptor: of the lock file, as inherited from the driver.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     if os.read(sys.stdin.fileno(), 1) == GOODBYE:  # empty where the driver ended without a word
         return
     began, held = time.monotonic(), Claim(folder, descriptor)

@@ -1,0 +1,198 @@
+"""The guard of a driver: waits for nothing, outlives it, clears away after it, and takes its leave.
+
+The driver is a few lines of Python here; test_kills.py kills the real one.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments import claim, guard, leftovers, sweep
+from experiments.claim import FolderTaken
+
+DRIVER = """
+import os, subprocess, sys, time
+from pathlib import Path
+from experiments import guard, leftovers
+out, daemon, segment = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+with guard.watching(out, print):
+    for name in ("incoming/0000-host", "launches", "logs"):
+        (out / name).mkdir(parents=True)
+    (out / "incoming/0000-host/progress").write_text("1 2 3")
+    (out / ".table.json.77").write_text("{")
+    (out / "launches/0000-host.npz").write_text("samples")
+    rank = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    engine = subprocess.Popen(
+        [daemon, "600"], env=leftovers.daemon_environment(os.environ), start_new_session=True
+    )
+    segment.write_text("x")
+    print(rank.pid, engine.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+class Driver:
+    """A driver that has started a rank, an engine and a segment."""
+
+    def __init__(self, folder: Path, segment: Path) -> None:
+        daemon = folder / "dockerd"
+        shutil.copy(shutil.which("sleep") or "sleep", daemon)
+        self.out, self.segment = folder / "out", segment
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(self.out), str(daemon), str(segment)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None
+        pids = [int(word) for word in self.process.stdout.readline().split()]
+        self.identity = leftovers.identity(self.process.pid)
+        self.rank, self.engine = (leftovers.identity(pid) for pid in pids)
+
+
+def guard_of(folder: Path) -> int:
+    """The guard's process number. A program that is just being started shows no command."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if b"experiments.sweep" in words and str(folder).encode() in words:
+                    return int(path.parent.name)
+    raise AssertionError("no guard runs")
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    segment = leftovers.SHM / f"sm_segment.test_guard.{os.getpid()}"
+    made = Driver(tmp_path, segment)
+    yield made
+    made.process.kill()
+    made.process.wait()
+    leftovers.end_marked(made.identity)
+    leftovers.end_daemons(made.identity, 5)
+    segment.unlink(missing_ok=True)
+
+
+def await_end(of: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while of():
+        assert time.monotonic() < deadline, of()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_what_a_killed_driver_started_ends_and_what_it_finished_stays(
+    driver: Driver, group: bool
+) -> None:
+    lock = driver.out / claim.NAME
+    (os.killpg if group else os.kill)(driver.process.pid, signal.SIGKILL)
+    await_end(lock.exists)
+    assert [leftovers.lives(who) for who in (driver.rank, driver.engine)] == [False, False]
+    assert not driver.segment.exists()
+    assert {path.name for path in driver.out.iterdir()} == {"launches", "logs"}
+    assert (driver.out / "launches/0000-host.npz").exists()
+    (line,) = (driver.out / sweep.LOG).read_text().splitlines()
+    assert f"process {driver.identity} was killed; cleared in" in line
+    for part in ("processes: 1", driver.segment.name, "incoming", "engines started for it: 1"):
+        assert part in line
+
+
+def test_the_next_driver_waits_until_all_is_cleared_away(driver: Driver) -> None:
+    said: list[str] = []
+    driver.process.kill()
+    driver.process.wait()
+    with guard.watching(driver.out, said.append):
+        assert not leftovers.lives(driver.rank)
+        assert not (driver.out / "incoming").exists()
+    assert said == [f"waiting until what a killed driver left of {driver.out} is cleared away"]
+
+
+def test_a_second_driver_is_refused_while_the_first_measures(driver: Driver) -> None:
+    with (
+        pytest.raises(FolderTaken, match=f"another driver .process {driver.process.pid}. measures"),
+        guard.watching(driver.out, print),
+    ):
+        pass
+    assert leftovers.lives(driver.rank)
+
+
+def test_the_next_driver_clears_away_where_the_guard_was_killed_too(driver: Driver) -> None:
+    os.kill(guard_of(driver.out), signal.SIGKILL)
+    os.killpg(driver.process.pid, signal.SIGKILL)
+    driver.process.wait()
+    said: list[str] = []
+    with guard.watching(driver.out, said.append):
+        assert not leftovers.lives(driver.rank)
+        assert not leftovers.lives(driver.engine)
+        assert not driver.segment.exists()
+    assert said[-1].startswith("cleared away of a killed driver: processes: 1")
+
+
+def test_a_guard_is_not_ended_by_what_ends_others(driver: Driver) -> None:
+    guarding = leftovers.identity(guard_of(driver.out))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(guard_of(driver.out), number)
+    time.sleep(0.3)
+    assert leftovers.lives(guarding)
+    driver.process.kill()
+    await_end(lambda: leftovers.lives(guarding))
+    assert not leftovers.lives(driver.rank)
+
+
+def test_an_engine_that_another_driver_started_is_left_alone(
+    driver: Driver, tmp_path: Path
+) -> None:
+    command = [str(tmp_path / "dockerd"), "600"]
+    with subprocess.Popen(command, env=leftovers.daemon_environment(os.environ)) as other:
+        driver.process.kill()
+        await_end((driver.out / claim.NAME).exists)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_driver_that_ends_by_itself_takes_the_guard_with_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for error in (None, KeyboardInterrupt):
+        try:
+            with guard.watching(out, print):
+                (out / "incoming").mkdir(parents=True)
+                assert os.environ[leftovers.MARK] == leftovers.identity(os.getpid())
+                if error:
+                    raise error
+        except KeyboardInterrupt:
+            pass
+        assert [path.name for path in out.iterdir()] == ["incoming"]  # not the guard's concern
+        (out / "incoming").rmdir()
+    assert leftovers.MARK not in os.environ
+
+
+def test_a_guard_that_was_killed_does_not_hinder_its_driver(tmp_path: Path) -> None:
+    with guard.watching(tmp_path, print):
+        os.kill(guard_of(tmp_path), signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_waiting_costs_no_import_of_what_only_clearing_needs() -> None:
+    heavy = "{'docker', 'numpy', 'pandas', 'rich', 'requests', 'hbmcomm'}"
+    code = f"import sys, experiments.sweep; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_facts_of_another_boot_end_no_process_of_this_one(tmp_path: Path) -> None:
+    segments = [str(path) for path in leftovers.segments()]
+    with subprocess.Popen(["sleep", "600"], env={leftovers.MARK: "1.1"}) as other:
+        facts = {"driver": "1.1", "place": "another boot", "segments": segments}
+        assert sweep.clear(tmp_path, facts) == "nothing was left"
+        assert other.poll() is None
+        assert sweep.clear(tmp_path, facts | {"place": claim.place()}) == "processes: 1"
+        assert other.wait(5) == -signal.SIGTERM
