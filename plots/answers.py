@@ -139,6 +139,9 @@ def _containers(found: Findings) -> list[Answer]:
         Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
         for name in operations
     ]
+    if told and found.caveats:
+        cause = "What may be the cause beside the container itself?"
+        told.append(Answer(cause, " ".join(found.caveats)))
     return told + [
         Answer(
             f"What does a container cost ({arm_name(arm)})?",

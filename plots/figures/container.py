@@ -252,10 +252,12 @@ def _axes(panels: list[list[Axes]], sight: Sight) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sight.sizes[round(y)])))
     axes.set_xscale("log")
     axes.set_xlim(1 / sight.span, sight.span)
-    ratio_axis(axes.xaxis, sight.span)
+    ratio_axis(axes.xaxis, sight.span, unit="")
     bottom = panels[-1]
     middle = len(bottom) // 2
-    bottom[middle].set_xlabel("← container faster · slower →", x=0.5 if len(bottom) % 2 else -0.1)
+    bottom[middle].set_xlabel(
+        "time ratio: ← container faster · slower →", x=0.5 if len(bottom) % 2 else -0.1
+    )
 
 
 def _notes(frame: pd.DataFrame, span: float) -> list[str]:
@@ -294,7 +296,6 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
                 textcoords="offset points",
                 ha="right" if beyond else "left",
                 va="center_baseline",
-                fontsize=5.5,
                 zorder=4,
             )
         axes.plot(

@@ -97,21 +97,21 @@ def ratio_span(frame: pd.DataFrame, *, least: float, most: float) -> float:
     return min(most, max(least, math.exp(1.12 * float(np.nanmax(np.abs(drawn))))))
 
 
-def ratio_axis(axis: Axis, span: float) -> None:
+def ratio_axis(axis: Axis, span: float, unit: str = "×") -> None:
     """Round ratios on both sides of 1 as ticks; the scale and the limits are the caller's."""
     axis.set_major_locator(FixedLocator(_ratio_ticks(span)))
-    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}{unit}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
 
 
 def _ratio_ticks(span: float) -> list[float]:
     for limit, ticks in (
-        (1.1, [0.95, 1, 1.05]),
-        (1.24, [0.9, 1, 1.1]),
-        (1.6, [0.8, 1, 1.25]),
-        (2.2, [0.67, 1, 1.5]),
-        (3.2, [0.5, 1, 2]),
+        (1.12, [0.95, 1, 1.05]),
+        (1.3, [0.9, 1, 1.1]),
+        (1.65, [0.8, 1, 1.25]),
+        (2.4, [0.67, 1, 1.5]),
+        (3.5, [0.5, 1, 2]),
         (4.4, [0.33, 1, 3]),
     ):
         if span <= limit:

@@ -58,47 +58,43 @@ def test_no_speed_up_is_said_as_such(findings: Find) -> None:
     assert NO_CLAIM in said
 
 
-def test_a_container_that_costs_something_is_told_with_its_worst_cell(findings: Find) -> None:
-    said = sentence(findings(blocks=6), "container cost")
-    assert "18 are slower beyond the noise floor, up to 1.2" in said
-    assert "4 MiB" in said
-    assert f"In the other 54 {NO_CLAIM}" in said
-    assert "below 0.05 in none of them; the smallest that these blocks can reach is 0.125" in said
+def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> None:
+    questions = [each.question for each in answers(findings())]
+    assert [each for each in questions if "container cost" in each] == [
+        f"What does a container cost {name}?" for name in ("Broadcast", "Gather", "AllReduce")
+    ]
+
+
+def test_what_may_be_the_cause_is_told_beside_the_cost(findings: Find) -> None:
+    found = replace(findings(), caveats=("The data path differs.", "The control differs."))
+    said = sentence(found, "beside the container itself")
+    assert said == "The data path differs. The control differs."
 
 
 def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
     told = "Seen in 6 paired blocks; a claim needs 10."
-    assert told in sentence(findings(blocks=6), "container cost")
     assert told in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
-    assert "a claim needs" not in sentence(findings(blocks=10), "container cost")
+    assert "a claim needs" not in sentence(
+        findings(blocks=10, emulated=False, arms=("host", "host-again")), "high-bandwidth"
+    )
 
 
 def test_one_cell_is_told_in_the_singular(findings: Find) -> None:
     found = findings(sizes=(1024, 4096))
-    found.containers.loc[0, ["ratio", "low", "high"]] = [0.5, 0.4, 0.6]
-    said = sentence(found, "container cost")
+    found.transports["ratio"] = 1.0
+    found.transports[["low", "high"]] = [0.9, 1.1]
+    found.transports.loc[0, ["ratio", "low", "high"]] = [0.5, 0.4, 0.6]
+    said = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
     assert "1 is faster beyond the noise floor, down to 0.50 times" in said
 
 
-def test_a_container_without_single_copy_is_not_judged_without_saying_so(findings: Find) -> None:
-    found = replace(findings(), caveats=("The data path differs.",))
-    assert sentence(found, "container cost").endswith("The data path differs.")
-
-
-def test_a_container_that_costs_nothing_is_not_blamed(findings: Find) -> None:
-    said = sentence(findings(sizes=(1024, 4096)), "container cost")
-    assert f"{NO_CLAIM} (±" in said
-    assert "slower beyond" not in said
-
-
-def test_a_campaign_without_the_twin_claims_nothing(findings: Find) -> None:
-    said = sentence(findings(arms=("host", "docker")), "container cost")
-    assert "no A/A pair, so its noise floor is unknown" in said
+def test_no_benchmark_in_c_asks_nothing_of_python(findings: Find) -> None:
+    assert not any("Python" in each.question for each in answers(findings(blocks=2)))
 
 
 def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
     found = findings(arms=("host", "host-again"), missing={"docker": "no engine answers"})
-    assert sentence(found, "container cost") == "Not measured. docker: no engine answers"
+    assert sentence(found, "container cost (Docker)") == "Not measured. docker: no engine answers"
 
 
 @pytest.mark.parametrize(("transport", "ratio"), [("mpi", "2.0"), ("pickle", "3.6")])

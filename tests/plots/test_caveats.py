@@ -27,7 +27,7 @@ def copies(medians: Callable[..., pd.DataFrame]) -> Copies:
             sizes=(1024, 16384, 262144),  # the model's container costs nothing there
         )
         small = frame["bytes"] == 1024
-        frame.loc[small & (frame["arm"] == "docker"), "median_s"] *= docker
+        frame.loc[small & (frame["arm"] == "docker-tuned-one"), "median_s"] *= docker
         frame.loc[small & (frame["arm"] == "host-again"), "median_s"] *= again
         return frame
 
@@ -35,7 +35,7 @@ def copies(medians: Callable[..., pd.DataFrame]) -> Copies:
 
 
 def told(controls: pd.DataFrame) -> tuple[str, ...]:
-    return caveats.copied(controls, ("docker", "podman"), "host")
+    return caveats.copied(controls, ("docker-tuned-one", "podman"), "host")
 
 
 def test_a_data_path_that_differs_is_a_caveat() -> None:
@@ -61,7 +61,7 @@ def test_another_python_is_a_caveat() -> None:
 def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat(copies: Copies) -> None:
     (said,) = told(copies(docker=0.8))
     assert "a plain copy without MPI already takes 0.8" in said
-    assert "times as long in docker at 1 KiB, 2 ranks" in said
+    assert "times as long in docker-tuned-one at 1 KiB, 2 ranks" in said
     assert "1 of 3 copies stray like that" in said
 
 
@@ -79,7 +79,7 @@ def test_few_blocks_without_an_interval_still_warn(copies: Copies) -> None:
     assert "interval –" in said
 
 
-@pytest.mark.parametrize("arms", [("host",), ("docker",), ()])
+@pytest.mark.parametrize("arms", [("host",), ("docker-tuned-one",), ()])
 def test_without_both_arms_there_is_nothing_to_compare(
     copies: Copies, arms: tuple[str, ...]
 ) -> None:

@@ -31,7 +31,7 @@ def test_every_figure_in_every_format_and_every_table_twice(
     written = draw(campaign_folder, tmp_path)
     assert {path.name for path in written} == {
         f"{stem}.{form}"
-        for stem in ("times-2-ranks", "speedup", "container-docker-2-ranks")
+        for stem in ("times-2-ranks", "speedup", "container-2-ranks")
         for form in FORMATS
     } | {
         f"{stem}.{form}"

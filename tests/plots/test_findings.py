@@ -15,9 +15,10 @@ Find = Callable[..., Findings]
 
 def test_a_campaign_gives_times_speedups_and_container_ratios(campaign_folder: Path) -> None:
     found = findings.find(load(campaign_folder))
-    assert set(found.times["arm"]) == {"host", "docker"}
+    assert set(found.times["arm"]) == {"host", "docker-default-one", "docker-tuned-one"}
     assert set(found.speedups["kind"]) == {"hbw"}
-    assert set(found.containers["arm"]) == {"docker"}
+    assert set(found.containers["arm"]) == {"docker-default-one", "docker-tuned-one"}
+    assert set(found.containers["profile"]) == {"default", "tuned"}
     assert found.placements.empty
     assert 0 < found.floor < 0.2
     assert found.unmeasured == {}
@@ -27,6 +28,7 @@ def test_caveats_come_from_what_was_recorded_and_from_the_copies(campaign_folder
     found = findings.find(load(campaign_folder))
     assert [each.split(":")[0] for each in found.caveats] == [
         "The interpreters differ",
+        "The control differs",
         "The control differs",
     ]
 
@@ -65,6 +67,34 @@ def test_the_usual_level_of_a_factor_is_kept_or_its_first() -> None:
     frame = pd.DataFrame({"binding": ["packed", "spread"], "locality": ["remote", "remote"]})
     assert findings.usual(frame)["binding"].tolist() == ["packed"]
     assert findings.usual(frame, "locality")["locality"].tolist() == ["remote", "remote"]
+
+
+def test_the_benchmark_in_c_is_no_container_and_is_compared_with_the_hosts_mpi(
+    findings: Find,
+) -> None:
+    found = findings(
+        arms=("host", "host-again", "docker-tuned-one", "imb"), mpis=("impi", "mpich"), blocks=8
+    )
+    assert set(found.containers["arm"]) == {"docker-tuned-one"}
+    assert set(found.transports["transport"]) == {"mpi", "pickle"}
+    assert set(found.python["mpi"]) == {"impi"}
+    assert found.python["ratio"].to_numpy() == pytest.approx(1.25, rel=0.06)
+    assert findings(blocks=2).python.empty
+
+
+def test_every_ratio_has_its_verdict(findings: Find) -> None:
+    found = findings(blocks=8)
+    dear = found.containers[found.containers["bytes"] == 4194304]
+    assert set(dear["verdict"]) == {"differs"}
+    assert "equivalent" in set(found.containers["verdict"])
+    assert set(findings(arms=("host", "docker-tuned-one"), blocks=2).containers["verdict"]) == {
+        "undecided"
+    }
+
+
+def test_what_is_missing_may_be_an_engine_or_one_of_its_arms() -> None:
+    missing = {"hbw": "", "podman": "", "docker-privileged-one": "", "host": "", "mpich": ""}
+    assert findings.absent_containers(missing) == ["podman", "docker-privileged-one"]
 
 
 def test_names_are_ordered_known_ones_first() -> None:

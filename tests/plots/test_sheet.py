@@ -31,7 +31,7 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
     },
     "one size, one block": {"sizes": (1024,), "blocks": 1, "transports": ("mpi",)},
     "hundreds of cells": {
-        "arms": ("host", "host-again", "docker"),
+        "arms": ("host", "host-again", "docker-tuned-one"),
         "emulated": False,
         "ranks": (2, 16),
         "bindings": ("packed", "spread"),
@@ -39,6 +39,24 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
         "transports": ("mpi",),
         "kinds": ("regular", "hbw", "hbw_interleave"),
         "sizes": SMALL,
+        "blocks": 2,
+    },
+    "many containers and MPIs": {
+        "arms": (
+            "host",
+            "host-again",
+            "imb",
+            *(
+                f"docker-{profile}-{layout}"
+                for profile in ("default", "tuned", "privileged")
+                for layout in ("one", "per-rank", "isolated")
+            ),
+            "charliecloud",
+        ),
+        "mpis": ("openmpi", "impi"),
+        "transports": ("direct", "mpi"),
+        "kinds": ("regular",),
+        "sizes": SMALL[::5],
         "blocks": 2,
     },
     "far buffers missing": {

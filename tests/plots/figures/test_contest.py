@@ -14,6 +14,7 @@ from experiments.bench import store
 from experiments.bench.question import ask
 from experiments.bench.schedule import schedule
 from experiments.bench.store import Bench
+from experiments.schedule import FORMAT
 from plots.draw import draw
 from plots.figures.contest import contest
 from plots.sheet import Drawing, Skipped
@@ -118,7 +119,7 @@ def folder(tmp_path: Path) -> Path:
             )
             samples[key] = rng.lognormal(-12, 0.1, (20, 2))
     with results.incoming(out, launch.name) as place:
-        result = {"format": 1, "launch": launch.to_dict(), "cells": cells, "absent": {}}
+        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells, "absent": {}}
         result |= {"environment": {}, "ranks": [{"emulated": False}]}
         (place / "result.json").write_text(json.dumps(result))
         np.savez(place / "samples.npz", **samples)

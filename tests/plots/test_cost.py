@@ -1,0 +1,112 @@
+"""What a container costs an operation, and Python a call: one sentence, no more than is known."""
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from plots.cost import NONE, brief, container, cost, python
+from plots.findings import Findings
+
+Find = Callable[..., Findings]
+ARMS = tuple(
+    f"docker-{profile}-{layout}"
+    for layout in ("one", "isolated")
+    for profile in ("default", "tuned")
+)
+
+
+def many(findings: Find, mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
+    return findings(
+        arms=("host", "host-again", *ARMS),
+        mpis=mpis,
+        kinds=("regular",),
+        transports=("direct", "mpi"),
+        blocks=6,
+    )
+
+
+def decided(found: Findings, ratio: float, verdict: str) -> Findings:
+    """The same with every container cell at that ratio and verdict."""
+    found.containers["ratio"] = ratio
+    found.containers["low"], found.containers["high"] = ratio - 0.01, ratio + 0.01
+    found.containers["verdict"] = verdict
+    return found
+
+
+def test_a_container_is_named_by_layout_engine_and_profile() -> None:
+    assert container("docker-tuned-per-rank") == "a container per rank (Docker, tuned)"
+    assert container("charliecloud") == "one container (Charliecloud)"
+
+
+def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> None:
+    said, _ = cost(many(findings), "bcast")
+    assert said.startswith("In one container (Docker, tuned): with direct, slower in 2 of 8 cells")
+    assert "The worst is mpi in isolated containers (Docker, default), 2" in said
+    assert "4 MiB, Open MPI)" in said
+    assert said.endswith("Seen in 6 paired blocks; a claim needs 10.")
+
+
+def test_a_cost_within_two_per_cent_is_said_as_such(findings: Find) -> None:
+    said, grid = cost(decided(findings(transports=("direct",)), 1.0, "equivalent"), "bcast")
+    assert said == "In one container (Docker, tuned): with direct, no cost larger than 2 %."
+    assert grid is None
+
+
+def test_what_is_undecided_is_not_called_equal(findings: Find) -> None:
+    said, _ = cost(decided(findings(transports=("direct",)), 1.01, "undecided"), "bcast")
+    assert NONE not in said
+    assert "with direct, undecided in all of 8 cells (ratios 1.01)" in said
+
+
+def test_a_faster_container_is_said_too(findings: Find) -> None:
+    said, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
+    assert "with mpi, faster in all of 8 cells, down to 0.80 times (95 % interval 0.79" in said
+    assert "The worst" not in said
+
+
+def test_without_the_twin_nothing_differs_and_the_reason_is_told(findings: Find) -> None:
+    said, _ = cost(findings(arms=("host", "docker-tuned-one")), "bcast")
+    assert "no A/A pair, so its noise floor is unknown" in said
+    assert "slower" not in said
+
+
+def test_the_grid_has_a_line_per_arm_and_a_column_per_transport_and_mpi(findings: Find) -> None:
+    _, grid = cost(many(findings), "bcast")
+    assert grid is not None
+    assert grid.head == [
+        "container",
+        "direct, Open MPI",
+        "direct, MPICH",
+        "mpi, Open MPI",
+        "mpi, MPICH",
+    ]
+    assert [row[0] for row in grid.rows] == [
+        "Docker, default, one container",
+        "Docker, tuned, one container",
+        "Docker, default, isolated containers",
+        "Docker, tuned, isolated containers",
+    ]
+    lost = grid.rows[0]
+    assert lost[3].startswith("2.1") and lost[3].endswith("× at 4 MiB")
+    assert lost[4].startswith("1.2")
+
+
+def test_a_cell_of_the_grid_says_the_largest_effect_or_none() -> None:
+    frame = pd.DataFrame(
+        {
+            "ratio": [1.1, 0.5, 1.0],
+            "bytes": [1024, 4096, 8192],
+            "verdict": ["differs", "differs", "equivalent"],
+        }
+    )
+    assert brief(frame) == "0.50× at 4 KiB"
+    assert brief(frame[2:]) == "≤ 2 %"
+    assert brief(frame[2:].assign(verdict="undecided")) == "undecided, 1.00"
+    assert brief(frame[:0]) == "–"
+
+
+def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings: Find) -> None:
+    said = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
+    assert said.startswith("With Intel MPI on the host, a buffer call from Python takes 1.2")
+    assert said.count("at 1 KiB") == said.count("at 4 MiB") == 3
+    assert "Broadcast 1.2" in said and "differs" in said
