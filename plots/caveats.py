@@ -11,20 +11,23 @@ import pandas as pd
 
 from experiments.confounders import differences
 from experiments.statistics import noise_floor, paired_ratio
+from plots import paths
 from plots.labels import bytes_text, ranks_text, ratio_and_interval
 
-_RECORDED = {
-    "datapath.cma": "The data path differs: single copy (CMA)",
-    "versions.python": "The interpreters differ: Python",
-}
-"""Without single copy an MPI copies twice through shared memory: arms that differ in it measure a
-rule of the container's profile. Another Python takes another time around every operation."""
+_RECORDED = {"versions.python": "The interpreters differ: Python"}
+"""Another Python takes another time around every operation."""
 
 
 def recorded(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Differences in what the launches recorded that are large enough to be the whole effect."""
+    """Differences in what the launches recorded that are large enough to be the whole effect.
+
+    Without single copy an MPI copies twice through shared memory: arms that differ in it measure a
+    rule of the container's profile. paths.sentences() tells more of it than this one sentence.
+    """
+    launches = list(launches)
     apart = differences(launches)
-    return tuple(
+    lost = paths.short(launches)
+    return ((lost,) if lost else ()) + tuple(
         f"{said}: {', '.join(f'{name} {value}' for name, value in _host_first(apart[key]))}."
         for key, said in _RECORDED.items()
         if key in apart

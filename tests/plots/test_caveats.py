@@ -8,8 +8,9 @@ import pytest
 from plots import caveats
 
 
-def launch(environment: str, **recorded: dict[str, str]) -> dict[str, object]:
-    return {"launch": {"environment": environment}, "environment": recorded}
+def launch(arm: str, **recorded: dict[str, str]) -> dict[str, object]:
+    asked = {"environment": arm.partition("-")[0], "arm": arm, "mpi": "openmpi"}
+    return {"launch": asked, "environment": recorded}
 
 
 Copies = Callable[..., pd.DataFrame]
@@ -39,12 +40,13 @@ def told(controls: pd.DataFrame) -> tuple[str, ...]:
 
 
 def test_a_data_path_that_differs_is_a_caveat() -> None:
-    paths = [launch(name, datapath={"cma": "works"}) for name in ("host", "docker")]
-    assert caveats.recorded(paths) == ()
+    both = [launch(name, datapath={"cma": "works"}) for name in ("host", "docker-default-one")]
+    assert caveats.recorded(both) == ()
     assert caveats.recorded([]) == ()
-    paths[1] = launch("docker", datapath={"cma": "refused (EPERM)"})
-    assert caveats.recorded(paths) == (
-        "The data path differs: single copy (CMA): host works, docker refused (EPERM).",
+    both[1] = launch("docker-default-one", datapath={"cma": "refused (EPERM)"})
+    assert caveats.recorded(both) == (
+        "The data path differs from the host's: Open MPI lost single copy in Docker, default, one "
+        "container.",
     )
 
 
