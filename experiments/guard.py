@@ -44,12 +44,23 @@ class Watch:
         self._claim.note(campaign=name, engines=list(clients))
         for client in clients.values():
             removal.remove(client, name)
+        settle = 0.0
         try:
             yield
+        except KeyboardInterrupt:
+            settle = sweep.SETTLE  # it may have cut off a request, which the engine still fulfils
+            raise
         finally:
             for client in clients.values():
                 with contextlib.suppress(EngineMissing):  # one that is gone is told elsewhere
-                    removal.remove(client, name)
+                    _remove(client, name, settle)
+
+
+def _remove(client: docker.DockerClient, campaign: str, settle: float) -> None:
+    if settle:
+        removal.remove_late(lambda: client, campaign, sweep.ENGINE_PATIENCE, settle)
+    else:
+        removal.remove(client, campaign)
 
 
 @contextlib.contextmanager
@@ -64,7 +75,7 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
     claimed = claim.take(folder, say)
     try:
         if left := claimed.facts():
-            say(f"cleared away of a killed driver: {sweep.clear(folder, left, NO_PATIENCE)}")
+            say(f"cleared away of a killed driver: {sweep.clear(folder, left, NO_PATIENCE, 0.0)}")
             claimed.forget()
         me = leftovers.identity(os.getpid())
         claimed.note(

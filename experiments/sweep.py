@@ -10,8 +10,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from experiments import claim, leftovers
 from experiments.claim import Claim, Facts
@@ -22,24 +23,27 @@ GRACE = 1.0  # seconds that a launcher gets to end its ranks by itself
 DAEMON_GRACE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 ENGINE_PATIENCE = 30.0  # seconds in which an engine must do what is asked of it
 SETTLE = 1.5  # seconds in which a request that a dying driver sent becomes a container
-POLL = 0.2  # seconds
 
 
-def clear(folder: Path, facts: Facts, patience: float = ENGINE_PATIENCE) -> str:
+def clear(
+    folder: Path, facts: Facts, patience: float = ENGINE_PATIENCE, settle: float = SETTLE
+) -> str:
     """End and remove everything that a driver left which noted these facts; what that was.
 
     Args:
         folder: its results folder.
         patience: seconds that an engine gets.
+        settle: seconds in which nothing may come any more in an engine.
     """
-    here = facts["place"] == claim.place()
-    told = [*_processes(facts)] if here else []
-    told += _in_engines(facts, patience)
-    if here:
-        told += _segments(facts)
-    told += _files(folder)
-    if here and (daemons := leftovers.end_daemons(facts["driver"], DAEMON_GRACE)):
-        told.append(f"engines started for it: {daemons}")
+    parts = [_in_engines(facts, patience, settle), _files(folder)]
+    if facts["place"] == claim.place():
+        parts = [_processes(facts), *parts, _segments(facts), _daemons(facts)]
+    told: list[str] = []
+    for part in parts:
+        try:
+            told += part
+        except OSError as error:  # what stands in the way of one part lets the others be
+            told.append(str(error))
     return ", ".join(told) or "nothing was left"
 
 
@@ -70,20 +74,34 @@ def _processes(facts: Facts) -> Iterator[str]:
     leftovers.end_marked(facts["driver"])
 
 
-def _in_engines(facts: Facts, patience: float) -> Iterator[str]:
+def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
     names = facts.get("engines", ())
     if not names:
         return
     from experiments.provision import engine, removal  # half a second that waiting need not pay
 
     for name in names:
-        try:
-            removed = removal.remove_late(engine.answering, facts["campaign"], patience, SETTLE)
-        except engine.EngineMissing as error:
-            yield str(error)
-        else:
-            if removed:
-                yield f"in {name}: {' '.join(removed)}"
+        with contextlib.ExitStack() as stack:
+            connect = _closing(engine.answering, stack)
+            try:
+                removed = removal.remove_late(connect, facts["campaign"], patience, settle)
+            except engine.EngineMissing as error:
+                yield str(error)
+            else:
+                if removed:
+                    yield f"in {name}: {' '.join(removed)}"
+
+
+def _closing(connect: Callable[[], Any], stack: contextlib.ExitStack) -> Callable[[], Any]:
+    """The same, its clients closed with the stack."""
+
+    def connected() -> Any:
+        client = connect()
+        if client:
+            stack.callback(client.close)
+        return client
+
+    return connected
 
 
 def _segments(facts: Facts) -> Iterator[str]:
@@ -102,6 +120,11 @@ def _files(folder: Path) -> Iterator[str]:
         if path.exists():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             yield path.name
+
+
+def _daemons(facts: Facts) -> Iterator[str]:
+    if count := leftovers.end_daemons(facts["driver"], DAEMON_GRACE):
+        yield f"engines started for it: {count}"
 
 
 def _log(folder: Path, line: str) -> None:

@@ -38,10 +38,10 @@ def remove_late(
     patience: float,
     settle: float,
 ) -> list[str]:
-    """remove() until nothing has come for a while: a driver's last request outlives it.
+    """remove() until nothing has come for a while: a request outlives whoever waited for it.
 
     Args:
-        connect: a client of the engine, None while it does not answer.
+        connect: a client of the engine, the caller's to close; None while it does not answer.
         patience: seconds in which the engine must do it.
         settle: seconds of silence after which nothing more comes.
 
@@ -54,7 +54,7 @@ def remove_late(
     while time.monotonic() < deadline:
         client = connect()
         try:
-            came = _remove_and_close(client, campaign) if client else None
+            came = remove(client, campaign) if client else None
         except EngineMissing as error:
             came, failure = None, error
         removed += came or []
@@ -67,11 +67,6 @@ def remove_late(
             return removed
         time.sleep(POLL)
     raise failure
-
-
-def _remove_and_close(client: docker.DockerClient, campaign: str) -> list[str]:
-    with contextlib.closing(client):
-        return remove(client, campaign)
 
 
 def _left(campaign: str, reason: str) -> tuple[str, str]:
