@@ -33,15 +33,20 @@ class Machine:
     memlock: int = -1
 
 
-def options(profile: str, machine: Machine, ranks: int) -> dict[str, Any]:
+def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") -> dict[str, Any]:
     """Keyword arguments of the Docker SDK's containers.create for a container of so many ranks.
 
     Args:
         profile: "default": capabilities, seccomp filter, /dev/shm and limits as the engine gives
             them. "tuned": no capability at all, our filter, /dev/shm for the ranks, and as much
             locked memory as a rank has on the host. "privileged": everything the engine can give.
+        engine: "docker" or "podman", whose containers inherit the driver's limit of locked memory;
+            where it is told one limit, it overlooks those that it was configured with.
     """
-    return _common(machine, ranks) | _OWN[profile](machine, ranks)
+    found = _common(machine, ranks) | _OWN[profile](machine, ranks)
+    if engine == "podman":
+        found.pop("ulimits", None)
+    return found
 
 
 def shared_memory(ranks: int) -> int:

@@ -7,7 +7,6 @@ import hashlib
 import os
 import platform
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import docker
 from docker.errors import ImageNotFound
 
 from experiments.errors import ExperimentsError
-from experiments.provision import apt_sources, programs, suites
+from experiments.provision import apt_sources, programs, scratch, suites
 from experiments.provision.paths import BUILD, ROOT
 from experiments.provision.suites import Suite
 
@@ -81,8 +80,7 @@ def make(client: docker.DockerClient, plan: Recipe, progress: Callable[[str], No
             "run the same command once as root: sudo ./inv build --base bootstrap"
         )
     progress(f"base: bootstrapping {plan.suite.name} from apt's mirror")
-    with tempfile.TemporaryDirectory(prefix="hbmcomm-base-", dir=SCRATCH) as folder:
-        target = Path(folder)
+    with scratch.folder(SCRATCH, "hbmcomm-base-") as target:
         _debootstrap(plan, target)
         progress(f"base: importing it as {plan.suite.bootstrapped}")
         _import(client, target, plan.suite)
@@ -113,12 +111,12 @@ def _debootstrap(plan: Recipe, target: Path) -> None:
 
 def _import(client: docker.DockerClient, target: Path, suite: Suite) -> None:
     """Stream the tree into the engine, without a tar file on the disk."""
-    repository, tag = suite.bootstrapped.split(":")
     labels = [f"LABEL {SCRIPT_LABEL}={_script_hash()}", f"LABEL {STAGE_LABEL}=base"]
     tar = ["tar", "--directory", str(target), "--numeric-owner", "--create", "."]
     with subprocess.Popen(tar, stdout=subprocess.PIPE) as packing:
+        # name and tag in one: Podman overlooks a tag that is given by itself
         answer = client.api.import_image_from_stream(
-            packing.stdout, repository=repository, tag=tag, changes=labels
+            packing.stdout, repository=suite.bootstrapped, changes=labels
         )
     if packing.returncode != 0 or '"error"' in answer:
         raise BaseMissing(

@@ -1,0 +1,188 @@
+"""Podman behind Docker's interface: a service that answers, or one started for as long as needed.
+
+Podman has no daemon of its own; its service translates for whoever speaks Docker's language. The
+same SDK, image and options then serve both engines.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.constants import DEFAULT_TIMEOUT_SECONDS
+from docker.errors import DockerException, ImageNotFound
+
+from experiments import leftovers
+from experiments.measure.machine import status
+from experiments.provision import base_image, dockerd, engine, image, programs
+from experiments.provision.engine import FAILURES, EngineMissing
+from experiments.provision.image import Image
+from experiments.provision.paths import BUILD
+
+LOG = BUILD / "podman.log"
+START_PATIENCE = 20.0  # seconds until a service that starts must answer
+POLL = 0.1  # seconds
+SYS_RESOURCE = 24  # the bit of CAP_SYS_RESOURCE, linux/capability.h
+PID_MAX = Path("/proc/sys/kernel/pid_max")
+INSTALL = "apt-get install -y podman"
+
+
+@contextlib.contextmanager
+def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
+    """A client of a Podman service that answers. One that had to be started ends on leaving.
+
+    Raises:
+        EngineMissing: when none answers and none can be started here.
+    """
+    client, service, address = _connect(own_address()), None, ""
+    with contextlib.ExitStack() as stack:
+        if client is None:
+            if refusal := hindrance():
+                raise refusal
+            address = f"unix://{BUILD}/podman.{os.getpid()}.sock"
+            service = start(address, log)
+            stack.callback(_end, service, address)
+            client = _await_answer(service, address, log)
+        stack.callback(client.close)
+        yield client
+
+
+def answering() -> docker.DockerClient | None:
+    """A client of the service that answers now, or None; starts none."""
+    return _connect(own_address())
+
+
+def hindrance() -> EngineMissing | None:
+    """Why none can be started from here; None where running() would."""
+    if programs.find("podman") is None:
+        remedy = INSTALL if os.geteuid() == 0 else f"sudo {INSTALL}"
+        return EngineMissing("Podman is not installed", remedy)
+    if os.geteuid() != 0:
+        return EngineMissing(
+            "Podman without root gives containers user numbers of its own, so that they cannot "
+            "write results",
+            "as root, or with --env docker or charliecloud",
+        )
+    return None
+
+
+def own_address() -> str:
+    """Where a service of this user's would answer: what CONTAINER_HOST says, else root's socket."""
+    return os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock"
+
+
+def configuration(files: int, processes: int, capabilities: int) -> str | None:
+    """A containers.conf for a root that may not raise limits, None where it may. Pure.
+
+    Podman asks for more open files and processes than such a root has, and no container starts.
+
+    Args:
+        files, processes: what this process may have at most, -1 for no limit.
+        capabilities: the effective ones, as bits.
+    """
+    if capabilities >> SYS_RESOURCE & 1:
+        return None
+    told = f'"nofile={files}:{files}", "nproc={processes}:{processes}"'
+    return f"[containers]\ndefault_ulimits = [{told}]\n"
+
+
+def start(address: str, log: Path) -> dockerd.Process:
+    """A service in a session of its own; a driver's guard knows it by its environment."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = leftovers.daemon_environment(os.environ)
+    files, processes = (
+        resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
+    )
+    numbers = int(PID_MAX.read_text(encoding="ascii"))  # Podman lowers its own limit to it
+    processes = min(processes, numbers) if processes >= 0 else numbers
+    wanted = configuration(files, processes, int(status().get("CapEff", "0"), 16))
+    if wanted and "CONTAINERS_CONF" not in environment:
+        file = log.with_name("containers.conf")
+        file.write_text(wanted, encoding="utf-8")
+        environment["CONTAINERS_CONF"] = str(file)
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [programs.find("podman") or "podman", "system", "service", "--time=0", address],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def ensure_image(
+    client: docker.DockerClient,
+    base: str = base_image.AUTO,
+    mpi: str = "openmpi",
+    progress: Callable[[str], None] = print,
+) -> Image:
+    """The image for an MPI in Podman: Docker's very bits where Docker answers, else built here.
+
+    Raises:
+        EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+    """
+    source = engine.answering()
+    if source is None:
+        return image.ensure(client, base, mpi, progress)
+    with contextlib.closing(source):
+        found = image.ensure(source, base, mpi, progress)
+        try:
+            transfer(source, client, found, progress)
+        except FAILURES as error:
+            raise EngineMissing(
+                f"the image {found.tag} could not be brought from Docker to Podman: {error}",
+                "see what both have room for: df -h",
+            ) from error
+    return found
+
+
+def transfer(
+    source: docker.DockerClient,
+    target: docker.DockerClient,
+    found: Image,
+    progress: Callable[[str], None],
+) -> None:
+    """Bring an image from one engine to another, unless it is there. It keeps its identity."""
+    with contextlib.suppress(ImageNotFound):
+        target.images.get(found.id)
+        return
+    progress(f"image: bringing {found.tag} from Docker to Podman")
+    archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
+    target.images.load(archive)
+
+
+def _connect(address: str) -> docker.DockerClient | None:
+    try:
+        client = docker.DockerClient(base_url=address, timeout=engine.ANSWER_PATIENCE)
+    except DockerException:
+        return None
+    try:
+        client.ping()
+    except FAILURES:
+        client.close()
+        return None
+    client.api.timeout = DEFAULT_TIMEOUT_SECONDS
+    return client
+
+
+def _await_answer(service: dockerd.Process, address: str, log: Path) -> docker.DockerClient:
+    deadline = time.monotonic() + START_PATIENCE
+    while time.monotonic() < deadline and service.poll() is None:
+        if client := _connect(address):
+            return client
+        time.sleep(POLL)
+    raise EngineMissing(
+        f"podman system service does not answer: {dockerd.complaint(log)}",
+        f"read {log.parent.name}/{log.name}",
+    )
+
+
+def _end(service: dockerd.Process, address: str) -> None:
+    dockerd.end(service)
+    Path(address.removeprefix("unix://")).unlink(missing_ok=True)
