@@ -23,7 +23,10 @@ PREFIX = Path("/opt/hbmcomm")
 QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20)
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(
-    schedule.schedule(spec.load("quick"), 1)[0].launches[0], arm="golden", profile="tuned"
+    schedule.schedule(spec.load("quick"), 1)[0].launches[0],
+    arm="golden",
+    profile="tuned",
+    layout="one",
 )
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
@@ -111,6 +114,12 @@ def test_only_the_upper_bound_is_privileged() -> None:
 def test_the_default_leaves_to_the_engine_what_moves_data(option: str) -> None:
     assert option not in container("default").options
     assert not [each for each in container("default").options["security_opt"] if "seccomp" in each]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_podman_is_told_no_limit(profile: str) -> None:
+    """One that it is told makes it overlook those that it was configured with."""
+    assert "ulimits" not in container(profile, engine="podman").options
 
 
 def test_the_tuned_profile_has_no_capability() -> None:
