@@ -1,0 +1,214 @@
+"""A campaign's numbers in formats that others read: OSU's tables, CSV, Parquet.
+
+CSV and Parquet hold launch medians, a row per launch and cell, or raw samples, a row per
+iteration and rank; seconds and bytes, all digits, so that reading gives the same back. The tables
+of the OSU Micro-Benchmarks hold what those print with `--full`.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+
+from experiments import results
+from experiments.bound import COPY
+from experiments.confounders import flatten
+from experiments.errors import ExperimentsError
+from experiments.results import COLUMNS, Campaign
+from experiments.schedule import Launch
+from experiments.statistics import FACTORS
+
+FORMATS = ("osu", "csv", "parquet")
+NAMES = ("block", "arm", *FACTORS, "group")
+"""What names a sample's cell and launch."""
+
+OSU_NAMES = {
+    "bcast": "Broadcast",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "reduce": "Reduce",
+    "allreduce": "Allreduce",
+    "allgather": "Allgather",
+    "reduce_scatter": "Reduce_scatter",
+    "alltoall": "All-to-All Personalized Exchange",
+}
+"""Our operations as the titles of OSU's programs spell them."""
+DATATYPES = {
+    "float32": "MPI_FLOAT",
+    "float64": "MPI_DOUBLE",
+    "int32": "MPI_INT",
+    "int64": "MPI_LONG",
+}
+FIELD = 18  # columns of OSU's fields; its sizes have 10, its iterations 12
+
+
+class CannotExport(ExperimentsError):
+    """A format that cannot be written here."""
+
+
+def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -> None:
+    """Write one file, whole or not at all, or text to standard output.
+
+    Args:
+        form: one of FORMATS.
+        out: the file; None for standard output.
+        raw: every sample instead of medians; of CSV and Parquet.
+
+    Raises:
+        CannotExport: Parquet without pyarrow or without a file, or raw samples as OSU's tables.
+    """
+    if raw and form == "osu":
+        raise CannotExport(
+            "OSU's tables have no place for raw samples; export them with --format csv or parquet"
+        )
+    if out is None:
+        if form == "parquet":
+            raise CannotExport("Parquet is no text; name a file for it with --out")
+        _write_text(campaign, form, sys.stdout, raw)
+        return
+    temporary = out.with_name(f".{out.name}.part")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if form == "parquet":
+            _write_parquet(_parts(campaign, raw), campaign, temporary)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                _write_text(campaign, form, file, raw)
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
+    return _samples(campaign) if raw else iter([campaign.cells])
+
+
+def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
+    if form == "osu":
+        file.writelines(osu(campaign))
+        return
+    for number, part in enumerate(_parts(campaign, raw)):
+        part.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+
+
+def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path) -> None:
+    """One row group per part; the schema's metadata holds campaign.json."""
+    try:
+        arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    except ImportError as error:
+        raise CannotExport(
+            "Parquet needs pyarrow, which is not installed; add it: "
+            ".venv/bin/pip install --constraint constraints.txt '.[parquet]', "
+            "or export with --format csv"
+        ) from error
+    writer = None
+    try:
+        for part in parts:
+            table = arrow.Table.from_pandas(part, preserve_index=False)
+            told = {**(table.schema.metadata or {}), b"hbmcomm": json.dumps(campaign.header)}
+            table = table.replace_schema_metadata(told)
+            writer = writer or parquet.ParquetWriter(out, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
+    """Every sample of one launch after the other: NAMES, iteration, warmup, rank, seconds.
+
+    `iteration` counts from 0 with the warm-up; `rank` is the column of the samples, which of an
+    external program's is no rank (see its result's "external").
+    """
+    for launch in campaign.launches:
+        parts = [
+            _long(names, cell, seconds)
+            for names, cell, seconds in _measured(campaign.folder, launch)
+            if cell["operation"] != COPY
+        ]
+        if parts:
+            yield pd.concat(parts, ignore_index=True)
+
+
+def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataFrame:
+    iterations, ranks = seconds.shape
+    iteration = np.repeat(np.arange(iterations), ranks)
+    return pd.DataFrame(
+        {name: [names[name]] * seconds.size for name in NAMES}
+        | {"iteration": iteration, "warmup": iteration < cell["warmup"]}
+        | {"rank": np.tile(np.arange(ranks), iterations), "seconds": seconds.ravel()}
+    )
+
+
+def _measured(
+    folder: Path, launch: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
+    """Each measured cell of a launch: what names it, the cell, its samples."""
+    asked = launch["launch"]
+    name = Launch.from_dict(asked).name
+    samples = results.read_samples(folder / "launches" / f"{name}.npz")
+    for cell in launch["cells"]:
+        if "skipped" not in cell:
+            values = asked | asked["measurement"] | cell
+            yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]]
+
+
+def osu(campaign: Campaign) -> Iterator[str]:
+    """OSU's tables as text, one for each operation of each arm, transport, MPI and so on.
+
+    As there, a rank's latency is the mean over its iterations, and the columns are the mean, the
+    least and the greatest of those over the ranks; iterations of all launches count alike. Our own
+    tables hold medians instead, since a mean follows its outliers.
+    """
+    kept: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
+    mpis: dict[str, str] = {}
+    for launch in campaign.launches:
+        version = flatten(launch["environment"]).get("versions.mpi", "")
+        mpis.setdefault(launch["launch"]["mpi"], version)
+        for names, cell, seconds in _measured(campaign.folder, launch):
+            if cell["operation"] in OSU_NAMES:
+                key = tuple(names[name] for name in ("arm", *FACTORS) if name != "bytes")
+                by_size = kept.setdefault(key, {})
+                by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
+    columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
+    for key in sorted(kept):
+        names = dict(zip(columns, key, strict=True))
+        launches = max(len(each) for each in kept[key].values())
+        yield _osu_head(names, mpis[names["mpi"]], launches)
+        for size, each in sorted(kept[key].items()):
+            own = np.concatenate(each).mean(axis=0) * 1e6
+            numbers = "".join(f"{value:{FIELD}.2f}" for value in (own.mean(), own.min(), own.max()))
+            yield f"{size:<10d}{numbers}{sum(len(part) for part in each):12d}\n"
+
+
+def _osu_head(names: dict[str, Any], mpi: str, launches: int) -> str:
+    told = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
+    told += ["emulated"] if names["emulated"] else []
+    told += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
+    told += [names["cadence"], f"cache {names['cache']}", f"{launches} launches"]
+    heads = [f"{head:>{FIELD}}" for head in ("Avg Latency(us)", "Min Latency(us)")]
+    heads += [f"{'Max Latency(us)':>{FIELD}}", f"{'Iterations':>12}"]
+    return (
+        f"\n# OSU MPI {OSU_NAMES[names['operation']]} Latency Test (measured by hbmcomm)\n"
+        f"# {', '.join(told)}\n"
+        f"# Datatype: {DATATYPES[names['dtype']]}.\n"
+        f"{'# Size':<10}{''.join(heads)}\n"
+    )
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV or Parquet file of export(), with the values that were written."""
+    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
+        ".csv": lambda place: pd.read_csv(place, keep_default_na=False, na_values={**_NUMBERS}),
+        ".parquet": pd.read_parquet,
+    }
+    return readers[path.suffix](path)
+
+
+_NUMBERS = {name: [""] for name in COLUMNS if name.endswith("_s")}
+"""Where an empty field is no number; elsewhere it is an empty name, as a host's layout."""
