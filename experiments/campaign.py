@@ -156,6 +156,8 @@ def _environments(
                 passed,
                 campaign,
                 spoken,
+                engine=name,
+                host_prefix=prefix,
             )
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
     return lambda launch: (

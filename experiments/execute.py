@@ -10,15 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import docker
 
-from experiments import leftovers
+from experiments import containers, leftovers
 from experiments.environments.command import Command, Container, Process
 from experiments.environments.mpiexec import outside_jobs
 from experiments.errors import ExperimentsError
-from experiments.provision import seccomp
 from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
@@ -27,10 +25,6 @@ GRACE = 3.0  # seconds between asking a process to end and ending it
 
 class EngineLost(ExperimentsError):
     """The container engine stopped answering."""
-
-
-class ContainerRefused(ExperimentsError):
-    """The engine works and does not want this container: a missing image, cpuset or device."""
 
 
 def execute(
@@ -48,12 +42,30 @@ def execute(
     if client is None:
         raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
     try:
-        return _container(command, log, client, tick)
+        if isinstance(command, Container):
+            return _container(command, log, client, tick)
+        with containers.waiting(command, client) as process:
+            return _process(process, log, tick)
     except FAILURES as error:
         raise EngineLost(
             f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
             "it runs (invoke doctor), then complete the campaign with --resume"
         ) from error
+
+
+def _container(
+    command: Container, log: Path, client: "docker.DockerClient", tick: Callable[[], None]
+) -> int:
+    with containers.started(command, client) as container:
+        try:
+            while container.status in ("created", "running"):
+                time.sleep(TICK)
+                tick()
+                container.reload()
+            return int(container.attrs["State"]["ExitCode"])
+        finally:
+            with contextlib.suppress(*FAILURES, OSError):
+                log.write_bytes(container.logs())
 
 
 def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
@@ -90,47 +102,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
-
-
-def _container(
-    command: Container, log: Path, client: "docker.DockerClient", tick: Callable[[], None]
-) -> int:
-    container: Any = _created(command, client)
-    try:
-        _accepted(container.start)
-        while container.status in ("created", "running"):
-            time.sleep(TICK)
-            tick()
-            container.reload()
-        return int(container.attrs["State"]["ExitCode"])
-    finally:
-        with contextlib.suppress(*FAILURES, OSError):
-            log.write_bytes(container.logs())
-        with contextlib.suppress(*FAILURES):
-            container.remove(force=True)
-
-
-def _created(command: Container, client: "docker.DockerClient") -> Any:
-    argv = list(command.argv)
-    options = seccomp.resolved(command.engine, command.options)
-    return _accepted(lambda: client.containers.create(command.image, argv, **options))
-
-
-def _accepted(call: Callable[[], Any]) -> Any:
-    """The answer to a request that a healthy engine may still refuse.
-
-    Raises:
-        ContainerRefused: with the engine's own words.
-    """
-    try:
-        return call()
-    except docker.errors.APIError as error:
-        if not error.is_client_error():
-            raise
-        raise ContainerRefused(
-            f"the engine refused the container: {error.explanation}; where the image is missing, "
-            "make it with ./inv build; finished launches are kept for --resume"
-        ) from error
 
 
 def _brief(error: BaseException) -> str:

@@ -15,9 +15,10 @@ from typing import Protocol
 import docker
 
 from experiments import chosen, confounders, results
+from experiments.containers import ContainerRefused
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
-from experiments.execute import ContainerRefused, execute
+from experiments.execute import execute
 from experiments.progress import Display
 from experiments.schedule import HOST, Block, Launch
 

@@ -1,5 +1,6 @@
 """What an environment answers with: a command that somebody else starts. Plain values."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +19,13 @@ SWITCHES = {
     "cpuset_mems": "--cpuset-mems",
     "devices": "--device",
     "pids_limit": "--pids-limit",
+    "network": "--network",
+    "hostname": "--hostname",
+    "ipc_mode": "--ipc",
+    "pid_mode": "--pid",
 }
 """The Docker SDK's options as switches of `docker run`, where one word stands for the other."""
+PLACE = re.compile(r"\{(gateway|bridge|address\d+)\}")
 FLAGS = {"read_only": "--read-only", "privileged": "--privileged"}
 
 
@@ -36,8 +42,12 @@ class Process:
 
     def shell(self) -> str:
         """The line that does the same in a shell."""
+        return shlex.join(self.words())
+
+    def words(self) -> list[str]:
+        """The command with its variables, as env(1) takes them."""
         variables = [f"{name}={value}" for name, value in sorted(self.environment.items())]
-        return shlex.join(["env", *variables, *self.argv] if variables else self.argv)
+        return ["env", *variables, *self.argv] if variables else list(self.argv)
 
 
 @dataclass(frozen=True)
@@ -57,13 +67,94 @@ class Container:
 
     def shell(self) -> str:
         """The `docker run` or `podman run` line that does the same."""
-        line = [self.engine, "run", "--rm"]
+        return self._line("run", "--rm")
+
+    def shell_behind(self) -> str:
+        """The line that starts it and does not wait for its end."""
+        return self._line("run", "--detach", "--rm")
+
+    def _line(self, *words: str) -> str:
+        line = [self.engine, *words]
         for name, value in sorted(self.options.items()):
             line += _switch(name, value)
         return shlex.join([*line, self.image, *self.argv])
 
 
-Command = Process | Container
+@dataclass(frozen=True)
+class Network:
+    """A bridge between containers and this machine that leads nowhere else."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Containers that wait on a network, and a process of this machine that starts ranks in them.
+
+    Attributes:
+        containers: in the order in which they start; all of one engine.
+        process: its words may hold {gateway}, this machine's address on the network, {bridge},
+            the interface that has it, and {address0}, {address1} ... of the containers: nobody
+            knows them before all of these run.
+    """
+
+    network: Network
+    containers: tuple[Container, ...]
+    process: Process
+
+    def process_at(self, places: Mapping[str, str]) -> Process:
+        """The process, with what was found for the words in braces."""
+
+        def told(word: str) -> str:
+            for name, value in places.items():
+                word = word.replace(f"{{{name}}}", value)
+            return word
+
+        variables = {name: told(value) for name, value in self.process.environment.items()}
+        return Process(tuple(told(word) for word in self.process.argv), variables)
+
+    def shell(self) -> str:
+        """The lines that do the same."""
+        engine, network = self.containers[0].engine, self.network.name
+        names = [each.options["name"] for each in self.containers]
+        gateway = "{{(index .IPAM.Config 0).Gateway}}"
+        address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        create = [
+            engine,
+            "network",
+            "create",
+            "--internal",
+            *_switch("labels", self.network.labels),
+        ]
+        return "\n".join(
+            [
+                shlex.join([*create, network]),
+                *(each.shell_behind() for each in self.containers),
+                f"gateway=$({engine} network inspect --format '{gateway}' {network})",
+                "bridge=$(ip -oneline address show to $gateway | cut -d' ' -f2)",
+                *(
+                    f"address{n}=$({engine} inspect --format '{address}' {name})"
+                    for n, name in enumerate(names)
+                ),
+                re.sub(r"\{(gateway|bridge|address\d+)\}", r"'$\1'", self.process.shell()),
+                shlex.join([engine, "rm", "--force", *names]),
+                shlex.join([engine, "network", "rm", network]),
+            ]
+        )
+
+
+Command = Process | Container | Job
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell, where what stands in braces is found in variables."""
+    found = PLACE.split(word)
+    if len(found) == 1:
+        return shlex.quote(word)
+    texts = [re.sub(r'(["\\\\$`])', r"\\\1", text) for text in found[::2]]
+    names = [f"${{{name}}}" for name in found[1::2]] + [""]
+    return '"' + "".join(f"{text}{name}" for text, name in zip(texts, names, strict=True)) + '"'
 
 
 def _switch(name: str, value: Any) -> list[str]:

@@ -1,15 +1,17 @@
-"""A container engine: the same harness in one container for all ranks. Docker, or Podman alike.
+"""A container engine: the same harness in one container for all ranks, or one for each rank.
 
-What a container may do is told by the launch's profile (profiles.py).
+Docker, or Podman alike. What a container may do is told by the launch's profile (profiles.py), what
+several containers share by its layout (layouts.py).
 """
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.environments import profiles
-from experiments.environments.command import Container
-from experiments.environments.mpiexec import mpiexec
+from experiments.environments import layouts, profiles
+from experiments.environments.command import Container, Job
+from experiments.environments.mpiexec import mpiexec, of_a_host
 from experiments.environments.profiles import Machine
 from experiments.schedule import Launch
 
@@ -19,12 +21,15 @@ LABEL = "hbmcomm.campaign"
 
 @dataclass(frozen=True)
 class Docker:
-    """Launches in one container for all ranks.
+    """Launches in containers of an engine.
 
     Attributes:
+        flavour: the MPI, one of mpiexec.FLAVOURS.
         image: name of the harness image, and prefix of the environment in it.
         campaign: labels the containers, so that leftovers can be found.
         engine: "docker" or "podman".
+        host_prefix: the MPI's environment on this machine; ranks in several containers need one.
+        python: the interpreter on this machine that holds this project.
     """
 
     flavour: str
@@ -35,8 +40,10 @@ class Docker:
     campaign: str
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str = "docker"
+    host_prefix: Path | None = None
+    python: str = sys.executable
 
-    def command(self, launch: Launch, folder: Path) -> Container:
+    def command(self, launch: Launch, folder: Path) -> Container | Job:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
         program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
         argv, environment = mpiexec(
@@ -47,12 +54,32 @@ class Docker:
             program,
             contained=self.engine == "docker" and launch.profile == "default",
         )
+        if launch.layout not in layouts.SEVERAL:
+            return self._container(launch, folder, argv, environment, launch.ranks)
+        assert self.host_prefix, "ranks in several containers are started by an mpiexec outside"
+        together = 1 if launch.layout == "isolated" else launch.ranks
+        each = self._container(launch, folder, (), of_a_host(environment), together)
+        prefixes = self.host_prefix, self.prefix
+        return layouts.job(
+            *(launch.layout, each, launch.ranks, self.flavour, prefixes, self.cores),
+            *(program, self.python),
+        )
+
+    def _container(
+        self,
+        launch: Launch,
+        folder: Path,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        ranks: int,
+    ) -> Container:
+        """With what so many ranks need that share its memory."""
         options = {
             "name": f"hbmcomm-{self.campaign}-{launch.name}",
             "labels": {LABEL: self.campaign},
-            "environment": environment | dict(self.variables) | {"HOME": "/tmp"},
+            "environment": {**environment, **self.variables, "HOME": "/tmp"},
             "working_dir": "/tmp",
             "volumes": {str(folder): {"bind": FOLDER, "mode": "rw"}},
         }
-        allowed = profiles.options(launch.profile, self.machine, launch.ranks)
+        allowed = profiles.options(launch.profile, self.machine, ranks, self.engine)
         return Container(self.image, tuple(argv), options | allowed, self.engine)

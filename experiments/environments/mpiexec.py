@@ -1,4 +1,4 @@
-"""How each MPI starts ranks on this node. Pure: a command and the variables that it needs.
+"""How each MPI starts ranks, on this node or on several hosts. Pure: a command and its variables.
 
 Ranks pin themselves, so no MPI does; a batch system's idea of slots and launchers is left out.
 """
@@ -10,6 +10,8 @@ FLAVOURS = ("openmpi", "mpich", "impi")
 
 JOB = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "PRTE_", "OMPI_COMM_WORLD_", "PBS_", "LSB_", "HYDRA_")
 """How the variables of a job begin that this process may itself be a part of."""
+
+ONE_NODE = ("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_FABRICS")
 
 
 def mpiexec(
@@ -49,6 +51,51 @@ def mpiexec(
         }
         variables |= {"I_MPI_WAIT_MODE": "1"} if crowded else {}
     return [*argv, *program], variables
+
+
+def across(
+    flavour: str,
+    prefix: Path,
+    hosts: Sequence[str],
+    home: tuple[str, str],
+    cores: int,
+    program: Sequence[str],
+    launcher: Path,
+) -> tuple[list[str], dict[str, str]]:
+    """The command that starts one rank on each host, and the variables that it needs itself.
+
+    Ranks find theirs where they start: nothing of this machine's environment reaches them.
+
+    Args:
+        prefix: the MPI's environment on this machine.
+        hosts: numeric addresses; each of them names itself differently.
+        home: this machine's address as hosts reach it, and the interface that has it.
+        cores: that all hosts have together.
+        program: at its place on the hosts.
+        launcher: stands in for ssh; stays until the command that it starts has ended.
+    """
+    argv = [str(prefix / "bin/mpiexec"), "-n", str(len(hosts))]
+    variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
+    if flavour == "openmpi":
+        argv += ["--host", ",".join(f"{host}:1" for host in hosts), "--wdir", "/tmp"]
+        argv += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", str(launcher)]
+        argv += ["--prtemca", "plm_ssh_no_tree_spawn", "1", "--leave-session-attached"]
+        argv += ["--bind-to", "none", "--mca", "mpi_yield_when_idle", str(int(len(hosts) > cores))]
+        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return [*argv, *program], variables
+    argv += ["-hosts", ",".join(hosts), "-ppn", "1", "-wdir", "/tmp", "-genvnone"]
+    argv += ["-localhost", home[0]]
+    if flavour == "mpich":
+        argv += ["-launcher", "ssh", "-launcher-exec", str(launcher), "-bind-to", "none"]
+    else:
+        argv += ["-bootstrap", "ssh", "-bootstrap-exec", str(launcher), "-iface", home[1]]
+        variables |= {"LD_LIBRARY_PATH": f"{prefix}/lib", "I_MPI_PIN": "0"}
+    return [*argv, *program], variables
+
+
+def of_a_host(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those of mpiexec() that ranks need on a host of across(): none that keeps to one node."""
+    return {name: value for name, value in variables.items() if name not in ONE_NODE}
 
 
 def outside_jobs(environment: Mapping[str, str]) -> dict[str, str]:

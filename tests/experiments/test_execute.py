@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from experiments import leftovers
+from experiments.containers import ContainerRefused
 from experiments.environments.command import Container, Process
-from experiments.execute import ContainerRefused, EngineLost, execute
+from experiments.execute import EngineLost, execute
 
 
 def never() -> None:
@@ -191,4 +192,9 @@ def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
     tmp_path: Path, engine: Any, image: Any, name: str, options: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ContainerRefused, match=words):
-        execute(Container(name, ("true",), options), tmp_path / "log", engine, never)
+        execute(
+            Container(name, ("true",), options | {"name": "hbmcomm-test-refused"}),
+            tmp_path / "log",
+            engine,
+            never,
+        )

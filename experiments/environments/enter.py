@@ -1,0 +1,93 @@
+"""What an MPI calls as it calls ssh: runs a command in the container that a host stands for.
+
+`enter.sh [OPTIONS] HOST COMMAND...`, as ssh takes them. Ends what it started when it is told to
+end: a process of `docker exec` outlives whoever asked for it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import docker
+
+from experiments import leftovers
+
+LAUNCHER = Path(__file__).with_name("enter.sh")
+PYTHON = "HBMCOMM_PYTHON"
+"""Variable: the interpreter that holds this module."""
+CONTAINERS = "HBMCOMM_CONTAINERS"
+"""Variable: HOST=CONTAINER of each, separated by blanks."""
+PATHS = "HBMCOMM_PATHS"
+"""Variable: PATH=PATH, of this machine and of the containers, separated by colons."""
+ENDED = 128  # plus the signal's number: how a shell tells that a signal ended its command
+
+
+def told(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:
+    """The container to enter and the line for its shell.
+
+    Launchers name files by their paths on this machine, and quote for a shell.
+
+    Raises:
+        ValueError: no host, or one that no container stands for.
+    """
+    words = list(argv)
+    while words and words[0].startswith("-"):
+        words.pop(0)
+    containers = dict(each.split("=", 1) for each in environment[CONTAINERS].split())
+    if not words or words[0] not in containers:
+        raise ValueError(f"{words[:1]} is none of the hosts {sorted(containers)}")
+    line = " ".join(words[1:])
+    for here, there in (pair.split("=", 1) for pair in environment[PATHS].split(":")):
+        line = line.replace(here, there)
+    return containers[words[0]], line
+
+
+def variables(
+    containers: Mapping[str, str], paths: Mapping[Path, Path], python: str
+) -> dict[str, str]:
+    """What the launcher is to find in its environment.
+
+    Args:
+        containers: their names, by the hosts that they stand for.
+        paths: in the containers, by those on this machine.
+        python: the interpreter that holds this module.
+    """
+    return {
+        PYTHON: python,
+        CONTAINERS: " ".join(f"{host}={name}" for host, name in containers.items()),
+        PATHS: ":".join(f"{here}={there}" for here, there in paths.items()),
+    }
+
+
+def main() -> int:
+    """Enter, pass the output on, and return the command's exit code."""
+    container, line = told(sys.argv[1:], os.environ)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _end)
+    mark = f"{os.environ.get(leftovers.MARK) or leftovers.identity(os.getpid())}.{container}"
+    client = docker.from_env()
+    try:
+        return _run(client.api, container, line, mark)
+    finally:
+        leftovers.end_marked(mark)
+
+
+def _run(api: Any, container: str, line: str, mark: str) -> int:
+    made = api.exec_create(container, ["sh", "-c", line], environment={leftovers.MARK: mark})
+    for output, error in api.exec_start(made["Id"], stream=True, demux=True):
+        for text, file in ((output, sys.stdout), (error, sys.stderr)):
+            if text:
+                file.buffer.write(text)
+                file.flush()
+    return int(api.exec_inspect(made["Id"])["ExitCode"])
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    sys.exit(ENDED + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
