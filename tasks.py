@@ -3,18 +3,13 @@
 A user's mistake is answered with one message on standard error and exit code 1, Ctrl-C with 130.
 """
 
-import errno
-import functools
 import hashlib
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from invoke import Context, Exit, task
+from invoke import Exit, task
 
 from experiments import campaign, results, spec
 from experiments.bench import command as bench_command
@@ -25,45 +20,12 @@ from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages, passthrough
+from experiments.shell import choose, told, whole
 from experiments.stages import Stages
-from hbmcomm import HbmcommError
 
 ROOT = Path(__file__).parent
 RESULTS = Path("results")
 FIGURES = Path("figures")
-
-
-def told(body: Callable[..., None]) -> Callable[..., None]:
-    """Answer what a user can cause or mend without a traceback."""
-
-    @functools.wraps(body)
-    def wrapper(context: Context, *args: Any, **flags: Any) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _stop)
-        try:
-            body(context, *args, **flags)
-        except (ExperimentsError, HbmcommError) as error:
-            raise Exit(f"{body.__name__}: {error}", code=1) from None
-        except KeyboardInterrupt:
-            raise Exit(f"{body.__name__}: interrupted", code=130) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-                raise
-            place = f" ({error.filename})" if error.filename else ""
-            raise Exit(
-                f"{body.__name__}: {error.strerror}{place}; what finished is kept: make room or "
-                "name another --out, then complete a campaign with --resume",
-                code=1,
-            ) from None
-
-    return wrapper
-
-
-def _stop(number: int, frame: object) -> None:
-    """Ctrl-C, a batch system's limit or a closed terminal: end once, and finish ending."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 @task(
@@ -148,8 +110,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 
     Example:  ./inv build --base bootstrap --mpi mpich
     """
-    _choose("engine", engine, ("docker",))
-    _choose("mpi", mpi, FLAVOURS)
+    choose("engine", engine, ("docker",))
+    choose("mpi", mpi, FLAVOURS)
     stages = Stages()
     with engine_provision.running() as client, stages.stage("image"):
         found = image.ensure(client, base, mpi, stages.say)
@@ -225,11 +187,11 @@ def run(
         external=external,
         ranks=ranks,
         sizes=sizes,
-        blocks=_whole("blocks", blocks, 1),
+        blocks=whole("blocks", blocks, 1),
         emulate_hbw=emulate_hbw,
     )
     folder = _new_folder(chosen.name, out)
-    request = Request(folder, base or "auto", _whole("seed", seed, 0), optional=env == "all")
+    request = Request(folder, base or "auto", whole("seed", seed, 0), optional=env == "all")
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return
@@ -286,11 +248,11 @@ def bench(
         peers=peers,
         cadence=cadence,
         private=private,
-        blocks=_whole("blocks", blocks, 1),
+        blocks=whole("blocks", blocks, 1),
     )
     folder = _new_folder("bench", out)
     stages = Stages()
-    bench_command.run(question, folder, _whole("seed", seed, 0), stages, json)
+    bench_command.run(question, folder, whole("seed", seed, 0), stages, json)
     with stages.stage("figures"):
         target = Path(figures) if figures else FIGURES / folder.name
         written = _draw(folder, target, "pdf,svg,png")
@@ -336,6 +298,52 @@ def report(context, results="", out=""):
     print(page)
 
 
+@task(
+    help={
+        "first": "results folder of the first campaign",
+        "second": "of the second; ratios are its times over the first's",
+        "other_mpi": "compare although the campaigns hold different MPIs",
+        "json": "print JSON instead of tables",
+    }
+)
+@told
+def compare(context, first, second, other_mpi=False, json=False):
+    """
+    Two campaigns side by side: what differs about them first, their results second.
+
+    Example:  ./inv compare results/quick-20260102-030405 results/quick-20260203-040506
+    """
+    from plots import comparison  # pandas takes a second that other tasks need not pay
+
+    comparison.show(Path(first), Path(second), other_mpi, json, Stages())
+
+
+@task(
+    help={
+        "results": "results folder (default: the newest)",
+        "format": "osu (tables as OSU prints them), csv or parquet",
+        "out": "file to write (default: standard output; parquet needs a file)",
+        "samples": "every sample instead of launch medians; csv and parquet",
+    }
+)
+@told
+def export(context, results="", format="csv", out="", samples=False):
+    """
+    A campaign's numbers in a format that others read: OSU's tables, CSV or Parquet.
+
+    Examples:  ./inv export --format osu
+               ./inv export --results results/quick-20260102-030405 --format parquet --out q.parquet
+    """
+    from experiments import export as exports  # as above
+
+    choose("format", format, exports.FORMATS)
+    folder = Path(results) if results else _newest()
+    with Stages().stage("export"):
+        exports.export(exports.results.load(folder), format, Path(out) if out else None, samples)
+    if out:
+        print(out)
+
+
 def _tell(failures: list[str], folder: Path) -> None:
     """End with exit code 1 where launches failed; the others are measured and stay."""
     if failures:
@@ -371,20 +379,6 @@ def _newest() -> Path:
             "--results or --out"
         )
     return found[-1].parent
-
-
-def _whole(flag: str, text: str, least: int) -> int | None:
-    """A flag's whole number; None where it was not given."""
-    if not text:
-        return None
-    if not text.isdigit() or int(text) < least:
-        raise ExperimentsError(f"--{flag} {text!r} must be a whole number, {least} or more")
-    return int(text)
-
-
-def _choose(flag: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ExperimentsError(f"--{flag} {value!r} is not one of {', '.join(choices)}")
 
 
 def _install_test_tools() -> None:

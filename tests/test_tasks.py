@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TASKS = ("bench", "build", "doctor", "paper", "plot", "report", "run", "test")
+TASKS = (
+    *("bench", "build", "compare", "doctor", "export", "paper", "plot", "report", "run"),
+    "test",
+)
 
 
 def invoke(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
