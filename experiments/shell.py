@@ -1,0 +1,69 @@
+"""How every task answers: a mistake with one message, an interruption once, flags by name.
+
+Knows invoke; knows no task.
+"""
+
+import errno
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from invoke.context import Context
+from invoke.exceptions import Exit
+
+from experiments.errors import ExperimentsError
+from hbmcomm import HbmcommError
+
+
+def told(body: Callable[..., None]) -> Callable[..., None]:
+    """Answer what a user can cause or mend without a traceback."""
+
+    @functools.wraps(body)
+    def wrapper(context: Context, *args: Any, **flags: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _stop)
+        try:
+            body(context, *args, **flags)
+        except (ExperimentsError, HbmcommError) as error:
+            raise Exit(f"{body.__name__}: {error}", code=1) from None
+        except KeyboardInterrupt:
+            raise Exit(f"{body.__name__}: interrupted", code=130) from None
+        except BrokenPipeError:  # `| head` has read enough; nothing is to be flushed at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Exit(code=141) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            place = f" ({error.filename})" if error.filename else ""
+            raise Exit(
+                f"{body.__name__}: {error.strerror}{place}; what finished is kept: make room or "
+                "name another --out, then complete a campaign with --resume",
+                code=1,
+            ) from None
+
+    return wrapper
+
+
+def _stop(number: int, frame: object) -> None:
+    """Ctrl-C, a batch system's limit or a closed terminal: end once, and finish ending."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def whole(flag: str, text: str, least: int) -> int | None:
+    """A flag's whole number; None where it was not given."""
+    if not text:
+        return None
+    if not text.isdigit() or int(text) < least:
+        raise ExperimentsError(f"--{flag} {text!r} must be a whole number, {least} or more")
+    return int(text)
+
+
+def choose(flag: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a flag's value that is not among the choices."""
+    if value not in choices:
+        raise ExperimentsError(f"--{flag} {value!r} is not one of {', '.join(choices)}")
