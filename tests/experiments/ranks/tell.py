@@ -1,0 +1,14 @@
+"""Rank program: writes what told() and probe() find to a file, as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+from mpi4py import MPI
+
+from experiments.measure.datapath import probe
+from experiments.measure.told import told
+
+found = {"told": told(MPI.COMM_WORLD), **probe(MPI.COMM_WORLD)}
+if MPI.COMM_WORLD.rank == 0:
+    Path(sys.argv[1]).write_text(json.dumps(found))
