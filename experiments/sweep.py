@@ -6,6 +6,7 @@ ask: waiting shall cost nothing.
 """
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -82,7 +83,7 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
 
     for name in names:
         with contextlib.ExitStack() as stack:
-            connect = _closing(engine.answering, stack)
+            connect = _closing(_connecting(name, facts["driver"]), stack)
             try:
                 removed = removal.remove_late(connect, facts["campaign"], patience, settle)
             except engine.EngineMissing as error:
@@ -90,6 +91,17 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
             else:
                 if removed:
                     yield f"in {name}: {' '.join(removed)}"
+
+
+def _connecting(name: str, driver: str) -> Callable[[], Any]:
+    """How an engine is reached, the one that the driver started included."""
+    if name == "podman":
+        from experiments.provision import podman  # as above
+
+        return functools.partial(podman.answering, int(driver.partition(".")[0]))
+    from experiments.provision import engine
+
+    return engine.answering
 
 
 def _closing(connect: Callable[[], Any], stack: contextlib.ExitStack) -> Callable[[], Any]:

@@ -44,7 +44,7 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
         if client is None:
             if refusal := hindrance():
                 raise refusal
-            address = f"unix://{BUILD}/podman.{os.getpid()}.sock"
+            address = started_address(os.getpid())
             service = start(address, log)
             stack.callback(_end, service, address)
             client = _await_answer(service, address, log)
@@ -52,9 +52,13 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
         yield client
 
 
-def answering() -> docker.DockerClient | None:
-    """A client of the service that answers now, or None; starts none."""
-    return _connect(own_address())
+def answering(driver: int = 0) -> docker.DockerClient | None:
+    """A client of the service that answers now, or None; starts none.
+
+    Args:
+        driver: a process whose service is asked where this user's does not answer.
+    """
+    return _connect(own_address()) or (_connect(started_address(driver)) if driver else None)
 
 
 def hindrance() -> EngineMissing | None:
