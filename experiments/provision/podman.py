@@ -80,6 +80,11 @@ def own_address() -> str:
     return os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock"
 
 
+def started_address(driver: int) -> str:
+    """Where the service answers that a process has started."""
+    return f"unix://{BUILD}/podman.{driver}.sock"
+
+
 def configuration(files: int, processes: int, capabilities: int) -> str | None:
     """A containers.conf for a root that may not raise limits, None where it may. Pure.
 
