@@ -115,7 +115,7 @@ def apart(first: Campaign, second: Campaign) -> list[Difference]:
 
 
 def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
-    keys = dict.fromkeys([*first, *second])
+    keys = sorted({*first, *second})
     pairs = ((key, first.get(key, ABSENT), second.get(key, ABSENT)) for key in keys)
     return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
@@ -155,7 +155,7 @@ def _loads(launches: Iterable[Mapping[str, Any]]) -> str:
 def _header(header: Mapping[str, Any]) -> dict[str, str]:
     flat = flatten({key: value for key, value in header.items() if key not in ALWAYS_OTHER})
     flat["command"] = shlex.join(["invoke", *header.get("command", [])[1:]])
-    return {key: flat[key] for key in sorted(flat, key=lambda key: (key == "seed", key))}
+    return flat
 
 
 def _mpis_apart(first: Campaign, second: Campaign) -> list[str]:
