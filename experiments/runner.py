@@ -26,6 +26,7 @@ STALLED = 180.0  # seconds without one more cell after which a launch is taken t
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 RESUME = "--resume goes on from here"
 TOLD_LINES = 12  # of a failed launch's log that the error message repeats
+FOREIGN = ("docker", "podman", "apptainer")  # whose ranks are another user where the driver is root
 FAILURES = 2  # of a container arm, after which its other launches are not tried any more
 
 
@@ -102,7 +103,8 @@ def _launch(
 
     def prepare(place: Path) -> Command:
         results.write_json(place / "launch.json", launch.to_dict())
-        _give(place, owner)
+        if launch.environment in FOREIGN:
+            _give(place, owner)
         command = environment.command(launch, place.absolute())
         lines.append(command.shell())
         return command

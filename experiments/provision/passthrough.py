@@ -18,9 +18,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def is_root() -> bool:
+    """Whether the driver is root."""
+    return os.getuid() == 0
+
+
 def owner() -> tuple[int, int]:
     """uid and gid that container ranks run and write as; never root."""
-    if os.getuid() == 0:
+    if is_root():
         return CONTAINER_USER, CONTAINER_USER
     return os.getuid(), os.getgid()
 

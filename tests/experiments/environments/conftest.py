@@ -11,7 +11,7 @@ import pytest
 
 from experiments.execute import execute
 from experiments.provision import passthrough
-from experiments.runner import Environment
+from experiments.runner import FOREIGN, Environment
 from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import OPERATIONS, Measurement
 
@@ -63,7 +63,7 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         folder = tmp_path / launch.name
         folder.mkdir()
         (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
-        if os.getuid() == 0:
+        if os.getuid() == 0 and launch.environment in FOREIGN:
             os.chown(folder, *passthrough.owner())
         log = tmp_path / f"{launch.name}.log"
         code = execute(environment.command(launch, folder), log, client, lambda: None)

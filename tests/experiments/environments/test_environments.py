@@ -11,6 +11,8 @@ import pytest
 
 from experiments import schedule, spec
 from experiments.environments import profiles
+from experiments.environments.apptainer import Apptainer
+from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.command import Container, Process
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
@@ -28,6 +30,7 @@ LAUNCH = replace(
     profile="tuned",
     layout="one",
 )
+UNPACKED = ("charliecloud", "apptainer")
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
@@ -40,6 +43,20 @@ def docker(flavour: str = "openmpi", engine: str = "docker", machine: Machine = 
 def container(profile: str, ranks: int = 2, **changed: str) -> Container:
     launch = replace(LAUNCH, profile=profile, ranks=ranks)
     return docker(**changed).command(launch, FOLDER)
+
+
+def unpacked_lines(name: str) -> list[str]:
+    """Charliecloud's commands; Apptainer's, of a user and of root."""
+    launch, tree = replace(LAUNCH, profile=""), Path("/build/unpacked")
+    known = *(PREFIX, 16, QUADRANT), {"MEMKIND_HBW_NODES": "0,4"}
+    if name == "charliecloud":
+        made = [Charliecloud(mpi, tree / mpi, *known) for mpi in FLAVOURS]
+        return [each.command(launch, FOLDER).shell() for each in made]
+    return [
+        Apptainer(mpi, tree / mpi, *known, root=root).command(launch, FOLDER).shell()
+        for root in (False, True)
+        for mpi in FLAVOURS
+    ]
 
 
 def golden(lines: list[str]) -> str:
@@ -61,9 +78,14 @@ def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
     assert golden(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
 
 
+@pytest.mark.parametrize("name", UNPACKED)
+def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
+    assert golden(unpacked_lines(name)) == (GOLDEN / f"{name}.txt").read_text()
+
+
 def test_no_golden_file_is_left_without_its_test() -> None:
     tested = {f"{engine}-{profile}.txt" for engine, profile in ENGINES}
-    tested |= {"host-2-ranks.txt", "host-4-ranks.txt"}
+    tested |= {f"{name}.txt" for name in ("host-2-ranks", "host-4-ranks", *UNPACKED)}
     assert {path.name for path in GOLDEN.iterdir()} == tested
 
 

@@ -1,0 +1,57 @@
+"""Charliecloud: the image as a folder, run by an ordinary user in namespaces of its own.
+
+It shares the host's network, /dev with /dev/shm, process numbers and limits, and filters no system
+call: what there is to measure is the image's own libraries. There is nobody to give more or less
+privilege, so it has no profile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.environments.command import Process
+from experiments.environments.docker import FOLDER
+from experiments.environments.mpiexec import mpiexec
+from experiments.environments.profiles import Machine
+from experiments.schedule import Launch
+
+FORGOTTEN = ("[!H]*", "H[!B]*")
+"""Which of the host's variables ranks do not see: all, but those that begin with HB, among which is
+the mark by which a driver finds what it started."""
+
+
+@dataclass(frozen=True)
+class Charliecloud:
+    """Launches in one container for all ranks.
+
+    Attributes:
+        tree: the folder that holds the image, and prefix of the environment in it.
+    """
+
+    flavour: str
+    tree: Path
+    prefix: Path
+    cores: int
+    machine: Machine
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json and is the only thing mounted."""
+        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
+        ranks, told = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
+        seen = {**told, **self.variables, "HOME": "/tmp"}
+        argv = [
+            "ch-run",
+            *(f"--unset-env={each}" for each in FORGOTTEN),
+            "--env-no-expand",
+            *(f"--set-env={name}={value}" for name, value in sorted(seen.items())),
+            f"--uid={self.machine.uid}",
+            f"--gid={self.machine.gid}",
+            "--private-tmp",
+            f"--bind={folder}:{FOLDER}",
+            "--cd=/tmp",
+            str(self.tree),
+            "--",
+            *ranks,
+        ]
+        return Process(tuple(argv), {"USER": "hbmcomm"})  # ch-run does not start without one

@@ -1,0 +1,99 @@
+"""The image as a plain folder, for runtimes that need no engine: Charliecloud and Apptainer.
+
+One folder for each MPI, remade when the image is another one; complete, or not there.
+"""
+
+import contextlib
+import fcntl
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from experiments.environments.docker import FOLDER
+from experiments.errors import ExperimentsError
+from experiments.provision.engine import FAILURES
+from experiments.provision.image import Image
+from experiments.provision.paths import BUILD
+
+TREES = BUILD / "unpacked"
+
+
+class UnpackingFailed(ExperimentsError):
+    """The image could not be made a folder."""
+
+
+def place(mpi: str, trees: Path = TREES) -> Path:
+    """Where the image for an MPI is unpacked to, whether it is or not."""
+    return trees / mpi
+
+
+def ensure(
+    client: docker.DockerClient,
+    image: Image,
+    progress: Callable[[str], None] = print,
+    trees: Path = TREES,
+) -> Path:
+    """The folder that holds the image, as it is in the engine.
+
+    Raises:
+        UnpackingFailed: the engine or the disk refuses.
+    """
+    tree = place(image.mpi, trees)
+    stamp = tree.with_suffix(".id")
+    with _alone(trees):
+        if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:
+            return tree
+        progress(f"image: unpacking {image.tag}")
+        incoming = tree.with_suffix(".incoming")
+        _remove(incoming)
+        try:
+            _export(client, image.id, incoming)
+        except (*FAILURES, OSError) as error:
+            _remove(incoming)
+            raise UnpackingFailed(
+                f"{image.tag} could not be unpacked to {tree}: {error}; is the disk full? df -h"
+            ) from error
+        stamp.unlink(missing_ok=True)
+        _remove(tree)
+        incoming.rename(tree)
+        stamp.write_text(image.id, encoding="ascii")
+    return tree
+
+
+def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
+    """Every file of the image but devices; with a mount point for a launch's folder."""
+    folder.mkdir()
+    container = client.containers.create(image)
+    try:
+        # as root too, files become ours: nobody else reads them, and ranks are never root
+        unpack = ["tar", "--extract", "--no-same-owner", "--exclude=dev/*", "--directory"]
+        with subprocess.Popen(
+            [*unpack, str(folder)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as tar:
+            pipe: Any = tar.stdin
+            for chunk in container.export():
+                pipe.write(chunk)
+            said = tar.communicate()[1].decode(errors="replace").strip()
+        if tar.returncode:
+            raise OSError(f"tar: {said}")
+    finally:
+        container.remove(force=True)
+    (folder / FOLDER.strip("/")).mkdir()
+
+
+@contextlib.contextmanager
+def _alone(trees: Path) -> Iterator[None]:
+    """No other driver unpacks meanwhile."""
+    trees.mkdir(parents=True, exist_ok=True)
+    with (trees / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _remove(tree: Path) -> None:
+    if tree.exists():
+        shutil.rmtree(tree)

@@ -1,0 +1,87 @@
+"""Charliecloud and Apptainer for real: the harness over the image as a folder, data checked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from experiments.environments.apptainer import Apptainer
+from experiments.environments.charliecloud import Charliecloud
+from experiments.execute import execute
+from experiments.leftovers import MARK
+from experiments.provision import passthrough, programs, unpacked
+from experiments.provision.image import PREFIX, Image
+from experiments.schedule import Launch
+
+pytestmark = [pytest.mark.container, pytest.mark.ranks]
+EMULATED = {"MEMKIND_HBW_NODES": "0"}
+
+
+def needs(program: str) -> Callable[..., Any]:
+    return pytest.mark.skipif(programs.find(program) is None, reason=f"{program} is not installed")
+
+
+@pytest.fixture(scope="module")
+def tree(engine: docker.DockerClient, image: Image) -> Iterator[Path]:
+    """The image as a folder."""
+    yield unpacked.ensure(engine, image)
+
+
+def charliecloud(tree: Path) -> Charliecloud:
+    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
+    return Charliecloud("openmpi", tree, *known)
+
+
+@needs("ch-run")
+def test_every_operation_is_right_in_charliecloud(
+    tree: Path,
+    small_launch: Callable[..., Launch],
+    measured: Callable[..., dict[str, Any]],
+) -> None:
+    result = measured(charliecloud(tree), small_launch("charliecloud"))
+    tried = result["environment"]["datapath"]
+    assert tried["uid"] != 0
+    assert int(tried["capabilities_effective"], 16) == 0
+    assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
+    assert tried["seccomp"] == "0"
+    pools = [pool for rank in result["ranks"] for pool in rank["pools"]]
+    assert {pool["placement_method"] for pool in pools} == {"move_pages"}
+
+
+@needs("ch-run")
+def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
+    tree: Path,
+    tmp_path: Path,
+    small_launch: Callable[..., Launch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SECRET", "HOSTNAME", "PYTHONPATH"):
+        monkeypatch.setenv(name, "of the host")
+    (tmp_path / "given").touch()
+    command = charliecloud(tree).command(small_launch("charliecloud"), tmp_path)
+    shown = "env; ls -d /launch/* /work* /home/*; ls /root /tmp; touch /opt/new"
+    seen = replace(command, argv=(*command.argv[: command.argv.index("--") + 1], "sh", "-c", shown))
+    log = tmp_path / "log"
+    execute(seen, log, None, lambda: None)
+    said = log.read_text()
+    assert f"{MARK}=" in said
+    assert "/launch/given" in said
+    assert "of the host" not in said
+    assert "Read-only file system" in said
+    assert "USER=" not in said
+
+
+@needs("apptainer")
+def test_every_operation_is_right_in_apptainer(
+    tree: Path,
+    small_launch: Callable[..., Launch],
+    measured: Callable[..., dict[str, Any]],
+) -> None:
+    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
+    environment = Apptainer("openmpi", tree, *known, root=passthrough.is_root())
+    tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
+    assert tried["uid"] != 0
+    assert tried["memfd"] == "works"
