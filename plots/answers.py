@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.external.imb import DIFFERENCES
 from experiments.statistics import CLAIM_BLOCKS
 from plots import cost
 from plots.findings import (
@@ -40,11 +41,16 @@ NO_CLAIM = "no effect above the noise floor can be claimed"
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, one sentence (or two) that answers it, and what stands behind it."""
+    """A question, one sentence (or two) that answers it, and what stands behind it.
+
+    Attributes:
+        points: a sentence each.
+    """
 
     question: str
     sentence: str
     grid: cost.Grid | None = None
+    points: tuple[str, ...] = ()
 
 
 def answers(found: Findings) -> list[Answer]:
@@ -139,6 +145,10 @@ def _containers(found: Findings) -> list[Answer]:
         Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
         for name in operations
     ]
+    if told and found.paths:
+        way = "Which data path did a container lose, and what gets it back?"
+        none = "None: each MPI took the same ways in every container as on the host."
+        told.append(Answer(way, found.lost or none, points=found.paths))
     if told and found.caveats:
         cause = "What may be the cause beside the container itself?"
         told.append(Answer(cause, " ".join(found.caveats)))
@@ -154,7 +164,7 @@ def _containers(found: Findings) -> list[Answer]:
 def _python(found: Findings) -> list[Answer]:
     if found.python.empty:
         return []
-    return [Answer("What does Python itself cost?", cost.python(found))]
+    return [Answer("What does Python itself cost?", cost.python(found), points=DIFFERENCES)]
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:

@@ -4,7 +4,7 @@ Knows what a campaign asked for, what it found and what it could not measure; dr
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from experiments.results import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import CONTAINER, noise_floor, over_launches, paired_ratio, verdict
-from plots import caveats
+from plots import caveats, paths
 from plots.labels import ENVIRONMENTS, arm_place
 
 HOST = "host"
@@ -40,6 +40,8 @@ class Findings:
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
         blocks: paired blocks that the campaign asked for.
         caveats: what makes the arms unlike beside the container itself, one sentence each.
+        lost: what the containers lost of the host's data path, in one sentence, or "".
+        paths: the same and what else is unlike about it, a sentence each.
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
     """
 
@@ -53,11 +55,13 @@ class Findings:
     blocks: int
     unmeasured: dict[str, str]
     caveats: tuple[str, ...] = ()
+    lost: str = ""
+    paths: tuple[str, ...] = ()
 
 
 def find(campaign: Campaign) -> Findings:
     """All of a campaign's findings."""
-    return from_cells(
+    found = from_cells(
         campaign.cells,
         blocks=campaign.experiment.launches.blocks,
         missing=unmeasured(campaign),
@@ -65,6 +69,9 @@ def find(campaign: Campaign) -> Findings:
             *caveats.recorded(campaign.launches),
             *caveats.copied(campaign.controls, container_arms(campaign.controls), HOST),
         ),
+    )
+    return replace(
+        found, lost=paths.short(campaign.launches), paths=paths.sentences(campaign.launches)
     )
 
 

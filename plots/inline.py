@@ -1,9 +1,11 @@
 """A drawing as SVG that may stand in an HTML page: named, sized by its place, coloured by it.
 
 Identifiers are made unique per figure, matplotlib's style sheet and metadata are taken out (they
-would reach into the page), and every colour becomes a variable that a dark page can set.
+would reach into the page), and every colour becomes a variable that a dark page can set. Marks that
+can be asked about say what they show when pointed at.
 """
 
+import re
 import xml.etree.ElementTree as ET
 
 from plots.draw import encode
@@ -11,6 +13,7 @@ from plots.sheet import Drawing
 from plots.style import DARK
 
 _SVG = "http://www.w3.org/2000/svg"
+_LONG = re.compile(r"-?\d+\.\d{3,}")
 _XLINK = "http://www.w3.org/1999/xlink"
 ET.register_namespace("", _SVG)
 ET.register_namespace("xlink", _XLINK)
@@ -27,8 +30,10 @@ def inline(drawing: Drawing) -> str:
             definitions.remove(sheet)
     for size in ("width", "height"):
         del root.attrib[size]
-    for element in root.iter():
+    for element in list(root.iter()):
+        _tell(element, drawing)
         _prefix(element, drawing.name)
+        _shorten(element)
     names = (f"{drawing.name}-title", f"{drawing.name}-description")
     for position, (tag, text) in enumerate(
         (("title", drawing.title), ("desc", drawing.description))
@@ -51,6 +56,25 @@ def inline(drawing: Drawing) -> str:
 def variable(colour: str) -> str:
     """The name of the CSS variable of a colour: "--c-1b2733"."""
     return f"--c-{colour.removeprefix('#')}"
+
+
+def _tell(element: ET.Element, drawing: Drawing) -> None:
+    """Name the cell that a mark shows, for the page's script and for a pointer that rests on it."""
+    cell = element.attrib.get("id", "").removeprefix("cell-")
+    if cell in drawing.marks:
+        element.attrib["data-cell"] = cell
+        told = ET.Element(f"{{{_SVG}}}title")
+        told.text = drawing.marks[cell]
+        element.insert(0, told)
+
+
+def _shorten(element: ET.Element) -> None:
+    """Places in hundredths of a point: a third of a page's bytes are digits beyond that."""
+    for key in ("d", "x", "y"):
+        if key in element.attrib:
+            element.attrib[key] = _LONG.sub(
+                lambda number: f"{float(number[0]):.2f}", element.attrib[key]
+            )
 
 
 def _prefix(element: ET.Element, name: str) -> None:

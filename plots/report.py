@@ -1,9 +1,12 @@
 """One HTML page that holds a whole campaign: answers, figures, tables, machine, warnings.
 
-Knows what stands where; how it looks is templates/report.html.j2 and report.css. The page loads
-nothing from anywhere and runs no script.
+Knows what stands where; how it looks is templates/report.html.j2 and report.css, what answers a
+reader's clicks and keys is report.js. The page loads nothing from anywhere, and holds everything
+but the raw samples without its script.
 """
 
+import base64
+import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +15,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from experiments.confounders import differences, flatten
+from experiments.confounders import flatten
 from experiments.results import Campaign, load
 from experiments.statistics import CLAIM_BLOCKS, least_p
+from plots import paths, samples
 from plots.answers import answers
+from plots.apart import apart, common
 from plots.draw import drawings, write
 from plots.findings import Findings, emulated, find
 from plots.inline import inline, variable
-from plots.labels import percent_text
+from plots.labels import MPIS, arm_name, arm_place, mpi_name, percent_text
 from plots.sheet import Drawing, Skipped
 from plots.style import DARK
 from plots.tables import tables
@@ -47,6 +52,8 @@ def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     found = find(campaign)
     drawn = drawings(found)
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    raw = samples.samples(campaign, found.containers)
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -65,11 +72,18 @@ def page(campaign: Campaign) -> str:
         tables=tables(found),
         warnings=campaign.warnings,
         missing=campaign.header.get("missing", []),
-        confounders=differences(campaign.launches),
+        script=Markup(script),
+        script_hash=digest(script),
+        samples=Markup(samples.text(raw)) if raw["cells"] else "",
+        paths=paths.table(campaign.launches),
+        confounders=apart(campaign.launches),
+        arms=arms(campaign.launches),
         environment=common(campaign.launches),
         header=flatten({k: v for k, v in campaign.header.items() if k not in _APART}),
         experiment=flatten(plain(campaign.header["experiment"])),
         command=command(campaign.header.get("command", "")),
+        commands=commands(campaign.launches),
+        folder=campaign.folder.name,
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
 
@@ -89,23 +103,35 @@ def marks(found: Findings) -> list[str]:
         if found.floor == found.floor
         else "No A/A pair, so no noise floor"
     )
-    told += found.caveats
+    if found.caveats:
+        count = len(found.caveats)
+        told.append(
+            f"{count} caveat{'s' * (count > 1)} beside the containers themselves: see the answers"
+        )
     told += [f"Not measured: {level}" for level in found.unmeasured]
     return told
 
 
-def common(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """{key: value} recorded in every launch; a key that differs between arms is a confounder."""
-    apart = differences(launches)
-    seen: dict[str, list[str]] = {}
+def digest(script: str) -> str:
+    """What the page's policy calls the only script that may run: base64 of its SHA-256."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def arms(launches: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The arms that have a finished launch, in the order in which figures show them."""
+    return sorted({launch["launch"]["arm"] for launch in launches}, key=arm_place)
+
+
+def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """(MPI and arm, its first launch's command as it was run), for each that stored one."""
+    found: dict[tuple[str, str], str] = {}
     for launch in launches:
-        for key, value in flatten(launch["environment"]).items():
-            if key not in apart and value not in seen.setdefault(key, []):
-                seen[key].append(value)
-    return {
-        key: values[0] if len(values) == 1 else f"{values[0]} (and {len(values) - 1} more)"
-        for key, values in sorted(seen.items())
-    }
+        if "command" in launch:
+            asked = launch["launch"]
+            found.setdefault((asked["mpi"], asked["arm"]), str(launch["command"]))
+    order = [*MPIS]
+    places = sorted(found, key=lambda key: (order.index(key[0]), arm_place(key[1])))
+    return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

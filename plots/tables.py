@@ -34,6 +34,7 @@ class Table:
         data: raw values for the CSV; seconds, bytes and plain ratios.
         head, rows: the same for readers; columns that never vary stand in the caption instead.
         numeric: which columns hold numbers, aligned to the right.
+        factors: how many columns from the left name what a row shows.
         cells: the index in the findings' frame of what each row shows.
     """
 
@@ -44,6 +45,7 @@ class Table:
     head: list[str]
     rows: list[list[str]]
     numeric: list[bool]
+    factors: int
     cells: list[int]
 
 
@@ -216,6 +218,7 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
             for row in shown
         ],
         numeric=[_FACTORS[key][2] for key in varied] + [text != "verdict" for text, _ in measures],
+        factors=len(varied),
         cells=[int(index) for index in ordered.index],
     )
 

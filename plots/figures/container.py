@@ -42,12 +42,14 @@ NAME = "container"
 TITLE = "Cost of a container"
 MOST = 2.0
 """The axis ends at this ratio at the latest, so that 2 % can be seen; the rest are arrows."""
-MOST_ROWS = 54
-"""As many rows as a page of a paper holds."""
+MOST_INCHES = 8.3
+"""Of panels; as much as a page of a paper holds."""
 MOST_OPERATIONS = 3
 MOST_CAVEATS = 2
 
 _ROW = 0.105
+_HEAD = 0.27
+_SPREAD = 0.56  # of a row, over which its kinds are spread
 
 
 class Sight(NamedTuple):
@@ -83,7 +85,7 @@ def _pages(part: Part) -> list[Part]:
         counted = f"-{number + 1}" if number else ""
         for keys in ([], ["transport"], ["transport", "layout"]):
             groups = _groups(frame, keys)
-            if all(_rows(group) <= MOST_ROWS for _, group in groups):
+            if all(_inches(group) <= MOST_INCHES for _, group in groups):
                 break
         pages += [
             part._replace(
@@ -105,9 +107,16 @@ def _groups(frame: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[str, ...],
     return sorted(found, key=lambda each: [order.index(level) for level in each[0]])
 
 
-def _rows(frame: pd.DataFrame) -> int:
-    """How many rows a drawing of these cells has."""
-    return len(frame[["transport", "arm"]].drop_duplicates()) * frame["bytes"].nunique()
+def _inches(frame: pd.DataFrame) -> float:
+    """How high the panels of a drawing of these cells are together."""
+    panels = len(frame[["transport", "arm"]].drop_duplicates())
+    row = _row(frame["kind"].nunique())
+    return panels * (frame["bytes"].nunique() * row + _HEAD)
+
+
+def _row(kinds: int) -> float:
+    """Inches of a row: each of its kinds may have a number beside it."""
+    return _ROW if kinds == 1 else _ROW * (kinds - 1) / _SPREAD
 
 
 def _missing(arm: str, why: str) -> Drawing:
@@ -152,7 +161,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         setting(frame),
         rows=len(panels),
         columns=len(operations),
-        panel_height=_ROW * max(1.0, 0.7 * len(sight.kinds)) * (len(sight.sizes) + 0.3),
+        panel_height=_row(len(sight.kinds)) * (len(sight.sizes) + 0.3),
         column_heads=[operation_name(operation) for operation in operations],
         row_heads=_heads(panels),
         legend=[*kind_handles(frame), *_bands(floor)],
@@ -279,7 +288,7 @@ def _blocks(frame: pd.DataFrame) -> str:
 def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
     span, count = sight.span, len(sight.kinds)
     for cell in numbered(frame):
-        offset = 0.56 * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
+        offset = _SPREAD * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
         y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
         colour, marker = look(cell.kind).colour, look(cell.kind).marker
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
