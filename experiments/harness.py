@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import hbmcomm
 from experiments.bound import COPY
-from experiments.measure import datapath, machine, operations, process, timing, versions
+from experiments.measure import cgroup, datapath, machine, operations, process, timing, versions
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
@@ -76,7 +76,7 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     return {
         "versions": versions.versions(),
         "hashes": versions.hashes(),
-        "machine": machine.machine(),
+        "machine": machine.machine() | cgroup.limits(),
         "datapath": every[0]
         | {tried: _summary(every, tried) for tried in datapath.TRIED}
         | {"told": said},

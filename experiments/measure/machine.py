@@ -11,14 +11,26 @@ from pathlib import Path
 CPU = Path("/sys/devices/system/cpu")
 NOT_FOUND = "not found"
 SETTINGS = {
-    "governor": CPU / "cpu0/cpufreq/scaling_governor",
+    "frequency_driver": CPU / "cpu0/cpufreq/scaling_driver",
     "turbo_off": CPU / "intel_pstate/no_turbo",
     "boost": CPU / "cpufreq/boost",
     "thp": Path("/sys/kernel/mm/transparent_hugepage/enabled"),
     "thp_shmem": Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
     "numa_balancing": Path("/proc/sys/kernel/numa_balancing"),
+    "smt": CPU / "smt/active",
+    "clock": Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     "load": Path("/proc/loadavg"),
 }
+
+
+KERNEL_OPTIONS = (
+    *("mitigations", "nopti", "pti", "nospectre_v2", "spectre_v2", "isolcpus", "nohz_full"),
+    *("rcu_nocbs", "irqaffinity", "nosmt", "maxcpus", "idle", "processor.max_cstate"),
+    *("intel_idle.max_cstate", "intel_pstate", "amd_pstate", "cpufreq.default_governor"),
+    *("cpuidle_haltpoll.force", "transparent_hugepage", "hugepages", "hugepagesz"),
+    *("default_hugepagesz", "numa_balancing", "numa", "memmap", "efi", "efi_fake_mem", "mem"),
+    *("preempt", "clocksource", "tsc", "cgroup_disable", "psi"),
+)
 
 
 def read(path: Path) -> str:
@@ -40,13 +52,29 @@ def machine() -> dict[str, str]:
     cpuinfo = read(Path("/proc/cpuinfo"))
     return {
         "kernel": platform.release(),
+        "kernel_build": platform.version(),
         "architecture": platform.machine(),
         "cpu": _first(r"model name\s*:\s*(.*)", cpuinfo),
         "microcode": _first(r"microcode\s*:\s*(.*)", cpuinfo),
+        "virtual": "yes" if re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.M) else "no",
         "cpus_online": read(CPU / "online"),
+        "governor": governors(),
+        "kernel_options": kernel_options(read(Path("/proc/cmdline"))),
         "last_level_cache_bytes": str(last_level_cache()),
         "memory_total": _first(r"MemTotal:\s*(.*)", read(Path("/proc/meminfo"))),
     } | {name: read(path) for name, path in SETTINGS.items()}
+
+
+def kernel_options(command_line: str) -> str:
+    """Of the kernel's command line what may move a benchmark; the rest is nobody's business."""
+    words = [word for word in command_line.split() if word.split("=")[0] in KERNEL_OPTIONS]
+    return " ".join(words) or "none of note"
+
+
+def governors() -> str:
+    """The frequency governors of all CPUs, each named once."""
+    told = {read(path) for path in CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(told)) or NOT_FOUND
 
 
 def last_level_cache() -> int:

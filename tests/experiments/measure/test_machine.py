@@ -15,6 +15,17 @@ def test_every_setting_is_told_in_words_or_as_not_found() -> None:
     assert all(isinstance(value, str) and value for value in found.values())
 
 
+def test_governors_of_all_cpus_are_told_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "CPU", tmp_path)
+    assert machine.governors() == "not found"
+    for cpu, governor in (("cpu0", "powersave"), ("cpu1", "performance"), ("cpu10", "powersave")):
+        (tmp_path / cpu / "cpufreq").mkdir(parents=True)
+        (tmp_path / cpu / "cpufreq/scaling_governor").write_text(f"{governor}\n")
+    assert machine.governors() == "performance, powersave"
+
+
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     assert machine.read(tmp_path / "none") == "not found"
     assert machine.shm_bytes(str(tmp_path / "none")) == "not found"
@@ -49,3 +60,9 @@ def test_the_threads_of_a_core_are_read(tmp_path: Path) -> None:
 
 def test_where_nobody_tells_of_siblings_every_cpu_is_alone(tmp_path: Path) -> None:
     assert machine.siblings(5, tmp_path) == {5}
+
+
+def test_only_kernel_options_that_move_a_benchmark_are_told() -> None:
+    line = "root=UUID=4711 quiet isolcpus=2-3 token=secret mitigations=off nosmt"
+    assert machine.kernel_options(line) == "isolcpus=2-3 mitigations=off nosmt"
+    assert machine.kernel_options("root=/dev/sda quiet") == "none of note"
