@@ -76,12 +76,14 @@ def _processes(facts: Facts) -> Iterator[str]:
 
 
 def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
-    names = facts.get("engines", ())
-    if not names:
-        return
     from experiments.provision import engine, removal  # half a second that waiting need not pay
 
-    for name in names:
+    if "campaign" not in facts:  # killed while it made images
+        with contextlib.suppress(engine.EngineMissing):  # then the next driver does it
+            client = engine.answering()
+            if client and (removed := removal.remove_abandoned(client)):
+                yield f"in docker: {' '.join(removed)}"
+    for name in facts.get("engines", ()):
         with contextlib.ExitStack() as stack:
             connect = _closing(_connecting(name, facts["driver"]), stack)
             try:

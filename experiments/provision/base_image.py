@@ -11,7 +11,7 @@ import docker
 import requests
 from docker.errors import APIError, ContainerError, ImageNotFound
 
-from experiments.provision import bootstrap, suites
+from experiments.provision import bootstrap, removal, suites
 from experiments.provision.bootstrap import BaseMissing
 from experiments.provision.engine import FAILURES
 
@@ -116,8 +116,13 @@ def _bootstrapped(
 def _python_of(client: docker.DockerClient, reference: str) -> str:
     """The minor version of Python that an image has, or gets from its distribution."""
     try:
+        removal.remove_abandoned(client)
         answer = client.containers.run(
-            reference, entrypoint=["sh", "-c", ASK_PYTHON], network_mode="none", remove=True
+            reference,
+            entrypoint=["sh", "-c", ASK_PYTHON],
+            network_mode="none",
+            labels=removal.own(),
+            remove=True,
         )
     except (ContainerError, APIError) as error:
         raise BaseMissing(

@@ -1,19 +1,24 @@
 """A campaign's containers and networks, found by their label, removed from an engine.
 
-Knows no launch: whatever carries the label goes.
+Knows no launch: whatever carries the label goes. So do containers that were made to look into an
+image, once their maker is gone.
 """
 
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import docker
 import requests
 from docker.errors import APIError, NotFound
 
 from experiments.environments.docker import LABEL
+from experiments.provision import scratch
 from experiments.provision.engine import FAILURES, EngineMissing
 
+MAKER = "hbmcomm.maker"
+"""Label of what belongs to no campaign: who made it."""
 POLL = 0.2  # seconds
 
 Filters = dict[str, str | list[str] | bool]
@@ -69,6 +74,27 @@ def remove_late(
     raise failure
 
 
+def own() -> dict[str, str]:
+    """The label of a container that goes with this process."""
+    return {MAKER: scratch.maker()}
+
+
+def remove_abandoned(client: docker.DockerClient) -> list[str]:
+    """Remove what killed processes made for themselves; its names.
+
+    Raises:
+        EngineMissing: as remove().
+    """
+    try:
+        every = client.containers.list(all=True, filters={"label": MAKER}, ignore_removed=True)
+        return [_end(each) for each in every if scratch.is_gone(each.labels[MAKER])]
+    except FAILURES as error:
+        raise EngineMissing(
+            f"containers may be left, the engine failed: {error}",
+            f"docker rm -f $(docker ps -aq --filter label={MAKER})",
+        ) from error
+
+
 def _left(campaign: str, reason: str) -> tuple[str, str]:
     return (
         f"containers may be left, {reason}",
@@ -77,17 +103,20 @@ def _left(campaign: str, reason: str) -> tuple[str, str]:
 
 
 def _containers(client: docker.DockerClient, label: str) -> list[str]:
-    removed, ours = [], Filters(label=label)
-    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
+    ours = Filters(label=label)
+    every = client.containers.list(all=True, filters=ours, ignore_removed=True)
+    return [_end(each) for each in every]
+
+
+def _end(container: Any) -> str:
+    """End and remove a container that somebody else may be removing already; its name."""
+    with contextlib.suppress(NotFound):
         try:
             container.remove(force=True, v=True)
-        except NotFound:
-            continue
         except APIError as error:
-            if error.status_code != requests.codes.conflict:  # somebody is removing it already
+            if error.status_code != requests.codes.conflict:
                 raise
-        removed.append(str(container.name))
-    return removed
+    return str(container.name)
 
 
 def _networks(client: docker.DockerClient, label: str) -> list[str]:

@@ -26,8 +26,7 @@ def folder(parent: Path, prefix: str) -> Iterator[Path]:
         prefix: begins the names of all folders made for this purpose.
     """
     remove_abandoned(parent, prefix)
-    maker = f"{_here()}.{leftovers.identity(os.getpid())}"
-    place = Path(tempfile.mkdtemp(prefix=f"{prefix}{maker}-", dir=parent))
+    place = Path(tempfile.mkdtemp(prefix=f"{prefix}{maker()}-", dir=parent))
     try:
         yield place
     finally:
@@ -37,14 +36,25 @@ def folder(parent: Path, prefix: str) -> Iterator[Path]:
 def remove_abandoned(parent: Path, prefix: str) -> None:
     """Remove the folders whose makers are gone."""
     for place in parent.glob(f"{prefix}*-*"):
-        where, _, who = place.name.removeprefix(prefix).rpartition("-")[0].partition(".")
+        who = place.name.removeprefix(prefix).rpartition("-")[0]
         with contextlib.suppress(FileNotFoundError, ValueError):
-            if where == _here():
-                abandoned = not leftovers.lives(who)
-            else:
-                abandoned = time.time() - place.stat().st_mtime > FORGOTTEN
-            if abandoned:
+            if is_gone(who, time.time() - place.stat().st_mtime):
                 remove(place)
+
+
+def maker() -> str:
+    """Who this process is, to those who come after it."""
+    return f"{_here()}.{leftovers.identity(os.getpid())}"
+
+
+def is_gone(who: str, age: float = 0.0) -> bool:
+    """Whether a maker no longer runs.
+
+    Args:
+        age: of what it made, in seconds, where that may decide.
+    """
+    where, _, identity = who.partition(".")
+    return not leftovers.lives(identity) if where == _here() else age > FORGOTTEN
 
 
 def remove(place: Path) -> None:

@@ -15,6 +15,7 @@ import docker
 
 from experiments.environments.docker import FOLDER
 from experiments.errors import ExperimentsError
+from experiments.provision import removal
 from experiments.provision.engine import FAILURES
 from experiments.provision.image import Image
 from experiments.provision.paths import BUILD
@@ -67,7 +68,8 @@ def ensure(
 def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
     """Every file of the image but devices; with a mount point for a launch's folder."""
     folder.mkdir()
-    container = client.containers.create(image)
+    removal.remove_abandoned(client)
+    container = client.containers.create(image, labels=removal.own())
     try:
         # as root too, files become ours: nobody else reads them, and ranks are never root
         unpack = ["tar", "--extract", "--no-same-owner", "--exclude=dev/*", "--directory"]

@@ -87,3 +87,19 @@ def test_an_engine_that_answers_late_is_waited_for(engine: Any, image: Any) -> N
         lambda: next(answers, None) or docker.from_env(), "test-f", patience=30, settle=0.1
     )
     assert removed == [container.name]
+
+
+@pytest.mark.container
+def test_what_a_killed_process_looked_into_goes_and_a_living_ones_stays(
+    engine: Any, image: Any
+) -> None:
+    gone = removal.own()[removal.MAKER].replace(".", ".9", 1)  # another process's number
+    made = [
+        engine.containers.create(image.tag, labels=labels)
+        for labels in (removal.own(), {removal.MAKER: gone})
+    ]
+    try:
+        assert removal.remove_abandoned(engine) == [made[1].name]
+        made[0].reload()
+    finally:
+        made[0].remove()
