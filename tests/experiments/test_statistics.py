@@ -246,3 +246,13 @@ def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
     none = statistics.group_ratio(whole, "arm", "podman", "host", ["operation"])
     assert none.empty
     assert set(none) == {"operation", "ratio", "low", "high", "blocks", "p", "cells"}
+
+
+def test_the_unpaired_ratio_is_of_the_medians_and_needs_six_on_each_side() -> None:
+    above = [2.0, 2.2, 1.8, 2.1, 1.9, 50.0]
+    found = statistics.unpaired_ratio(above, [1.0] * 6)
+    assert found.value == pytest.approx(2.05)
+    assert found.low <= found.value <= found.high
+    assert found == statistics.unpaired_ratio(above, [1.0] * 6)
+    assert np.isnan(statistics.unpaired_ratio(above, [1.0] * 5).low)
+    assert statistics.unpaired_ratio([3.0] * 6, [2.0] * 6) == (1.5, 1.5, 1.5)

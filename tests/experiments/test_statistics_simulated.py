@@ -58,6 +58,18 @@ def test_the_bca_interval_covers_the_median_93_times_of_100(blocks: int, draw: D
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("launches", [6, 10])
+def test_the_interval_of_an_unpaired_ratio_covers_95_times_of_100(
+    launches: int, draw: Draw
+) -> None:
+    rng = np.random.default_rng(12)
+    above, below = (np.exp(0.03 * draw(rng, (400, launches))) for _ in range(2))
+    found = [statistics.unpaired_ratio(*sides) for sides in zip(above, below, strict=True)]
+    covered = np.mean([each.low <= 1 <= each.high for each in found])
+    assert 0.91 <= covered <= 0.99
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 @pytest.mark.parametrize(("n", "exact"), [(6, 0.969), (10, 0.979), (100, 0.954)])
 def test_the_interval_of_order_statistics_covers_as_often_as_the_binomial_says(
     n: int, exact: float, draw: Draw
