@@ -1,7 +1,7 @@
 """A driver killed at any moment leaves nothing behind, and what it measured can be completed.
 
-Campaigns of every environment and layout at hand are killed again and again: HBMCOMM_KILLS times,
-at moments drawn with HBMCOMM_SEED. A line for each kill stands in pytest's output (-s shows it).
+Campaigns are killed again and again: HBMCOMM_KILLS times, at moments drawn with HBMCOMM_SEED, of
+HBMCOMM_KILL_ENVIRONMENTS, _LAYOUTS and _MPIS. A line for each kill stands in pytest's output.
 """
 
 import contextlib
@@ -30,7 +30,12 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600
 
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "5"))
 SEED = int(os.environ.get("HBMCOMM_SEED", time.time_ns() % 10**6))
-LAYOUTS = os.environ.get("HBMCOMM_KILL_LAYOUTS", "one,per-rank,isolated").split(",")
+FACTORS = {
+    "environments": "host,docker",
+    "layouts": "one,per-rank,isolated",
+    "mpis": "openmpi",
+}
+"""What the campaigns vary, where the variables of the environment say nothing else."""
 CLEAN_PATIENCE = 15.0  # seconds until nothing may be left
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 OTHERS = re.compile("libpod_lock$")  # Podman's own in /dev/shm, for good
@@ -44,9 +49,10 @@ transports = ["direct", "mpi"]
 kinds = ["regular"]
 sizes = "1KiB:64KiB:64"
 [launches]
-environments = ["host", "docker"]
+environments = {environments}
 layouts = {layouts}
-blocks = 3
+mpis = {mpis}
+blocks = 2
 aa_pair = false
 [measurement]
 time_cap = 0.2
@@ -79,7 +85,7 @@ class Campaign:
 
     def said(self) -> str:
         assert self.process is not None
-        return "\n".join(self.process.communicate(timeout=60))
+        return "\n".join(self.process.communicate(timeout=600))
 
     def left(self) -> list[str]:
         """Everything of it that is still there."""
@@ -96,11 +102,11 @@ class Campaign:
         with contextlib.suppress(FileNotFoundError):
             header = json.loads((self.out / "campaign.json").read_text())
             label = {"label": f"{LABEL}={header['id']}"}
-            found += [
-                f"container {each['Names']}"
-                for each in self.engine.api.containers(all=True, filters=label)
-            ]
+            every = self.engine.api.containers(all=True, filters=label)
+            found += [f"container {each['Names']}" for each in every]
             found += [f"network {each.name}" for each in self.engine.networks.list(filters=label)]
+            if "podman" in header["experiment"]["launches"]["environments"]:
+                found += in_podman(label["label"])
         return found
 
 
@@ -110,6 +116,16 @@ def named_in_a_command(folder: Path) -> Iterator[int]:
         with contextlib.suppress(OSError):
             if str(folder).encode() in path.read_bytes():
                 yield int(path.parent.name)
+
+
+def in_podman(label: str) -> list[str]:
+    """Its containers and networks with a label; its service may be gone by now."""
+    found = []
+    for each in (["ps", "--all"], ["network", "ls"]):
+        command = ["podman", *each, "--quiet", "--filter", f"label={label}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found += [f"podman {each[0]} {line}" for line in done.stdout.splitlines()]
+    return found
 
 
 def seconds_until(nothing: Callable[[], object], patience: float) -> float:
@@ -153,7 +169,7 @@ def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
 def cells(out: Path) -> list[tuple[str, ...]]:
     """What a campaign holds, samples apart."""
     table = results.load(out).cells
-    factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
+    factors = ["block", "arm", "mpi", "operation", "transport", "kind", "bytes"]
     return sorted(tuple(str(each) for each in row) for row in table[factors].to_numpy())
 
 
@@ -163,7 +179,10 @@ def planned(out: Path) -> list[tuple[str, ...]]:
     blocks = schedule(results.load(out).experiment, header["seed"])
     launches: list[Launch] = [launch for block in blocks for launch in block.launches]
     return sorted(
-        (str(launch.block), launch.arm, cell.operation, cell.transport, cell.kind, str(cell.bytes))
+        (
+            *(str(launch.block), launch.arm, launch.mpi),
+            *(cell.operation, cell.transport, cell.kind, str(cell.bytes)),
+        )
         for launch in launches
         for cell in launch.cells
     )
@@ -174,7 +193,10 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
 ) -> None:
     draw, seconds = random.Random(SEED), []
     toml = tmp_path / "killed.toml"
-    toml.write_text(EXPERIMENT.format(layouts=json.dumps(LAYOUTS)))
+    told = {
+        name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", each) for name, each in FACTORS.items()
+    }
+    toml.write_text(EXPERIMENT.format(**{name: json.dumps(told[name].split(",")) for name in told}))
     campaigns = [Campaign(driver, engine, tmp_path / "out0", toml)]
     kills = tries = 0
     while kills < KILLS:
