@@ -19,7 +19,7 @@ from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
-from experiments.provision import image, packages, passthrough
+from experiments.provision import image, packages, passthrough, podman, seccomp
 from experiments.shell import choose, told, whole
 from experiments.stages import Stages
 
@@ -100,7 +100,7 @@ def doctor(context, json=False):
     help={
         "base": "an image's name, 'bootstrap', or 'auto': the registry where one answers",
         "mpi": "openmpi, mpich or impi",
-        "engine": "the container engine; docker",
+        "engine": "docker (default) or podman",
     }
 )
 @told
@@ -108,13 +108,20 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
     """
     The harness image, rebuilt only when something that goes into it has changed.
 
+    Podman takes the very image of Docker, where that answers.
+
     Example:  ./inv build --base bootstrap --mpi mpich
     """
-    choose("engine", engine, ("docker",))
+    choose("engine", engine, spec.ENGINES)
     choose("mpi", mpi, FLAVOURS)
     stages = Stages()
-    with engine_provision.running() as client, stages.stage("image"):
-        found = image.ensure(client, base, mpi, stages.say)
+    running, ensure = {
+        "docker": (engine_provision.running, image.ensure),
+        "podman": (podman.running, podman.ensure_image),
+    }[engine]
+    with running() as client, stages.stage("image"):
+        found = ensure(client, base, mpi, stages.say)
+    seccomp.ensure()
     print(found.tag)
 
 

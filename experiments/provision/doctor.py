@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.provision import checks
+from experiments.provision import checks, runtimes
 from experiments.provision.checks import Finding
 
 MARKS = {True: ("ok", "green"), False: ("lacks", "red"), None: ("-", "dim")}
@@ -30,6 +30,9 @@ def findings() -> list[Finding]:
         checks.numa_nodes(),
         checks.cores(),
         checks.container_engine(),
+        runtimes.podman(),
+        runtimes.charliecloud(),
+        runtimes.apptainer(),
         checks.system_packages(),
         checks.privileges(),
         checks.seccomp(),
