@@ -21,6 +21,7 @@ from experiments.claim import Claim, Facts
 LOG = Path("logs/guard.log")  # in the results folder
 GOODBYE = b"."  # what a driver says that has cleared away everything itself
 GRACE = 1.0  # seconds that a launcher gets to end its ranks by itself
+START = 0.3  # seconds in which a process that was just being started comes to carry the mark
 DAEMON_GRACE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 ENGINE_PATIENCE = 30.0  # seconds in which an engine must do what is asked of it
 SETTLE = 1.5  # seconds in which a request that a dying driver sent becomes a container
@@ -72,6 +73,8 @@ def watch(folder: Path, descriptor: int) -> None:
 def _processes(facts: Facts) -> Iterator[str]:
     if count := leftovers.ask_marked(facts["driver"], GRACE):
         yield f"processes: {count}"
+    leftovers.end_marked(facts["driver"])
+    time.sleep(START)
     leftovers.end_marked(facts["driver"])
 
 
