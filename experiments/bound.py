@@ -1,5 +1,7 @@
 """The least traffic a collective must move, and so the least time it can take. Pure arithmetic."""
 
+import math
+
 COPY = "copy"
 """Pseudo-operation: every rank copies its own buffer at once; its time gives the bandwidth."""
 
@@ -26,6 +28,27 @@ def traffic(operation: str, ranks: int) -> float:
         "alltoall": 2.0 * n * n,
         BARRIER: 0.0,
     }[operation]
+
+
+def bus_bytes(operation: str, ranks: int) -> float:
+    """Bytes that count towards the bus bandwidth, per byte of message; NaN for what is no transfer.
+
+    As nccl-tests define it (PERFORMANCE.md): the size of the largest buffer of a rank times a
+    factor, 2 (n - 1) / n for allreduce, (n - 1) / n for allgather and reduce-scatter, 1 for all
+    others. That buffer holds one message, or n where a rank holds something of all ranks. Figures
+    of different operations and rank counts can then be held against one hardware limit.
+    """
+    n = ranks
+    return {
+        "bcast": 1.0,
+        "reduce": 1.0,
+        "gather": float(n),
+        "scatter": float(n),
+        "alltoall": float(n),
+        "allreduce": 2.0 * (n - 1) / n,
+        "allgather": n - 1.0,
+        "reduce_scatter": n - 1.0,
+    }.get(operation, math.nan)
 
 
 def least_seconds(operation: str, ranks: int, copy_seconds: float) -> float:

@@ -18,6 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from experiments.bound import bus_bytes
+
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 6  # fewer have no 95 % interval of a median
 CLAIM_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
@@ -222,22 +224,26 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per arm and FACTORS with median_s, low_s, high_s; p95_s, p99_s and bound_s, the
-        medians of the launches' own (seconds; NaN where no launch has one); group, the most
-        operations that one timed interval holds; n, iterations in all launches; launches.
+        medians of the launches' own (seconds; NaN where no launch has one); bus_bytes_per_s, the
+        bus bandwidth at the median; group, the most operations that one timed interval holds; n,
+        iterations in all launches; launches.
     """
     keys = ["arm", *FACTORS]
     rows: list[dict[str, Any]] = []
     for values, group in cells.groupby(keys, sort=True, observed=True):
         middle = median_interval(group["median_s"].to_numpy(dtype=float))
+        cell: dict[str, Any] = dict(zip(keys, values, strict=True))
+        counted = bus_bytes(cell["operation"], cell["ranks"]) * cell["bytes"]
         rows.append(
-            dict(zip(keys, values, strict=True))
+            cell
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
             | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s")}
+            | {"bus_bytes_per_s": counted / middle.value}
             | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
             | {"launches": len(group)}
         )
-    extra = ["median_s", "low_s", "high_s", "p95_s", "p99_s", "bound_s", "group", "n", "launches"]
-    return pd.DataFrame(rows, columns=[*keys, *extra])
+    extra = ["median_s", "low_s", "high_s", "p95_s", "p99_s", "bound_s", "bus_bytes_per_s"]
+    return pd.DataFrame(rows, columns=[*keys, *extra, "group", "n", "launches"])
 
 
 def paired_ratio(

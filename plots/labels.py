@@ -127,6 +127,13 @@ def seconds_text(seconds: float) -> str:
     return f"{significant(seconds / size)} {unit}"
 
 
+def bandwidth_text(bytes_per_second: float) -> str:
+    """ "12.3 GB/s" in powers of ten, as bandwidths are quoted; a dash for NaN."""
+    if not math.isfinite(bytes_per_second):
+        return NOTHING
+    return f"{significant(bytes_per_second / 1e9)} GB/s"
+
+
 def tick_text(seconds: float) -> str:
     """A decade on a time axis: "10 µs"."""
     size, unit = next(((s, u) for s, u in _TIMES if seconds >= s * 0.9995), _TIMES[-1])

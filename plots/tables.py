@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.statistics import EQUIVALENCE
+from experiments.statistics import COVERAGE, EQUIVALENCE
 from plots.findings import BASELINE, HOST, OURS, Findings, in_order
 from plots.labels import (
     MPIS,
     OPERATIONS,
     arm_place,
+    bandwidth_text,
     bytes_text,
     interval_text,
     mpi_name,
@@ -76,8 +77,10 @@ def tables(found: Findings) -> list[Table]:
             "Times",
             "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
             "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
-            "is the least time that the copy bandwidth allows; n counts the iterations of all "
-            "launches, and an iteration times a group of at most so many operations back to back.",
+            "is the least time that the copy bandwidth allows; bus is the bus bandwidth, a rank's "
+            "largest buffer over the median, times 2(n - 1)/n for AllReduce and (n - 1)/n for "
+            "AllGather and reduce-scatter on n ranks; n counts the iterations of all launches, and "
+            "an iteration times a group of at most so many operations back to back.",
             found.times,
         ),
         (
@@ -199,11 +202,11 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
     if "ratio" in data:
         caption += (
             " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
-            "interval over blocks. The verdict is that the ratio differs from 1 where the whole "
-            "interval lies beyond the noise floor, that both are equivalent where it lies within "
-            f"±{100 * EQUIVALENCE:.0f} %, and else that nothing is decided. p is of Wilcoxon's "
-            "signed-rank test, Holm-corrected over the sizes of a series; the least is what the "
-            "blocks of that series can reach."
+            f"interval over blocks ({COVERAGE}). The verdict is that the ratio differs from 1 "
+            "where the whole interval lies beyond the noise floor, that both are equivalent where "
+            f"it lies within ±{100 * EQUIVALENCE:.0f} %, and else that nothing is decided. p is of "
+            "Wilcoxon's signed-rank test, Holm-corrected over the sizes of a series; the least is "
+            "what the blocks of that series can reach."
         )
     if constant:
         caption += f" All rows: {', '.join(constant)}."
@@ -244,6 +247,7 @@ _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
     ("p95", lambda row: seconds_text(row["p95_s"])),
     ("p99", lambda row: seconds_text(row["p99_s"])),
     ("memory bound", lambda row: seconds_text(row["bound_s"])),
+    ("bus", lambda row: bandwidth_text(row["bus_bytes_per_s"])),
     ("group", lambda row: str(row["group"])),
     ("n", lambda row: str(row["n"])),
     ("launches", lambda row: str(row["launches"])),

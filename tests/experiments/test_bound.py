@@ -1,5 +1,7 @@
 """The least traffic of each operation."""
 
+import math
+
 import pytest
 
 from experiments import bound
@@ -37,3 +39,24 @@ def test_a_barrier_moves_nothing() -> None:
 
 def test_one_rank_has_nothing_to_broadcast() -> None:
     assert bound.least_seconds("bcast", 1, 1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "buffers", "factor"),
+    [
+        ("allreduce", 1, 2 * 3 / 4),
+        ("allgather", 4, 3 / 4),
+        ("reduce_scatter", 4, 3 / 4),
+        ("bcast", 1, 1),
+        ("reduce", 1, 1),
+        ("gather", 4, 1),
+    ],
+)
+def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do(
+    operation: str, buffers: int, factor: float
+) -> None:
+    assert bound.bus_bytes(operation, 4) == pytest.approx(buffers * factor)
+
+
+def test_a_copy_has_no_bus_bandwidth() -> None:
+    assert math.isnan(bound.bus_bytes(bound.COPY, 4))

@@ -190,6 +190,7 @@ def test_the_noise_floor_is_how_far_the_twins_stray() -> None:
 def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
     found = statistics.over_launches(cells({"host": [1.0, 2.0, 3.0, 4.0, 5.0, 60.0]}))
     assert found["median_s"][0] == 3.5
+    assert found["bus_bytes_per_s"][0] == 1024 / 3.5
     assert (found["low_s"][0], found["high_s"][0]) == (1.0, 60.0)
     assert found["launches"][0] == 6
     assert found["p95_s"][0] == 7.0

@@ -74,3 +74,9 @@ def test_emulated_memory_is_named_as_such() -> None:
 def test_the_setting_names_only_what_all_rows_share() -> None:
     frame = pd.DataFrame({"binding": ["packed", "spread"], "locality": "local", "cache": "warm"})
     assert labels.setting(frame) == "local memory, warm cache"
+
+
+def test_bandwidths_are_in_powers_of_ten() -> None:
+    assert labels.bandwidth_text(12.34e9) == "12.3 GB/s"
+    assert labels.bandwidth_text(5e6) == "0.00500 GB/s"
+    assert labels.bandwidth_text(float("nan")) == labels.NOTHING

@@ -62,12 +62,14 @@ def test_rows_hold_units_and_intervals(findings: Find) -> None:
         "p95",
         "p99",
         "memory bound",
+        "bus",
         "group",
         "n",
         "launches",
     ]
     assert times.rows[0][:2] == ["Broadcast", "1 KiB"]
     assert times.rows[0][2].endswith(" µs")
+    assert times.rows[0][times.head.index("bus")].endswith(" GB/s")
     assert times.rows[0][-3:] == ["1", "1200", "6"]
 
 
