@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 FEWEST_BLOCKS = 6  # fewer have no 95 % interval of a median
 CLAIM_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
 EQUIVALENCE = 0.02  # a cost or a gain up to this share is as good as none
-COVERAGE = "covers 93 to 94 % with 6 to 10 blocks"  # of bca_median(), as captions say it
+COVERAGE = "covers 91 to 94 % with 6 to 10 blocks"  # of bca_median(), as captions say it
 RESAMPLES = 2000
 SEED = 20201019  # fixed, so that an interval is the same each time it is computed
 
