@@ -27,7 +27,7 @@ class Docker:
         flavour: the MPI, one of mpiexec.FLAVOURS.
         image: name of the harness image, and prefix of the environment in it.
         campaign: labels the containers, so that leftovers can be found.
-        engine: "docker" or "podman".
+        engine: "docker" or "podman"; with its version, "" where that is not known.
         host_prefix: the MPI's environment on this machine; ranks in several containers need one.
         python: the interpreter on this machine that holds this project.
     """
@@ -42,6 +42,7 @@ class Docker:
     engine: str = "docker"
     host_prefix: Path | None = None
     python: str = sys.executable
+    version: str = ""
 
     def command(self, launch: Launch, folder: Path) -> Container | Job:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
@@ -52,7 +53,7 @@ class Docker:
             launch.ranks,
             self.cores,
             program,
-            contained=self.engine == "docker" and launch.profile == "default",
+            contained=profiles.reading_refused(launch.profile, self.engine, self.version),
         )
         if launch.layout not in layouts.SEVERAL:
             return self._container(launch, folder, argv, environment, launch.ranks)

@@ -49,6 +49,18 @@ def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") 
     return found
 
 
+def reading_refused(profile: str, engine: str, version: str) -> bool:
+    """Whether the filter keeps ranks from reading each other's memory, even as the same user.
+
+    Only the default filter of Docker before 23.0 does (moby/moby pull request 42083); an engine
+    whose version is not known may be one of these.
+    """
+    if profile != "default" or engine != "docker":
+        return False
+    major = version.partition(".")[0]
+    return not major.isdigit() or int(major) < 23
+
+
 def shared_memory(ranks: int) -> int:
     """Bytes of /dev/shm for a launch: an MPI's segments take about 16 MiB a rank, less kills it."""
     return 64 * 2**20 * (ranks + 1)

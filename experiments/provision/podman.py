@@ -20,6 +20,7 @@ from docker.errors import DockerException, ImageNotFound
 from experiments import leftovers
 from experiments.measure.machine import status
 from experiments.provision import base_image, dockerd, engine, image, programs
+from experiments.provision.bootstrap import STAGE_LABEL
 from experiments.provision.engine import FAILURES, EngineMissing
 from experiments.provision.image import Image
 from experiments.provision.paths import BUILD
@@ -164,6 +165,7 @@ def transfer(
     progress(f"image: bringing {found.tag} from Docker to Podman")
     archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
     target.images.load(archive)
+    target.images.prune(filters={"dangling": True, "label": STAGE_LABEL})  # those it supersedes
 
 
 def _connect(address: str) -> docker.DockerClient | None:

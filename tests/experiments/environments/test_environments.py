@@ -151,20 +151,25 @@ def test_the_tuned_profile_has_no_capability() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "profile", "switched_off"),
+    ("engine", "version", "profile", "refused"),
     [
-        ("docker", "default", True),
-        ("docker", "tuned", False),
-        ("docker", "privileged", False),
-        ("podman", "default", False),
-        ("podman", "tuned", False),
+        ("docker", "20.10.24+dfsg1", "default", True),
+        ("docker", "", "default", True),
+        ("docker", "23.0.0", "default", False),
+        ("docker", "28.5.2", "default", False),
+        ("docker", "20.10.24+dfsg1", "tuned", False),
+        ("docker", "20.10.24+dfsg1", "privileged", False),
+        ("podman", "4.3.1", "default", False),
+        ("podman", "4.3.1", "tuned", False),
     ],
 )
-def test_mpich_reads_other_processes_where_the_filter_allows_it(
-    engine: str, profile: str, switched_off: bool
+def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuses_it(
+    engine: str, version: str, profile: str, refused: bool
 ) -> None:
-    variables = container(profile, flavour="mpich", engine=engine).options["environment"]
-    assert ("MPIR_CVAR_CH4_CMA_ENABLE" in variables) == switched_off
+    assert profiles.reading_refused(profile, engine, version) == refused
+    environment = replace(docker("mpich", engine), version=version)
+    options = environment.command(replace(LAUNCH, profile=profile), FOLDER).options
+    assert ("MPIR_CVAR_CH4_CMA_ENABLE" in options["environment"]) == refused
 
 
 def test_a_machine_without_memory_devices_passes_none() -> None:
