@@ -93,17 +93,20 @@ def _skipped(launches: Launches) -> Iterator[str]:
 
 
 def _other_files(launches: Launches) -> Iterator[str]:
-    seen: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    """Compared within an MPI: each has libraries of its own."""
+    seen: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, launch in launches.items():
+        mpi = launch.get("launch", {}).get("mpi", "")
         for part, value in flatten(launch["environment"].get("hashes", {})).items():
-            seen[part][value].append(name)
-    for part, names in sorted(seen.items()):
+            seen[part, mpi][value].append(name)
+    for (part, mpi), names in sorted(seen.items()):
         if len(names) > 1:
             told = "; ".join(
                 f"{value} in {each[0]}" + (f" and {len(each) - 1} more" if each[1:] else "")
                 for value, each in sorted(names.items())
             )
-            yield f"the files of {part} are not the same in all launches: {told}"
+            which = f" with {mpi}" if len({each for _, each in seen}) > 1 else ""
+            yield f"the files of {part} are not the same in all launches{which}: {told}"
 
 
 def _elsewhere(launches: Launches) -> Iterator[str]:

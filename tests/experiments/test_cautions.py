@@ -66,6 +66,24 @@ def test_other_files_in_a_launch_are_told_with_its_name() -> None:
     )
 
 
+def test_files_are_compared_within_an_mpi() -> None:
+    several = {
+        f"000{n}-{arm}": {
+            "launch": {"mpi": mpi},
+            "cells": [],
+            "environment": {"hashes": {"libmpi": value}},
+        }
+        for n, (arm, mpi, value) in enumerate(
+            [("a", "openmpi", "1"), ("b", "openmpi", "1"), ("c", "mpich", "2"), ("d", "mpich", "3")]
+        )
+    }
+    header = HEADER | {"schedule": [{"launches": list(several)}]}
+    (said,) = cautions(header, several, cells(), {})
+    assert said == (
+        "the files of libmpi are not the same in all launches with mpich: 2 in 0002-c; 3 in 0003-d"
+    )
+
+
 def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
     placed = pools(hbw={"1": 100}, hbw_preferred={"0": 37, "1": 63})
     (said,) = cautions(HEADER, launches(ranks=placed), cells(), {})
