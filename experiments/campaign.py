@@ -14,14 +14,16 @@ from typing import Any
 
 import hbmcomm
 from experiments import guard, results, runner, spec
+from experiments.environments.apptainer import Apptainer
 from experiments.environments.asking import asking
+from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.external import imb
 from experiments.external.imb import Imb
 from experiments.guard import Watch
 from experiments.measure import machine
-from experiments.provision import arms, image, mpi, passthrough
+from experiments.provision import arms, engine, image, mpi, passthrough, unpacked
 from experiments.provision.arms import Equipment
 from experiments.schedule import Launch, schedule
 from experiments.spec import ENGINES, Experiment
@@ -141,6 +143,7 @@ def _environments(
 ) -> Callable[[Launch], runner.Environment]:
     """What turns each launch into a command; images by their names where none is ready."""
     cores, passed = passthrough.cores(), passthrough.machine()
+    versions = {name: engine.version_of(each) for name, each in found.clients.items()}
     made: dict[tuple[str, str], runner.Environment] = {}
     for flavour in experiment.launches.mpis:
         prefix = mpi.prefix(flavour)
@@ -157,8 +160,12 @@ def _environments(
                 campaign,
                 spoken,
                 engine=name,
+                version=versions.get(name, ""),
                 host_prefix=prefix,
             )
+        unpacked_here = (flavour, unpacked.place(flavour), image.PREFIX, cores, passed, spoken)
+        made["charliecloud", flavour] = Charliecloud(*unpacked_here)
+        made["apptainer", flavour] = Apptainer(*unpacked_here, root=os.getuid() == 0)
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
     return lambda launch: (
         reference if launch.program == imb.NAME else made[launch.environment, launch.mpi]

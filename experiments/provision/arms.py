@@ -4,18 +4,35 @@ Puts together what the other modules of this folder bring; starts no launch.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import docker
 
-from experiments.provision import bootstrap, engine, image, mpi, wheelhouse
+from experiments.provision import (
+    bootstrap,
+    engine,
+    image,
+    mpi,
+    podman,
+    programs,
+    unpacked,
+    wheelhouse,
+)
 from experiments.provision.image import Image
-from experiments.spec import ENGINES, Experiment
+from experiments.spec import Experiment
 from experiments.stages import Stages
 
-LACKS = (engine.EngineMissing, bootstrap.BaseMissing, wheelhouse.WheelhouseIncomplete)
+LACKS = (
+    engine.EngineMissing,
+    bootstrap.BaseMissing,
+    wheelhouse.WheelhouseIncomplete,
+    unpacked.UnpackingFailed,
+)
 """What a machine may lack for a container; an image that does not build is a defect instead."""
+
+RUNTIMES = {"charliecloud": ("ch-run", "charliecloud"), "apptainer": ("apptainer", "apptainer")}
+"""Environments that run an unpacked image without an engine: their program and its package."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +42,7 @@ class Equipment:
     Attributes:
         clients: of the engines, by their names.
         images: by environment and MPI.
-        missing: "environment: left out, why" of each that cannot be had.
+        missing: {environment: why it is left out}.
     """
 
     clients: Mapping[str, docker.DockerClient] = field(default_factory=dict)
@@ -50,29 +67,71 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    asked = experiment.launches
-    for flavour in asked.mpis:
+    for flavour in experiment.launches.mpis:
         mpi.ensure(flavour, stages.say)
-    clients: dict[str, docker.DockerClient] = {}
-    images: dict[tuple[str, str], Image] = {}
-    missing: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
-        for name in [name for name in asked.environments if name in ENGINES]:
+        workshop = _Workshop(base, experiment.launches.mpis, stages, stack)
+        for name in experiment.launches.environments:
             try:
-                with stages.stage("engine"):
-                    client = stack.enter_context(engine.running())
-                with stages.stage("image"):
-                    images |= _images(client, name, base, asked.mpis, stages)
+                workshop.equip(name)
             except LACKS as lack:
                 if not optional:
                     raise
-                missing[name] = f"left out, {lack}"
-                continue
-            clients[name] = client
-        yield Equipment(clients, images, missing)
+                workshop.missing[name] = f"left out, {lack}"
+        yield Equipment(workshop.clients, workshop.images, workshop.missing)
 
 
-def _images(
-    client: docker.DockerClient, name: str, base: str, mpis: Sequence[str], stages: Stages
-) -> dict[tuple[str, str], Image]:
-    return {(name, flavour): image.ensure(client, base, flavour, stages.say) for flavour in mpis}
+class _Workshop:
+    """Makes one environment after the other ready; what was made serves the next, too."""
+
+    def __init__(
+        self, base: str, mpis: tuple[str, ...], stages: Stages, stack: contextlib.ExitStack
+    ) -> None:
+        self._base, self._mpis, self._stages, self._stack = base, mpis, stages, stack
+        self._reached: dict[str, docker.DockerClient] = {}
+        self._images: dict[str, Image] = {}
+        self.clients: dict[str, docker.DockerClient] = {}
+        self.images: dict[tuple[str, str], Image] = {}
+        self.missing: dict[str, str] = {}
+
+    def equip(self, name: str) -> None:
+        """Raises one of LACKS where the environment cannot be had."""
+        if name == "docker":
+            self.clients[name] = self._reach(name)
+            self.images |= {(name, flavour): self._built(flavour) for flavour in self._mpis}
+        elif name == "podman":
+            self.clients[name] = self._reach(name)
+            self.images |= {(name, flavour): self._brought(flavour) for flavour in self._mpis}
+        elif name in RUNTIMES:
+            program, package = RUNTIMES[name]
+            if programs.find(program) is None:
+                raise engine.EngineMissing(
+                    f"{program} is not installed", f"apt-get install -y {package}"
+                )
+            self.images |= {(name, flavour): self._unpacked(flavour) for flavour in self._mpis}
+
+    def _built(self, flavour: str) -> Image:
+        """In Docker, once for all who need it."""
+        if flavour not in self._images:
+            client = self._reach("docker")
+            with self._stages.stage("image"):
+                self._images[flavour] = image.ensure(client, self._base, flavour, self._stages.say)
+        return self._images[flavour]
+
+    def _brought(self, flavour: str) -> Image:
+        with self._stages.stage("image"):
+            return podman.ensure_image(self._reach("podman"), self._base, flavour, self._stages.say)
+
+    def _unpacked(self, flavour: str) -> Image:
+        """The image, and the same as a folder."""
+        found = self._built(flavour)
+        with self._stages.stage("image"):
+            unpacked.ensure(self._reach("docker"), found, self._stages.say)
+        return found
+
+    def _reach(self, name: str) -> docker.DockerClient:
+        if name not in self._reached:
+            running = podman.running if name == "podman" else engine.running
+            with self._stages.stage("engine"):
+                self._reached[name] = self._stack.enter_context(running())
+        return self._reached[name]
