@@ -70,10 +70,15 @@ def version() -> str | None:
     if client is None:
         return None
     with contextlib.closing(client):
-        try:
-            return str(client.version().get("Version", "version unknown"))
-        except FAILURES:
-            return None  # it went away since it answered
+        return version_of(client) or None  # it may have gone away since it answered
+
+
+def version_of(client: docker.DockerClient) -> str:
+    """The version of the engine that a client speaks to; "" where it does not answer any more."""
+    try:
+        return str(client.version().get("Version", "version unknown"))
+    except FAILURES:
+        return ""
 
 
 def hindrance() -> EngineMissing | None:
