@@ -26,6 +26,7 @@ SWITCHES = {
 }
 """The Docker SDK's options as switches of `docker run`, where one word stands for the other."""
 PLACE = re.compile(r"\{(gateway|bridge|address\d+)\}")
+SPECIAL = re.compile(r'["\\$`]')  # between double quotes of a shell
 FLAGS = {"read_only": "--read-only", "privileged": "--privileged"}
 
 
@@ -137,7 +138,7 @@ class Job:
                     f"address{n}=$({engine} inspect --format '{address}' {name})"
                     for n, name in enumerate(names)
                 ),
-                re.sub(r"\{(gateway|bridge|address\d+)\}", r"'$\1'", self.process.shell()),
+                " ".join(_quoted(word) for word in self.process.words()),
                 shlex.join([engine, "rm", "--force", *names]),
                 shlex.join([engine, "network", "rm", network]),
             ]
@@ -148,13 +149,13 @@ Command = Process | Container | Job
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell, where what stands in braces is found in variables."""
-    found = PLACE.split(word)
-    if len(found) == 1:
+    """A word for a shell, in which variables hold what stands in braces."""
+    texts = PLACE.split(word)
+    if len(texts) == 1:
         return shlex.quote(word)
-    texts = [re.sub(r'(["\\\\$`])', r"\\\1", text) for text in found[::2]]
-    names = [f"${{{name}}}" for name in found[1::2]] + [""]
-    return '"' + "".join(f"{text}{name}" for text, name in zip(texts, names, strict=True)) + '"'
+    texts[::2] = [SPECIAL.sub(r"\\\g<0>", text) for text in texts[::2]]
+    texts[1::2] = [f"${name}" for name in texts[1::2]]
+    return f'"{"".join(texts)}"'
 
 
 def _switch(name: str, value: Any) -> list[str]:

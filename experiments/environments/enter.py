@@ -40,7 +40,7 @@ def told(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]
     if not words or words[0] not in containers:
         raise ValueError(f"{words[:1]} is none of the hosts {sorted(containers)}")
     line = " ".join(words[1:])
-    for here, there in (pair.split("=", 1) for pair in environment[PATHS].split(":")):
+    for here, there in (pair.split("=", 1) for pair in environment[PATHS].split(":") if pair):
         line = line.replace(here, there)
     return containers[words[0]], line
 

@@ -1,0 +1,86 @@
+"""What stands in for ssh understands what launchers say to it, and ends what it started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from docker.models.containers import Container
+
+from experiments import leftovers
+from experiments.environments import enter
+from experiments.provision.image import Image
+
+VARIABLES = enter.variables(
+    {"10.0.0.2": "one", "10.0.0.3": "two"},
+    {Path("/checkout/.venv"): Path("/opt/hbmcomm"), Path("/enter.sh"): Path("/bin/true")},
+    "/usr/bin/python3",
+)
+
+
+@pytest.mark.parametrize("options", [(), ("-x",), ("-q", "-x")])
+def test_the_options_of_ssh_are_left_out(options: tuple[str, ...]) -> None:
+    assert enter.told([*options, "10.0.0.3", "proxy", "--port", "1"], VARIABLES) == (
+        "two",
+        "proxy --port 1",
+    )
+
+
+def test_paths_of_this_machine_become_those_of_the_container() -> None:
+    line = "P=/checkout/.venv;export P;/checkout/.venv/bin/prted --agent /enter.sh"
+    assert enter.told(["10.0.0.2", line], VARIABLES) == (
+        "one",
+        "P=/opt/hbmcomm;export P;/opt/hbmcomm/bin/prted --agent /bin/true",
+    )
+
+
+def test_a_host_that_no_container_stands_for_is_named() -> None:
+    with pytest.raises(ValueError, match=r"10\.0\.0\.9.*10\.0\.0\.2"):
+        enter.told(["10.0.0.9", "true"], VARIABLES)
+
+
+@pytest.fixture
+def waiting(engine: docker.DockerClient, image: Image) -> Iterator[Container]:
+    """A container that waits for ranks."""
+    container = engine.containers.run(image.id, ["sleep", "infinity"], detach=True)
+    yield container
+    container.remove(force=True)
+
+
+def entered(container: str, line: str) -> "subprocess.Popen[str]":
+    told = enter.variables({"10.0.0.2": container}, {}, sys.executable)
+    return subprocess.Popen(
+        [enter.LAUNCHER, "-x", "10.0.0.2", line],
+        env=os.environ | told | {leftovers.MARK: "test-enter"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.container
+def test_output_and_exit_code_come_back(waiting: Container) -> None:
+    process = entered(str(waiting.id), "echo out; echo err >&2; exit 7")
+    assert process.communicate(timeout=60) == ("out\n", "err\n")
+    assert process.returncode == 7
+
+
+@pytest.mark.container
+def test_what_runs_in_the_container_ends_with_its_launcher(
+    waiting: Container,
+) -> None:
+    process = entered(str(waiting.id), "sleep 600 & echo ready; sleep 601")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert len(waiting.top()["Processes"]) > 1
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == enter.ENDED + signal.SIGTERM
+    deadline = time.monotonic() + 10
+    while len(waiting.top()["Processes"]) > 1 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [line[-1] for line in waiting.top()["Processes"]] == ["sleep infinity"]

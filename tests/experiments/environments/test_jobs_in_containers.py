@@ -1,0 +1,218 @@
+"""Real jobs of several containers: what they share, what crosses their network, what is left."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from experiments import leftovers
+from experiments.containers import ContainerRefused
+from experiments.environments.command import Job
+from experiments.environments.docker import LABEL, Docker
+from experiments.environments.layouts import SEVERAL
+from experiments.environments.mpiexec import FLAVOURS
+from experiments.execute import execute
+from experiments.provision import image as image_provision
+from experiments.provision import mpi, passthrough
+from experiments.provision.paths import ROOT
+from experiments.schedule import HARNESS, Cell, Launch
+from experiments.spec import Measurement
+
+pytestmark = [pytest.mark.container, pytest.mark.ranks]
+
+CAMPAIGN = "test-jobs"
+LARGE = 4 * 2**20
+REPETITIONS = 20
+LAUNCH = Launch(
+    experiment="test",
+    block=0,
+    arm="job",
+    environment="docker",
+    profile="tuned",
+    layout="",
+    program=HARNESS,
+    mpi="",
+    ranks=2,
+    binding="packed",
+    dtype="float32",
+    measurement=Measurement(time_cap=60.0, min_iterations=REPETITIONS, max_iterations=REPETITIONS),
+    cells=tuple(
+        Cell("allreduce", transport, "regular", "local", size)
+        for transport in ("direct", "mpi")
+        for size in (1024, LARGE)
+    ),
+)
+
+
+@dataclass
+class Prepared:
+    """A job that can be executed, and what becomes of it."""
+
+    job: Job
+    folder: Path
+    log: Path
+    client: docker.DockerClient
+    crossed: int = 0
+
+    def run(self, tick: Callable[[], None] = lambda: None) -> int:
+        """Execute it; counts the bytes that its containers sent on their network."""
+
+        def look() -> None:
+            self.crossed = max(self.crossed, sent(self.client, self.job.network.name))
+            tick()
+
+        return execute(self.job, self.log, self.client, look)
+
+
+def sent(client: docker.DockerClient, network: str) -> int:
+    """Bytes that came out of containers, as the bridge's side of their veth pairs counts them."""
+    bridge = f"br-{str(client.networks.get(network).id)[:12]}"
+    ports = Path(f"/sys/class/net/{bridge}/brif").glob("*")
+    return sum(int(Path(f"/sys/class/net/{p.name}/statistics/rx_bytes").read_text()) for p in ports)
+
+
+@pytest.fixture
+def prepared(engine: docker.DockerClient, tmp_path: Path) -> Callable[..., Prepared]:
+    """prepared(layout, flavour, **changes of the launch)"""
+
+    def prepare(layout: str, flavour: str, **changes: Any) -> Prepared:
+        folder = tmp_path / "launch"
+        folder.mkdir()
+        launch = replace(LAUNCH, layout=layout, mpi=flavour, **changes)
+        (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
+        if os.getuid() == 0:
+            os.chown(folder, *passthrough.owner())
+        found = image_provision.ensure(engine, mpi=flavour)
+        environment = Docker(
+            *(flavour, found.id, image_provision.PREFIX, passthrough.cores()),
+            *(passthrough.machine(), CAMPAIGN),
+            host_prefix=mpi.ensure(flavour, print),
+        )
+        job = environment.command(launch, folder)
+        assert isinstance(job, Job)
+        return Prepared(job, folder, tmp_path / "log", engine)
+
+    return prepare
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(engine: docker.DockerClient) -> Any:
+    """Around every test: no container, network, process or shared-memory file of a job remains."""
+    before = leftovers.segments()
+    yield
+    ours: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
+    assert not engine.containers.list(all=True, filters=ours)
+    assert not engine.networks.list(filters=ours)
+    assert not [path for path in Path("/proc").glob("[0-9]*") if entering(path)]
+    assert leftovers.segments() <= before
+
+
+def entering(process: Path) -> bool:
+    """Whether a process was started for a job of this campaign."""
+    try:
+        return f"=hbmcomm-{CAMPAIGN}-".encode() in (process / "environ").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_isolated_ranks_have_mpi_over_the_network_and_no_direct(
+    prepared: Callable[..., Prepared], flavour: str
+) -> None:
+    job = prepared("isolated", flavour)
+    assert job.run() == 0, job.log.read_text()
+    result = json.loads((job.folder / "result.json").read_text())
+    for cell in result["cells"]:
+        if cell["operation"] == "allreduce" and cell["transport"] == "direct":
+            assert re.match("the ranks cannot share memory: rank . cannot map", cell["skipped"])
+        else:
+            assert "skipped" not in cell
+    assert job.crossed > REPETITIONS * LARGE
+    assert [rank["cpu"] for rank in result["ranks"]] == [0, 1]
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
+    prepared: Callable[..., Prepared], flavour: str
+) -> None:
+    cells = tuple(cell for cell in LAUNCH.cells if cell.transport == "direct")
+    job = prepared("per-rank", flavour, cells=cells)
+    assert job.run() == 0, job.log.read_text()
+    result = json.loads((job.folder / "result.json").read_text())
+    assert not [cell for cell in result["cells"] if "skipped" in cell]
+    assert {pool["source"] for rank in result["ranks"] for pool in rank["pools"]} == {"arena"}
+    assert job.crossed < REPETITIONS * LARGE / 2
+    assert [rank["cpu"] for rank in result["ranks"]] == [0, 1]
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+@pytest.mark.parametrize("profile", ["default", "tuned"])
+def test_more_ranks_than_cores_in_every_profile(
+    prepared: Callable[..., Prepared], layout: str, profile: str
+) -> None:
+    flavour = FLAVOURS[(SEVERAL.index(layout) + len(profile)) % 3]
+    job = prepared(layout, flavour, profile=profile, ranks=4)
+    assert job.run() == 0, job.log.read_text()
+    result = json.loads((job.folder / "result.json").read_text())
+    assert [rank["rank"] for rank in result["ranks"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_job_that_is_ended_in_the_middle_leaves_nothing(
+    prepared: Callable[..., Prepared], layout: str, flavour: str
+) -> None:
+    endless = Measurement(time_cap=600.0, min_iterations=10**6, max_iterations=10**7)
+    job = prepared(layout, flavour, measurement=endless)
+
+    def interrupt() -> None:
+        if (job.folder / "progress").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        job.run(interrupt)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_rank_that_fails_ends_the_job(prepared: Callable[..., Prepared], flavour: str) -> None:
+    job = prepared("isolated", flavour)
+    launch = json.loads((job.folder / "launch.json").read_text())
+    (job.folder / "launch.json").write_text(json.dumps(launch | {"ranks": 3}))
+    assert job.run() != 0
+    assert "asks for 3 ranks; found 2" in job.log.read_text()
+
+
+def test_a_container_that_is_refused_takes_the_others_with_it(
+    prepared: Callable[..., Prepared],
+) -> None:
+    job = prepared("per-rank", "openmpi")
+    first, second = job.job.containers
+    job.job = replace(job.job, containers=(first, replace(second, image="hbmcomm:nowhere")))
+    with pytest.raises(ContainerRefused, match="No such image"):
+        job.run()
+
+
+def test_a_container_that_does_not_wait_is_named_with_its_last_words(
+    prepared: Callable[..., Prepared],
+) -> None:
+    job = prepared("isolated", "openmpi")
+    words = ("sh", "-c", "echo cannot wait; exit 1")
+    short = tuple(replace(each, argv=words) for each in job.job.containers)
+    job.job = replace(job.job, containers=short)
+    with pytest.raises(ContainerRefused, match=r"exited.*cannot wait"):
+        job.run()
+
+
+def test_the_shell_lines_do_the_same(prepared: Callable[..., Prepared]) -> None:
+    job = prepared("per-rank", "openmpi")
+    done = subprocess.run(
+        ["sh", "-c", job.job.shell()], cwd=ROOT, capture_output=True, timeout=120, check=False
+    )
+    assert (job.folder / "result.json").exists(), done.stderr.decode()

@@ -1,0 +1,122 @@
+"""Golden text of every job of several containers: a change shows as a readable diff.
+
+golden_jobs/ holds one file for each layout, with the lines of each MPI.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments import schedule, spec
+from experiments.environments.command import Job, Process
+from experiments.environments.docker import Docker
+from experiments.environments.layouts import SEVERAL
+from experiments.environments.mpiexec import FLAVOURS
+from experiments.environments.profiles import Machine, shared_memory
+
+GOLDEN = Path(__file__).parent / "golden_jobs"
+FOLDER = Path("/results/incoming/0000")
+PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "address1": "10.0.0.3"}
+LAUNCH = replace(
+    schedule.schedule(spec.load("quick"), 1)[0].launches[0],
+    arm="golden",
+    environment="docker",
+    profile="tuned",
+)
+
+
+def job(layout: str, flavour: str = "openmpi", ranks: int = 2) -> Job:
+    environment = Docker(
+        *(flavour, f"hbmcomm:{flavour}", Path("/opt/hbmcomm"), 2),
+        *(Machine("0-1", "0", (), 1000, 1000, 8 * 2**20), "c1", {"MEMKIND_HBW_NODES": "0"}),
+        host_prefix=Path(f"/checkout/{flavour}"),
+        python="/checkout/.venv/bin/python",
+    )
+    command = environment.command(replace(LAUNCH, layout=layout, ranks=ranks), FOLDER)
+    assert isinstance(command, Job)
+    return command
+
+
+def readable(text: str) -> str:
+    """One switch or variable per line, and no path of this checkout."""
+    here = str(Path(__file__).parents[3])
+    for before in (" --", " -n ", " HBMCOMM_", ' "HBMCOMM_', " PATH=", " -hosts", " -localhost"):
+        text = text.replace(before, f"\n    {before.lstrip()}")
+    return text.replace(here, "/checkout") + "\n"
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_the_lines_that_make_a_job(layout: str) -> None:
+    lines = "\n".join(readable(job(layout, flavour).shell()) for flavour in FLAVOURS)
+    assert lines == (GOLDEN / f"docker-{layout}.txt").read_text()
+
+
+def test_no_golden_file_is_left_without_its_test() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == {f"docker-{each}.txt" for each in SEVERAL}
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_every_rank_has_a_container_and_the_launch_folder_lies_in_each(layout: str) -> None:
+    containers = job(layout, ranks=4).containers
+    names = [each.options["name"] for each in containers]
+    assert names == [f"hbmcomm-c1-0000-golden-{number}" for number in range(4)]
+    assert {each.options["network"] for each in containers} == {"hbmcomm-c1-0000-golden"}
+    assert all(str(FOLDER) in each.options["volumes"] for each in containers)
+
+
+def test_isolated_containers_share_nothing_but_their_network() -> None:
+    for container in job("isolated", ranks=4).containers:
+        assert not {"ipc_mode", "pid_mode", "network_mode"} & set(container.options)
+        assert container.options["shm_size"] == shared_memory(1)
+    names = [container.options["hostname"] for container in job("isolated", ranks=4).containers]
+    assert len(set(names)) == 4
+
+
+def test_per_rank_containers_share_the_first_ones_memory_and_process_numbers() -> None:
+    first, *others = job("per-rank", ranks=4).containers
+    assert first.options["ipc_mode"] == "shareable"
+    assert first.options["shm_size"] == shared_memory(4)
+    for container in others:
+        assert container.options["ipc_mode"] == f"container:{first.options['name']}"
+        assert container.options["pid_mode"] == f"container:{first.options['name']}"
+        assert "shm_size" not in container.options
+
+
+@pytest.mark.parametrize(("flavour", "names"), [("openmpi", 2), ("mpich", 1), ("impi", 2)])
+def test_ranks_that_share_memory_have_the_host_names_that_their_mpi_can_bear(
+    flavour: str, names: int
+) -> None:
+    containers = job("per-rank", flavour).containers
+    assert len({container.options["hostname"] for container in containers}) == names
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_no_mpi_is_kept_to_one_node(layout: str) -> None:
+    for container in job(layout, "impi").containers:
+        told = container.options["environment"]
+        assert not {"I_MPI_FABRICS", "I_MPI_HYDRA_BOOTSTRAP"} & set(told)
+        assert told["I_MPI_PIN"] == "0"
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_more_ranks_than_cores_yield_in_containers_too(ranks: int) -> None:
+    line = " ".join(job("isolated", "openmpi", ranks).process.words())
+    assert f"--mca mpi_yield_when_idle {int(ranks == 4)}" in line
+    for container in job("isolated", "impi", ranks).containers:
+        assert ("I_MPI_WAIT_MODE" in container.options["environment"]) == (ranks == 4)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_what_is_found_goes_where_braces_were(flavour: str) -> None:
+    process = job("isolated", flavour).process_at(PLACES)
+    text = " ".join(process.words())
+    assert "{" not in text
+    assert "10.0.0.2=hbmcomm-c1-" in text
+    assert ("-iface br-1" in text) == (flavour == "impi")
+
+
+def test_a_shell_line_finds_in_variables_what_is_not_known_before() -> None:
+    given = job("isolated")
+    made = replace(given, process=Process(("run", "{address0}:$1", "a b", "{other}"))).shell()
+    assert r"""run "$address0:\$1" 'a b' '{other}'""" in made
