@@ -31,8 +31,11 @@ class Notice:
 
     path: str
     identity: tuple[int, int]
-    """Device and inode: another process may have the same number elsewhere."""
+    """Device and inode: another process may have the same number in another namespace."""
     nbytes: int
+    name: str = ""
+    """Of an anonymous file, drawn at random: on another machine, a process and a file may have the
+    same numbers too."""
 
 
 class Segment:
@@ -61,11 +64,12 @@ def make(way: Way, nbytes: int) -> tuple[Segment, Notice, Callable[[], None]]:
     Raises:
         OSError: This way is closed here.
     """
+    name = f"hbmcomm.{secrets.token_hex(8)}"
     if way == "memfd":
-        descriptor = os.memfd_create("hbmcomm", os.MFD_CLOEXEC)
+        descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
         path, hide = f"/proc/{os.getpid()}/fd/{descriptor}", _nothing
     else:
-        file = SHM / f"hbmcomm.{secrets.token_hex(8)}"
+        file = SHM / name
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor, path = os.open(file, flags, 0o600), str(file)
 
@@ -79,7 +83,8 @@ def make(way: Way, nbytes: int) -> tuple[Segment, Notice, Callable[[], None]]:
     except OSError:
         hide()
         raise
-    return segment, Notice(path, _identity(descriptor), nbytes), hide
+    notice = Notice(path, _identity(descriptor), nbytes, name if way == "memfd" else "")
+    return segment, notice, hide
 
 
 def find(notice: Notice) -> Segment:
@@ -89,7 +94,7 @@ def find(notice: Notice) -> Segment:
         OSError: It cannot be opened or mapped from here, or something else lies at that path.
     """
     descriptor = os.open(notice.path, os.O_RDWR | os.O_CLOEXEC)
-    if _identity(descriptor) != notice.identity:
+    if _identity(descriptor) != notice.identity or not _has_name(descriptor, notice.name):
         os.close(descriptor)
         raise FileNotFoundError(f"{notice.path} is another file here")
     return Segment(descriptor, notice.nbytes)
@@ -127,6 +132,10 @@ def _lengthen(descriptor: int, nbytes: int) -> None:
 def _identity(descriptor: int) -> tuple[int, int]:
     state = os.fstat(descriptor)
     return state.st_dev, state.st_ino
+
+
+def _has_name(descriptor: int, name: str) -> bool:
+    return not name or name in str(Path(f"/proc/self/fd/{descriptor}").readlink())
 
 
 def _nothing() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hbmcomm.memory import kernel, shared
-from hbmcomm.memory.shared import HUGE_PAGE, Notice, Way
+from hbmcomm.memory.shared import HUGE_PAGE, Way
 
 BYTES = 64 * HUGE_PAGE
 
@@ -49,11 +50,20 @@ def test_a_hidden_segment_has_no_name_left() -> None:
 
 def test_another_file_at_the_same_path_is_not_taken_for_it() -> None:
     _made, notice, _hide = shared.make("memfd", BYTES)
-    impostor = Notice(notice.path, (notice.identity[0], notice.identity[1] + 1), notice.nbytes)
+    device, inode = notice.identity
+    elsewhere = replace(notice, identity=(device, inode + 1))
+    on_another_machine = replace(notice, name="hbmcomm.0123456789abcdef")
     opened = open_files()
-    with pytest.raises(FileNotFoundError, match="another file"):
-        shared.find(impostor)
+    for impostor in (elsewhere, on_another_machine):
+        with pytest.raises(FileNotFoundError, match="another file"):
+            shared.find(impostor)
     assert open_files() == opened
+    assert shared.find(notice).nbytes == BYTES
+
+
+def test_no_two_anonymous_files_have_one_name() -> None:
+    names = {shared.make("memfd", BYTES)[1].name for _ in range(3)}
+    assert len(names) == 3
 
 
 def test_a_segment_takes_no_memory_until_it_is_populated_and_gives_all_back() -> None:
