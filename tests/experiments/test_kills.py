@@ -52,7 +52,7 @@ sizes = "1KiB:64KiB:64"
 environments = {environments}
 layouts = {layouts}
 mpis = {mpis}
-blocks = 2
+blocks = 1
 aa_pair = false
 [measurement]
 time_cap = 0.2
@@ -85,7 +85,10 @@ class Campaign:
 
     def said(self) -> str:
         assert self.process is not None
-        return "\n".join(self.process.communicate(timeout=600))
+        try:
+            return "\n".join(self.process.communicate(timeout=300))
+        finally:
+            self.process.kill()
 
     def left(self) -> list[str]:
         """Everything of it that is still there."""
