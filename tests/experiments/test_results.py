@@ -147,7 +147,7 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
-    one, other, _ = sorted(begin(tmp_path)[0].launches, key=lambda launch: launch.name)
+    one, other, *_ = sorted(begin(tmp_path)[0].launches, key=lambda launch: launch.name)
     finish(tmp_path, one)
     finish(tmp_path, other, mpi="MPICH 4")
     told = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
