@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import campaign, spec
+from experiments.campaign import Request
 from experiments.environments.command import Process
 from experiments.external import imb
 from experiments.schedule import Cell, Launch
@@ -190,3 +192,14 @@ def test_other_rows_than_those_asked_for_are_refused() -> None:
     rows = [imb.Row(64, 50, 1e-6, 2e-6, 1.5e-6)] * 22
     with pytest.raises(imb.ImbFailed, match="22 rows of bcast where 23 were asked for"):
         imb.cells("bcast", (64,), rows, 2, 0)
+
+
+def test_a_campaign_starts_it_once_in_every_block_and_nowhere_else(tmp_path: Path) -> None:
+    asked = spec.restrict(
+        spec.load("quick"), environments="host", mpis="openmpi,impi", external="IMB", blocks=2
+    )
+    lines = campaign.dry_run(asked, Request(tmp_path / "out", seed=1))
+    ours = [line for line in lines if "-m experiments.external.run" in line]
+    assert len(lines) == 2 * (2 + 3)  # host and host again with both MPIs, imb with one
+    assert len(ours) == 2
+    assert all(line.split()[-2].endswith("-imb") for line in ours)
