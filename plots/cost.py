@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.statistics import CLAIM_BLOCKS, EQUIVALENCE, Verdict
+from experiments.statistics import CLAIM_BLOCKS, EQUIVALENCE, Verdict, needed_blocks
 from plots.findings import Findings, in_order, rows, usual
 from plots.labels import (
     ENVIRONMENTS,
@@ -84,10 +84,27 @@ def outcome(frame: pd.DataFrame, found: Findings) -> str:
         best = min(rows(faster), key=lambda cell: cell.ratio)
         parts.append(f"faster in {_of(faster, frame)}, down to {_cell(best, found)}")
     if len(undecided):
-        parts.append(f"undecided in {_of(undecided, frame)} (ratios {_range(undecided)})")
+        parts.append(
+            f"undecided in {_of(undecided, frame)} (ratios {_range(undecided)}; "
+            f"{_takes(undecided, found.floor)})"
+        )
     if len(differing) + len(undecided) < len(frame):
         parts.append(NONE + (" in the others" if parts else ""))
     return ", ".join(parts)
+
+
+def _takes(undecided: pd.DataFrame, floor: float) -> str:
+    """What would decide half of the cells, were their ratios to stay where they are."""
+    needed = [
+        needed_blocks(cell.ratio, cell.low, cell.high, int(cell.blocks), floor)
+        for cell in rows(undecided)
+    ]
+    known = sorted(count for count in needed if count is not None)
+    half = (len(needed) + 1) // 2
+    if len(known) < half:
+        return "to decide them takes a quieter machine"
+    whom = "half of them" if len(needed) > 1 else "it"
+    return f"about {known[half - 1]} paired blocks would decide {whom}"
 
 
 def brief(frame: pd.DataFrame) -> str:

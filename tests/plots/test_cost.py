@@ -1,6 +1,7 @@
 """What a container costs an operation, and Python a call: one sentence, no more than is known."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -55,7 +56,17 @@ def test_a_cost_within_two_per_cent_is_said_as_such(findings: Find) -> None:
 def test_what_is_undecided_is_not_called_equal(findings: Find) -> None:
     said, _ = cost(decided(findings(transports=("direct",)), 1.01, "undecided"), "bcast")
     assert NONE not in said
-    assert "with direct, undecided in all of 8 cells (ratios 1.01)" in said
+    assert "with direct, undecided in all of 8 cells (ratios 1.01; about 7 paired blocks" in said
+
+
+def test_what_is_undecided_is_told_what_would_decide_it(findings: Find) -> None:
+    found = decided(findings(transports=("direct",), blocks=10), 1.0, "undecided")
+    found.containers["low"], found.containers["high"] = 0.96, 1.04
+    said, _ = cost(found, "bcast")
+    assert "; about 40 paired blocks would decide half of them)" in said
+    noisy = replace(decided(found, 1.03, "undecided"), floor=0.05)
+    said, _ = cost(noisy, "bcast")
+    assert "; to decide them takes a quieter machine)" in said
 
 
 def test_a_faster_container_is_said_too(findings: Find) -> None:
