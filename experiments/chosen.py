@@ -88,7 +88,7 @@ def _connections(line: str) -> Iterable[tuple[str, list[str]]]:
 def _mpich(told: Mapping[str, str], log: str) -> _Ways:
     memory: set[str] = set()
     network: set[str] = set()
-    words = [f"{told['ranks']} ranks on {told['nodes']} nodes"]
+    words = [f"{told['ranks']} ranks on {told['nodes']} node{'s' * (told['nodes'] != '1')}"]
     if told["nodes"] != told["ranks"]:
         memory.add("posix")
     if told["nodes"] == "1":  # its UCX makes lanes all the same, and nothing takes them

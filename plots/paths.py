@@ -11,6 +11,7 @@ from experiments.chosen import NETWORK, NONE, NOT_TOLD, SAID, SHARED_MEMORY, SIN
 from experiments.confounders import flatten
 from experiments.schedule import HOST
 from plots.labels import (
+    ENVIRONMENTS,
     LAYOUTS,
     MPIS,
     arm_levels,
@@ -29,6 +30,7 @@ Paths = Mapping[tuple[str, str], Path]
 """By MPI and arm, in the order in which a report shows them."""
 
 WORKS = "works"
+MOST = 3  # losses that a caption tells one by one
 HEAD = (
     "MPI",
     "arm",
@@ -85,10 +87,17 @@ def sentences(launches: Launches) -> tuple[str, ...]:
 
 def short(launches: Launches) -> str:
     """All losses in one sentence for a caption; empty where nothing was lost."""
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for loss in losses(by_arm(launches)):
-        grouped.setdefault((mpi_name(loss.mpi), _and(loss.ways)), []).append(loss.arm)
-    told = [f"{mpi} lost {ways} in {_arms(arms)}" for (mpi, ways), arms in grouped.items()]
+    found = losses(by_arm(launches))
+    lost: dict[tuple[str, str], list[str]] = {}
+    by_way: dict[str, list[str]] = {}
+    for loss in found:
+        lost.setdefault((mpi_name(loss.mpi), _and(loss.ways)), []).append(loss.arm)
+        for way in loss.ways:
+            by_way.setdefault(way, []).append(mpi_name(loss.mpi))
+    told = [f"{mpi} lost {ways} in {_arms(arms)}" for (mpi, ways), arms in lost.items()]
+    if len(found) > MOST:
+        told = [f"{_and(list(dict.fromkeys(mpis)))} lost {way}" for way, mpis in by_way.items()]
+        told[-1] += ", each in some arms: see the data paths"
     return f"The data path differs from the host's: {'; '.join(told)}." if told else ""
 
 
@@ -115,7 +124,12 @@ def by_arm(launches: Launches) -> Paths:
     return {
         key: {name: tuple(seen) for name, seen in found[key].items()}
         for key in sorted(
-            found, key=lambda k: (order.index(k[0]) if k[0] in order else -1, arm_place(k[1]))
+            found,
+            key=lambda k: (
+                order.index(k[0]) if k[0] in order else -1,
+                k[1] != HOST,
+                arm_place(k[1]),
+            ),
         )
     }
 
@@ -123,19 +137,19 @@ def by_arm(launches: Launches) -> Paths:
 def losses(paths: Paths) -> list[Loss]:
     """Ways that an MPI has on the host and not in an arm."""
     found = []
-    for (mpi, arm), path in paths.items():
-        host = paths.get((mpi, HOST))
-        if host is None or not in_container(arm):
-            continue
+    for (mpi, arm), path, host in _compared(paths):
         ways = tuple(
             way
             for way in (SHARED_MEMORY, SINGLE_COPY)
             if _has(host, way) and _chosen(path, way) == NONE
         )
         if ways:
+            network = _chosen(path, NETWORK)
             effect = "large messages are copied twice"
             if SHARED_MEMORY in ways:
-                effect = f"messages go by {_chosen(path, NETWORK)}"
+                effect = f"messages go by {network}"
+            elif _has(path, NETWORK):
+                effect += f", or go by {network}"
             found.append(
                 Loss(
                     mpi,
@@ -151,24 +165,21 @@ def losses(paths: Paths) -> list[Loss]:
 
 def _changes(paths: Paths) -> Iterable[str]:
     """Ways that an MPI has in an arm too, by another means."""
-    for (mpi, arm), path in paths.items():
-        host = paths.get((mpi, HOST))
-        if host is None or not in_container(arm):
-            continue
+    grouped: dict[tuple[str, str, str, str], list[str]] = {}
+    for (mpi, arm), path, host in _compared(paths):
         for way in (SHARED_MEMORY, SINGLE_COPY, NETWORK):
-            if _has(host, way) and _has(path, way) and _chosen(path, way) != _chosen(host, way):
-                yield (
-                    f"{mpi_name(mpi)} takes {_chosen(path, way)} for {way} in {arm_name(arm)}, and "
-                    f"{_chosen(host, way)} on the host."
-                )
+            here, there = _chosen(path, way), _chosen(host, way)
+            if _has(host, way) and _has(path, way) and here != there:
+                grouped.setdefault((mpi, way, here, there), []).append(arm)
+    for (mpi, way, here, there), arms in grouped.items():
+        yield f"{mpi_name(mpi)} takes {here} for {way} in {_arms(arms)}, and {there} on the host."
 
 
 def _harmless(paths: Paths) -> Iterable[str]:
     """Refusals that took nothing from an MPI, since it does not copy at once on the host either."""
     grouped: dict[tuple[str, str], list[str]] = {}
-    for (mpi, arm), path in paths.items():
-        host = paths.get((mpi, HOST))
-        if host is None or not in_container(arm) or _chosen(host, SINGLE_COPY) != NONE:
+    for (mpi, arm), path, host in _compared(paths):
+        if _chosen(host, SINGLE_COPY) != NONE or not _has(path, SHARED_MEMORY):
             continue
         if _text(host, "cma") == WORKS and _text(path, "cma") not in (WORKS, ""):
             grouped.setdefault((mpi, _text(path, "cma")), []).append(arm)
@@ -177,6 +188,14 @@ def _harmless(paths: Paths) -> Iterable[str]:
             f"{mpi_name(mpi)} loses no single copy in {_arms(arms)} (process_vm_readv {refused}): "
             "it copies large messages twice on the host too."
         )
+
+
+def _compared(paths: Paths) -> Iterable[tuple[tuple[str, str], Path, Path]]:
+    """(MPI and arm, its path, the host's) of every container arm that has the host beside it."""
+    for (mpi, arm), path in paths.items():
+        host = paths.get((mpi, HOST))
+        if host is not None and in_container(arm):
+            yield (mpi, arm), path, host
 
 
 def _why(mpi: str, ways: Sequence[str], path: Path, host: Path) -> str:
@@ -207,20 +226,28 @@ def _back(mpi: str, arm: str, ways: Sequence[str], paths: Paths) -> str:
     """What gets the lost ways back: another profile, else another layout, else another arm."""
     others = [other for m, other in paths if m == mpi and other != arm and in_container(other)]
     able = [other for other in others if all(_has(paths[mpi, other], way) for way in ways)]
+    what = "it" if len(ways) == 1 else "them"
     if not able:
-        return "no other arm of this campaign gets it back" if others else ""
+        return f"no other arm of this campaign gets {what} back" if others else ""
     environment, profile, layout = arm_levels(arm)
     levels = [arm_levels(other) for other in able]
-    profiles = [p for e, p, k in levels if (e, k) == (environment, layout) and p != profile]
-    layouts = [LAYOUTS[k] for e, p, k in levels if (e, p) == (environment, profile)]
-    if profiles:
-        said = f"the profile{'s' * (len(profiles) > 1)} {_and(profiles)}"
-    elif layouts:
-        said = f"the layout{'s' * (len(layouts) > 1)} {_and(layouts)}"
-    else:
-        said = _and([arm_name(other) for other in able])
+    near = [(p, k) for e, p, k in levels if e == environment]
+    near = (
+        [(p, k) for p, k in near if k == layout]
+        or [(p, k) for p, k in near if p == profile]
+        or near
+    )
+    profiles = list(dict.fromkeys(p for p, _ in near if p != profile))
+    layouts = list(dict.fromkeys(LAYOUTS[k] for _, k in near if k != layout))
+    said = [
+        f"the {level}{'s' * (len(names) > 1)} {_and(names)}"
+        for level, names in (("profile", profiles), ("layout", layouts))
+        if names
+    ]
+    if not said:
+        said = [_and([arm_name(other) for other in able])]
     several = len(profiles or layouts or able) > 1
-    return f"{said} {'get' if several else 'gets'} it back"
+    return f"{' with '.join(said)} {'get' if several else 'gets'} {what} back"
 
 
 def _row(mpi: str, arm: str, path: Path, host: Path) -> tuple[str, ...]:
@@ -271,7 +298,18 @@ def _text(path: Path, key: str) -> str:
 
 
 def _arms(arms: Sequence[str]) -> str:
-    return "; ".join(map(arm_name, arms))
+    """Arms by name; those that differ in their profile alone together."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        environment, _, layout = arm_levels(arm)
+        grouped.setdefault((environment, layout), []).append(arm)
+    return "; ".join(
+        arm_name(same[0])
+        if len(same) == 1
+        else f"{ENVIRONMENTS.get(environment, environment)}, "
+        f"{_and([arm_levels(arm)[1] for arm in same])}, {LAYOUTS[layout]}"
+        for (environment, layout), same in grouped.items()
+    )
 
 
 def _and(words: Sequence[str]) -> str:

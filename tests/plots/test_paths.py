@@ -111,7 +111,7 @@ def test_containers_apart_lose_shared_memory_to_a_network() -> None:
     assert paths.sentences([MPICH[0], one, apart]) == (
         "MPICH lost shared memory and single copy in Docker, tuned, isolated containers (it takes "
         "its ranks to be on 2 nodes, /dev/shm of another rank: refused (ENOENT)): messages go by "
-        "UCX tcp over eth0; the layout one container gets it back.",
+        "UCX tcp over eth0; the layout one container gets them back.",
     )
 
 
@@ -143,6 +143,57 @@ def test_a_caption_has_room_for_one_sentence() -> None:
         "The data path differs from the host's: Open MPI lost single copy in Docker, default, one "
         "container; MPICH lost single copy in Docker, default, one container."
     )
+
+
+def test_a_caption_of_many_losses_names_mpis_and_ways_alone() -> None:
+    apart = [
+        launch("openmpi", f"docker-{profile}-isolated", ("none", "none", "tcp"), "2", **ISOLATED)
+        for profile in ("default", "tuned", "privileged")
+    ]
+    assert paths.short([*OPENMPI, *MPICH, *apart]) == (
+        "The data path differs from the host's: Open MPI and MPICH lost single copy; Open MPI lost "
+        "shared memory, each in some arms: see the data paths."
+    )
+
+
+def test_profiles_that_lost_the_same_are_named_together() -> None:
+    tcp = ("none", "none", "libfabric tcp over eth0")
+    apart = [
+        launch("impi", f"docker-{profile}-isolated", tcp, "2", **ISOLATED)
+        for profile in ("default", "tuned")
+    ]
+    lost, harmless = paths.sentences([*INTEL, *apart])
+    assert lost.startswith(
+        "Intel MPI lost shared memory in Docker, default and tuned, isolated containers (it takes"
+    )
+    assert lost.endswith("; the layout one container gets it back.")
+    assert "isolated" not in harmless  # without shared memory there is no single copy to lose
+
+
+def test_a_profile_and_a_layout_together_may_get_both_back() -> None:
+    apart = launch("openmpi", "docker-default-isolated", ("none", "none", "tcp"), "2", **ISOLATED)
+    *_, said = paths.sentences([*OPENMPI[:3], apart])
+    assert said.endswith("; the profile tuned with the layout one container gets them back.")
+
+
+def test_another_engine_that_alone_gets_it_back_is_named() -> None:
+    podman = launch("openmpi", "podman-default-one", ("sm", "CMA", "none"))
+    (said,) = paths.sentences([*OPENMPI[:2], podman])
+    assert said.endswith("; Podman, default, one container gets it back.")
+
+
+def test_large_messages_may_go_by_a_network_beside_shared_memory() -> None:
+    ways = ("UCX sysv", "none", "UCX tcp over eth0")
+    per_rank = launch("mpich", "docker-default-per-rank", ways, "2", **CLOSED)
+    said, changed = paths.sentences([MPICH[0], per_rank])
+    assert said.endswith(": large messages are copied twice, or go by UCX tcp over eth0.")
+    assert changed.startswith("MPICH takes UCX sysv for shared memory in Docker, default,")
+
+
+def test_the_host_comes_first_in_the_table() -> None:
+    again = launch("openmpi", "host-again", ("sm", "CMA", "none"))
+    _, rows = paths.table([again, *OPENMPI])
+    assert [row[1] for row in rows][:2] == ["host", "host again"]
 
 
 def test_paths_alike_need_no_word() -> None:
