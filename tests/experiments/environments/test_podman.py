@@ -9,7 +9,6 @@ import docker
 import pytest
 
 from experiments.environments.docker import Docker
-from experiments.errors import ExperimentsError
 from experiments.provision import image as image_provision
 from experiments.provision import passthrough, podman, removal
 from experiments.provision.image import Image
@@ -28,14 +27,11 @@ def client() -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def podman_image(client: docker.DockerClient) -> Image:
-    """The harness image, in Podman."""
-    try:
-        return podman.ensure_image(client)
-    except image_provision.ImageBuildFailed:
-        raise
-    except ExperimentsError as error:
-        pytest.skip(str(error))
+def podman_image(client: docker.DockerClient, image: Image) -> Image:
+    """The harness image, brought from Docker to Podman."""
+    found = podman.ensure_image(client)
+    assert found.id == image.id
+    return found
 
 
 @pytest.mark.parametrize(
