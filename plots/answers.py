@@ -149,9 +149,10 @@ def _containers(found: Findings) -> list[Answer]:
         way = "Which data path did a container lose, and what gets it back?"
         none = "None: each MPI took the same ways in every container as on the host."
         told.append(Answer(way, found.lost or none, points=found.paths))
-    if told and found.caveats:
+    others = [each for each in found.caveats if each != found.lost]
+    if told and others:
         cause = "What may be the cause beside the container itself?"
-        told.append(Answer(cause, " ".join(found.caveats)))
+        told.append(Answer(cause, others[0], points=tuple(others[1:])))
     return told + [
         Answer(
             f"What does a container cost ({arm_name(arm)})?",

@@ -22,6 +22,7 @@
         row.hidden = [...chosen].some(([column, value]) => row.cells[column].textContent !== value);
         shown += !row.hidden;
       }
+      table.dispatchEvent(new Event("filtered"));
       said.textContent = chosen.size ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
     };
     [...table.tHead.rows[0].cells].forEach((head, column) => {
@@ -122,6 +123,26 @@
     button.addEventListener("click", () => open(number));
     place.replaceChildren(button);
   }
+
+  // One stop of the tab key for the whole table; arrow keys lead from row to row within it.
+  const table = order.length ? order[0].closest("table") : null;
+  const stops = () => order.filter((row) => !row.hidden).map((row) => row.querySelector(".open"));
+  const stop = (chosen) => {
+    for (const row of order) row.querySelector(".open").tabIndex = -1;
+    if (chosen) chosen.tabIndex = 0;
+  };
+  stop(stops()[0]);
+  table?.addEventListener("filtered", () => stop(stops()[0]));
+  table?.addEventListener("focusin", (event) => {
+    if (event.target.matches(".open")) stop(event.target);
+  });
+  table?.addEventListener("keydown", (event) => {
+    const seen = stops(), place = seen.indexOf(event.target);
+    const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: seen.length - 1 }[event.key];
+    if (place < 0 || next === undefined) return;
+    event.preventDefault();
+    seen[next]?.focus();
+  });
   const step = (by) => {
     const seen = order.filter((row) => !row.hidden || row.dataset.cell === current).map((row) => row.dataset.cell);
     const place = seen.indexOf(current) + by;

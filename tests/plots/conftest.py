@@ -25,6 +25,7 @@ from experiments.schedule import Cell, Launch, schedule
 from experiments.statistics import CONTAINER
 from plots.findings import Findings, from_cells
 from plots.labels import arm_levels
+from plots.report import report
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
@@ -228,6 +229,12 @@ def arms_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         layouts="one,isolated",
         mpis="openmpi,mpich",
     )
+
+
+@pytest.fixture(scope="session")
+def arms_page(arms_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the page of that campaign is."""
+    return report(arms_folder, tmp_path_factory.mktemp("page")).as_uri()
 
 
 @pytest.fixture(scope="session")

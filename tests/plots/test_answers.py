@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from experiments.external.imb import DIFFERENCES
 from plots.answers import NO_CLAIM, answers, beyond
 from plots.findings import Findings
 
@@ -66,9 +67,19 @@ def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> N
 
 
 def test_what_may_be_the_cause_is_told_beside_the_cost(findings: Find) -> None:
-    found = replace(findings(), caveats=("The data path differs.", "The control differs."))
-    said = sentence(found, "beside the container itself")
-    assert said == "The data path differs. The control differs."
+    found = replace(findings(), caveats=("A path.", "The control.", "Another."), lost="A path.")
+    (cause,) = (each for each in answers(found) if "beside the container" in each.question)
+    assert (cause.sentence, cause.points) == ("The control.", ("Another.",))
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [("Open MPI lost it.", "Open MPI lost it."), ("", "None: each MPI took")]
+)
+def test_what_was_lost_on_the_way_is_an_answer(findings: Find, lost: str, said: str) -> None:
+    found = replace(findings(), lost=lost, paths=("It is refused; tuned gets it back.",))
+    (way,) = (each for each in answers(found) if "data path" in each.question)
+    assert way.sentence.startswith(said)
+    assert way.points == ("It is refused; tuned gets it back.",)
 
 
 def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
@@ -86,6 +97,14 @@ def test_one_cell_is_told_in_the_singular(findings: Find) -> None:
     found.transports.loc[0, ["ratio", "low", "high"]] = [0.5, 0.4, 0.6]
     said = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
     assert "1 is faster beyond the noise floor, down to 0.50 times" in said
+
+
+def test_what_else_is_unlike_the_benchmark_in_c_stands_with_the_cost_of_python(
+    findings: Find,
+) -> None:
+    found = findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)
+    (answer,) = (each for each in answers(found) if "Python itself" in each.question)
+    assert answer.points == DIFFERENCES
 
 
 def test_no_benchmark_in_c_asks_nothing_of_python(findings: Find) -> None:

@@ -27,10 +27,17 @@ def test_a_campaign_gives_times_speedups_and_container_ratios(campaign_folder: P
 def test_caveats_come_from_what_was_recorded_and_from_the_copies(campaign_folder: Path) -> None:
     found = findings.find(load(campaign_folder))
     assert [each.split(":")[0] for each in found.caveats] == [
+        "The data path differs from the host's",
         "The interpreters differ",
         "The control differs",
         "The control differs",
     ]
+
+
+def test_what_containers_lost_of_the_data_path_is_found(campaign_folder: Path) -> None:
+    found = findings.find(load(campaign_folder))
+    assert found.lost == found.caveats[0]
+    assert any("the profile tuned gets it back" in each for each in found.paths)
 
 
 def test_the_twin_is_no_arm_of_its_own(findings: Find) -> None:

@@ -1,5 +1,8 @@
 """The page of a campaign: what it says, and that it is whole by itself."""
 
+import base64
+import hashlib
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -10,7 +13,7 @@ from experiments.results import load
 from plots.answers import answers
 from plots.draw import draw
 from plots.findings import find
-from plots.report import command, common, plain, report
+from plots.report import command, commands, plain, report
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,7 @@ def page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str
 
 def text(page: str) -> str:
     """What a reader sees."""
+    page = re.sub(r"<(style|script)\b.*?</\1>", " ", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
@@ -64,8 +68,8 @@ def test_every_warning_is_on_the_page(page: str, campaign_folder: Path) -> None:
 
 def test_confounders_come_before_what_is_the_same(page: str) -> None:
     said = text(page)
-    assert "seccomp filter disabled" in said
-    assert said.index("seccomp filter disabled") < said.index("versions.mpi Open MPI v5.0.11")
+    assert "seccomp disabled disabled filter filter" in said
+    assert said.index("seccomp disabled") < said.index("versions.mpi Open MPI v5.0.11")
 
 
 def test_the_command_can_be_copied(page: str) -> None:
@@ -94,12 +98,55 @@ def test_lists_are_told_as_a_reader_writes_them() -> None:
     }
 
 
-def test_what_varies_between_launches_is_told_as_such() -> None:
+def test_each_arm_tells_what_it_started(page: str) -> None:
+    said = text(page)
+    assert "Open MPI, Docker, tuned, one container docker run 000" in said
+    assert said.index("Open MPI, host host run") < said.index("Docker, default, one container dock")
+
+
+def test_commands_are_the_first_of_each_arm_and_mpi() -> None:
     launches = [
-        {"launch": {"environment": "host"}, "environment": {"load": load, "kernel": "6.1"}}
-        for load in ("0.1", "0.2", "0.3")
+        {"launch": {"mpi": mpi, "arm": arm}, "command": f"{mpi} {arm} {number}"}
+        for number in range(2)
+        for mpi in ("mpich", "openmpi")
+        for arm in ("docker-tuned-one", "host")
     ]
-    assert common(launches) == {"kernel": "6.1", "load": "0.1 (and 2 more)"}
+    assert commands([*launches, {"launch": {"mpi": "impi", "arm": "host"}}]) == [
+        ("Open MPI, host", "openmpi host 0"),
+        ("Open MPI, Docker, tuned, one container", "openmpi docker-tuned-one 0"),
+        ("MPICH, host", "mpich host 0"),
+        ("MPICH, Docker, tuned, one container", "mpich docker-tuned-one 0"),
+    ]
+
+
+def test_the_data_paths_are_a_table_of_mpis_and_arms(page: str) -> None:
+    section = page[page.index('<section id="paths"') : page.index('<section id="measured"')]
+    assert section.count("<tr>") == 1 + 4
+    assert "refused (EPERM)" in section
+
+
+def test_only_the_pages_own_script_may_run(page: str) -> None:
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{hashed}';" in policy
+    assert "default-src 'none'" in policy and "unsafe-eval" not in policy
+    assert not re.search(r"\son\w+=", page)
+
+
+def test_a_row_and_a_mark_name_a_cell_whose_samples_the_page_holds(page: str) -> None:
+    (data,) = re.findall(r'<script type="application/json" id="samples">(.*?)</script>', page)
+    cells = set(json.loads(data)["cells"])
+    assert cells == set(re.findall(r'<tr data-cell="(\d+)">', page))
+    marks = re.findall(r'<g id="container-[^"]*" data-cell="(\d+)">', page)
+    assert set(marks) == cells
+
+
+def test_without_containers_there_are_no_samples_to_open(
+    dockerless_folder: Path, tmp_path: Path
+) -> None:
+    bare = report(dockerless_folder, tmp_path).read_text(encoding="utf-8")
+    assert "<dialog" not in bare and 'id="samples"' not in bare
 
 
 def test_the_page_is_the_same_when_made_again(
