@@ -29,7 +29,9 @@ def main(folder: Path, cores: int) -> None:
     """Measure, and write what the harness would have written."""
     began = time.time()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
-    _ranks(launch, cores, [sys.executable, "-m", "experiments.external.probe", str(folder)])
+    progress = Progress(folder / "progress")
+    probe = [sys.executable, "-m", "experiments.external.probe", str(folder)]
+    _ranks(launch, cores, probe, progress)
     probed = json.loads((folder / "probe.json").read_text(encoding="utf-8"))
     cpus = [rank["cpu"] for rank in probed["ranks"]]
     runs, left_out = imb.plan(launch)
@@ -40,7 +42,6 @@ def main(folder: Path, cores: int) -> None:
     commands: list[str] = []
     called = "not started"
     total = sum(len(run.sizes) for run in runs)
-    progress = Progress(folder / "progress")
     for run in runs:
         for operation, sizes in run.sizes.items():
             progress.cells(len(commands), total)
@@ -49,7 +50,7 @@ def main(folder: Path, cores: int) -> None:
             words = imb.arguments(
                 launch, operation, run.repetitions, sizes, lengths, last_level_cache()
             )
-            text = _ranks(launch, cores, _pinned(cpus, words))
+            text = _ranks(launch, cores, _pinned(cpus, words), progress)
             rows = imb.parse(text, operation, launch.ranks)
             found, held = imb.cells(operation, sizes, rows, launch.ranks, len(cells))
             cells += found
@@ -79,18 +80,22 @@ def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:
     return [*pinned, ",".join(map(str, cpus)), str(PREFIX / "bin" / imb.PROGRAM), *words]
 
 
-def _ranks(launch: Launch, cores: int, program: Sequence[str]) -> str:
-    """What ranks of a program print; their errors go to this process's own.
+def _ranks(launch: Launch, cores: int, program: Sequence[str], progress: Progress) -> str:
+    """What ranks of a program print, a tick for each line; their errors go to this process's own.
 
     Raises:
         ImbFailed: with the exit code, after what they printed.
     """
     argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)  # Imb gave the variables
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        print(done.stdout, flush=True)
-        raise imb.ImbFailed(f"{' '.join(argv)} failed with exit code {done.returncode}")
-    return done.stdout
+    printed = []
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ranks:
+        for line in ranks.stdout or ():
+            printed.append(line)
+            progress.tick(1)
+    if ranks.returncode:
+        print(*printed, sep="", flush=True)
+        raise imb.ImbFailed(f"{' '.join(argv)} failed with exit code {ranks.returncode}")
+    return "".join(printed)
 
 
 if __name__ == "__main__":
