@@ -192,14 +192,14 @@ def _anonymous(mark: bytes) -> Iterator[int]:
 @contextlib.contextmanager
 def _named(mark: bytes) -> Iterator[str]:
     """The name of a file under /dev/shm that holds the mark; empty where none can be made."""
-    path = SHARED_MEMORY / f"hbmcomm-probe-{mark.hex()}"
+    path = SHARED_MEMORY / f"hbmcomm.probe.{mark.hex()}"  # leftovers.SEGMENTS knows it
     try:
-        path.write_bytes(mark)
-    except OSError:
-        yield ""
-        return
-    try:
-        yield path.name
+        try:
+            path.write_bytes(mark)
+        except OSError:
+            yield ""
+        else:
+            yield path.name
     finally:
         path.unlink(missing_ok=True)
 

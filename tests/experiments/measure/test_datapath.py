@@ -1,5 +1,6 @@
 """What ranks find out about each other, in namespaces of their own too."""
 
+import errno
 import json
 import subprocess
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from experiments import leftovers
+from experiments.measure import datapath
 from experiments.measure.datapath import ELSEWHERE, SHARED_MEMORY, TRIED, WORKS
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "apart.py"
@@ -70,4 +73,27 @@ def test_one_rank_is_its_own_neighbour(probe: Probe) -> None:
 @pytest.mark.ranks
 def test_nothing_is_left_in_shared_memory(probe: Probe) -> None:
     probe()
-    assert not list(SHARED_MEMORY.glob("hbmcomm-probe-*"))
+    assert not list(SHARED_MEMORY.glob("hbmcomm.probe.*"))
+
+
+def test_a_file_that_cannot_be_filled_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, _: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(datapath, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with datapath._named(b"mark") as name:
+        assert name == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_ranks_file_is_one_that_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datapath, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(leftovers, "SHM", tmp_path)
+    with datapath._named(b"mark") as name:
+        assert leftovers.segments() == {tmp_path / name}
