@@ -119,8 +119,15 @@ class _Workshop:
         return self._images[flavour]
 
     def _brought(self, flavour: str) -> Image:
+        """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
+        target, say = self._reach("podman"), self._stages.say
+        if "docker" not in self._reached and engine.version() is None:
+            with self._stages.stage("image"):
+                return image.ensure(target, self._base, flavour, say)
+        found = self._built(flavour)
         with self._stages.stage("image"):
-            return podman.ensure_image(self._reach("podman"), self._base, flavour, self._stages.say)
+            podman.bring(self._reach("docker"), target, found, say)
+        return found
 
     def _unpacked(self, flavour: str) -> Image:
         """The image, and the same as a folder."""

@@ -20,7 +20,6 @@ from docker.errors import DockerException, ImageNotFound
 from experiments import leftovers
 from experiments.measure.machine import status
 from experiments.provision import base_image, dockerd, engine, image, programs
-from experiments.provision.bootstrap import STAGE_LABEL
 from experiments.provision.engine import FAILURES, EngineMissing
 from experiments.provision.image import Image
 from experiments.provision.paths import BUILD
@@ -142,30 +141,43 @@ def ensure_image(
         return image.ensure(client, base, mpi, progress)
     with contextlib.closing(source):
         found = image.ensure(source, base, mpi, progress)
-        try:
-            transfer(source, client, found, progress)
-        except FAILURES as error:
-            raise EngineMissing(
-                f"the image {found.tag} could not be brought from Docker to Podman: {error}",
-                "see what both have room for: df -h",
-            ) from error
+        bring(source, client, found, progress)
     return found
 
 
-def transfer(
+def bring(
     source: docker.DockerClient,
     target: docker.DockerClient,
     found: Image,
     progress: Callable[[str], None],
 ) -> None:
-    """Bring an image from one engine to another, unless it is there. It keeps its identity."""
+    """Bring an image of Docker's to Podman, unless it is there. It keeps its identity.
+
+    Raises:
+        EngineMissing: one of them fails.
+    """
+    try:
+        _transfer(source, target, found, progress)
+    except FAILURES as error:
+        raise EngineMissing(
+            f"the image {found.tag} could not be brought from Docker to Podman: {error}",
+            "see what both have room for: df -h",
+        ) from error
+
+
+def _transfer(
+    source: docker.DockerClient,
+    target: docker.DockerClient,
+    found: Image,
+    progress: Callable[[str], None],
+) -> None:
     with contextlib.suppress(ImageNotFound):
         target.images.get(found.id)
         return
     progress(f"image: bringing {found.tag} from Docker to Podman")
     archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
     target.images.load(archive)
-    target.images.prune(filters={"dangling": True, "label": STAGE_LABEL})  # those it supersedes
+    image.remove_superseded(target)
 
 
 def _connect(address: str) -> docker.DockerClient | None:

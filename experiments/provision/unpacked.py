@@ -56,7 +56,8 @@ def ensure(
         except (*FAILURES, OSError) as error:
             _remove(incoming)
             raise UnpackingFailed(
-                f"{image.tag} could not be unpacked to {tree}: {error}; is the disk full? df -h"
+                f"{image.tag} could not be unpacked to {tree}: {error}; see that the engine runs "
+                "(./inv doctor) and the disk has room (df -h)"
             ) from error
         stamp.unlink(missing_ok=True)
         _remove(tree)

@@ -97,6 +97,12 @@ def test_an_image_is_brought_once() -> None:
     source, target = Store({"sha256:1": b""}), Store({"superseded": b""})
     said: list[str] = []
     for _ in range(2):
-        podman.transfer(source, target, found, said.append)  # type: ignore[arg-type]
+        podman.bring(source, target, found, said.append)  # type: ignore[arg-type]
     assert target.held == {"sha256:1": b"sha256:1"}
     assert said == ["image: bringing hbmcomm:openmpi from Docker to Podman"]
+
+
+def test_a_transfer_that_fails_is_told_with_what_to_do() -> None:
+    found = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
+    with pytest.raises(EngineMissing, match=r"openmpi could not be brought .*; see what both"):
+        podman.bring(Store({}), Store({}), found, print)  # type: ignore[arg-type]
