@@ -37,6 +37,8 @@ def test_more_ranks_than_cores_yield_while_they_wait() -> None:
     crowded = command("openmpi", ranks=4)[0]
     assert "--mca mpi_yield_when_idle 1" in crowded
     assert "--mca mpi_yield_when_idle 0" in command("openmpi", ranks=2)[0]
+    assert command("mpich", ranks=4)[1]["MPIR_CVAR_ENABLE_HEAVY_YIELD"] == "1"
+    assert "MPIR_CVAR_ENABLE_HEAVY_YIELD" not in command("mpich", ranks=2)[1]
     assert command("impi", ranks=4)[1]["I_MPI_WAIT_MODE"] == "1"
     assert "I_MPI_WAIT_MODE" not in command("impi", ranks=2)[1]
 
