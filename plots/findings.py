@@ -11,7 +11,15 @@ import pandas as pd
 
 from experiments.results import Campaign
 from experiments.schedule import TWIN
-from experiments.statistics import CONTAINER, noise_floor, over_launches, paired_ratio, verdict
+from experiments.statistics import (
+    CONTAINER,
+    FACTORS,
+    group_ratio,
+    noise_floor,
+    over_launches,
+    paired_ratio,
+    verdict,
+)
 from plots import caveats, paths
 from plots.labels import ENVIRONMENTS, arm_place
 
@@ -35,6 +43,8 @@ class Findings:
         placements: spread over packed and remote over local (column `factor`); above 1 is slower.
         containers: each container arm (columns `arm`, environment, profile, layout) over the
             host; above 1 is slower.
+        groups: containers over the host once more, one ratio for all sizes of an operation and
+            transport (statistics.group_ratio).
         transports: each transport (column `transport`) over direct; above 1 is slower.
         python: the host's MPI calls from Python over those of the benchmark in C.
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
@@ -49,6 +59,7 @@ class Findings:
     speedups: pd.DataFrame
     placements: pd.DataFrame
     containers: pd.DataFrame
+    groups: pd.DataFrame
     transports: pd.DataFrame
     python: pd.DataFrame
     floor: float
@@ -99,6 +110,11 @@ def from_cells(
         paired_ratio(cells, "arm", arm, HOST).assign(**_container(ours, arm))
         for arm in container_arms(ours)
     ]
+    by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
+    groups = [
+        group_ratio(cells, "arm", arm, HOST, by).assign(**_container(ours, arm))
+        for arm in container_arms(ours)
+    ]
     transports = [
         paired_ratio(ours, "transport", transport, OURS).assign(transport=transport)
         for transport in _levels(ours, "transport")
@@ -109,6 +125,7 @@ def from_cells(
         speedups=_together(speedups, floor),
         placements=_together(placements, floor),
         containers=_together(containers, floor),
+        groups=_together(groups, floor),
         transports=_together(transports, floor),
         python=_together([_python(arms)], floor),
         floor=floor,

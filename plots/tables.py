@@ -109,6 +109,14 @@ def tables(found: Findings) -> list[Table]:
             found.containers,
         ),
         (
+            "groups",
+            "Cost of a container over all sizes",
+            f"Time in the arm named over time on the {HOST}: in each block the median over the "
+            "sizes, then median and BCa bootstrap 95 % interval over the blocks "
+            f"({COVERAGE}); p of Wilcoxon's signed-rank test, not corrected.",
+            found.groups,
+        ),
+        (
             "python",
             "Cost of Python",
             f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
@@ -185,7 +193,7 @@ _LATEX = {
 def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
     factors = [key for key in _FACTORS if key in data]
     varied = [key for key in factors if data[key].nunique() > 1 or key in ("operation", "bytes")]
-    measures = _TIMES if "median_s" in data else _RATIOS
+    measures = _TIMES if "median_s" in data else _GROUPS if "cells" in data else _RATIOS
     ordered = data.sort_values(varied, key=_reading_order, kind="stable")
     flags = ordered.get("emulated", pd.Series(False, index=ordered.index))
     shown = ordered.assign(
@@ -199,7 +207,7 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         for key in factors
         if key not in varied
     ]
-    if "ratio" in data:
+    if measures is _RATIOS:
         caption += (
             " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
             f"interval over blocks ({COVERAGE}). The verdict is that the ratio differs from 1 "
@@ -251,6 +259,14 @@ _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
     ("group", lambda row: str(row["group"])),
     ("n", lambda row: str(row["n"])),
     ("launches", lambda row: str(row["launches"])),
+]
+_GROUPS: list[tuple[str, Callable[[_Row], str]]] = [
+    ("ratio", lambda row: ratio_text(row["ratio"])),
+    ("95 % interval", lambda row: interval_text(row["low"], row["high"])),
+    ("verdict", lambda row: row["verdict"]),
+    ("sizes", lambda row: str(row["cells"])),
+    ("blocks", lambda row: str(row["blocks"])),
+    ("p", lambda row: p_text(row["p"])),
 ]
 _RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
     ("ratio", lambda row: ratio_text(row["ratio"])),

@@ -21,7 +21,7 @@ def table(found: Findings, name: str) -> Table:
 
 def test_there_is_a_table_behind_every_figure(findings: Find) -> None:
     names = [each.name for each in tables(findings())]
-    assert names == ["times", "transport", "speedup", "container"]
+    assert names == ["times", "transport", "speedup", "container", "groups"]
     found = findings(bindings=("packed", "spread"), blocks=2)
     assert "placement" in [each.name for each in tables(found)]
     found = findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)
@@ -90,6 +90,14 @@ def test_rows_are_in_the_order_of_the_figures(findings: Find) -> None:
 def test_an_interval_that_is_not_known_is_a_dash(findings: Find) -> None:
     container = table(findings(blocks=1), "container")
     assert {row[container.head.index("95 % interval")] for row in container.rows} == {"–"}
+
+
+def test_a_group_has_one_ratio_for_all_its_sizes(findings: Find) -> None:
+    groups = table(findings(kinds=("regular",)), "groups")
+    assert groups.head[-6:] == ["ratio", "95 % interval", "verdict", "sizes", "blocks", "p"]
+    assert len(groups.rows) == 3 * 3  # operations, transports
+    assert {row[-3] for row in groups.rows} == {"4"}
+    assert {row[-2] for row in groups.rows} == {"6"}
 
 
 def test_ratios_stand_with_their_corrected_p(findings: Find) -> None:
