@@ -24,7 +24,11 @@ POLL = 0.05  # seconds
 
 
 class ContainerRefused(ExperimentsError):
-    """The engine works and does not want this container: a missing image, cpuset or device."""
+    """The engine works and does not want this container: its cpuset, a device, a limit."""
+
+
+class ImageGone(ExperimentsError):
+    """The image that the campaign began with has been removed."""
 
 
 @contextlib.contextmanager
@@ -71,7 +75,7 @@ def _made(network: Network, client: docker.DockerClient) -> Iterator[Any]:
     try:
         yield _accepted(
             lambda: client.networks.create(
-                network.name, driver="bridge", internal=True, labels=labels
+                network.name, driver="bridge", internal=network.internal, labels=labels
             )
         )
     finally:
@@ -129,13 +133,19 @@ def _accepted(call: Callable[[], Any]) -> Any:
 
     Raises:
         ContainerRefused: with the engine's own words.
+        ImageGone: there is nothing to make a container from.
     """
     try:
         return call()
+    except docker.errors.ImageNotFound as error:
+        raise ImageGone(
+            f"the engine no longer has the image: {error.explanation}; finished launches are kept: "
+            "--resume makes it again and goes on"
+        ) from error
     except docker.errors.APIError as error:
         if not error.is_client_error():
             raise
         raise ContainerRefused(
-            f"the engine refused the container: {error.explanation}; where the image is missing, "
-            "make it with ./inv build; finished launches are kept for --resume"
+            f"the engine refused the container: {error.explanation}; see what it allows here, or "
+            "leave out that profile or layout; finished launches are kept for --resume"
         ) from error

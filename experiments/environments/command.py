@@ -25,9 +25,18 @@ SWITCHES = {
     "pid_mode": "--pid",
 }
 """The Docker SDK's options as switches of `docker run`, where one word stands for the other."""
+GATEWAY = {
+    "docker": "{{(index .IPAM.Config 0).Gateway}}",
+    "podman": "{{(index .Subnets 0).Gateway}}",
+}
+SERVICE = {
+    "docker": [],
+    "podman": ["export DOCKER_HOST=unix://$(podman info --format '{{.Host.RemoteSocket.Path}}')"],
+}
+"""Where the programs that speak to an engine find it, if not at their default address."""
 PLACE = re.compile(r"\{(gateway|bridge|address\d+)\}")
 SPECIAL = re.compile(r'["\\$`]')  # between double quotes of a shell
-FLAGS = {"read_only": "--read-only", "privileged": "--privileged"}
+FLAGS = {"read_only": "--read-only", "privileged": "--privileged", "internal": "--internal"}
 
 
 @dataclass(frozen=True)
@@ -83,10 +92,15 @@ class Container:
 
 @dataclass(frozen=True)
 class Network:
-    """A bridge between containers and this machine that leads nowhere else."""
+    """A bridge between containers and this machine.
+
+    Attributes:
+        internal: it leads nowhere else.
+    """
 
     name: str
     labels: Mapping[str, str]
+    internal: bool
 
 
 @dataclass(frozen=True)
@@ -119,25 +133,20 @@ class Job:
         """The lines that do the same."""
         engine, network = self.containers[0].engine, self.network.name
         names = [each.options["name"] for each in self.containers]
-        gateway = "{{(index .IPAM.Config 0).Gateway}}"
         address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-        create = [
-            engine,
-            "network",
-            "create",
-            "--internal",
-            *_switch("labels", self.network.labels),
-        ]
+        create = [engine, "network", "create", *_switch("internal", self.network.internal)]
+        create += _switch("labels", self.network.labels)
         return "\n".join(
             [
                 shlex.join([*create, network]),
                 *(each.shell_behind() for each in self.containers),
-                f"gateway=$({engine} network inspect --format '{gateway}' {network})",
+                f"gateway=$({engine} network inspect --format '{GATEWAY[engine]}' {network})",
                 "bridge=$(ip -oneline address show to $gateway | cut -d' ' -f2)",
                 *(
                     f"address{n}=$({engine} inspect --format '{address}' {name})"
                     for n, name in enumerate(names)
                 ),
+                *SERVICE[engine],
                 " ".join(_quoted(word) for word in self.process.words()),
                 shlex.join([engine, "rm", "--force", *names]),
                 shlex.join([engine, "network", "rm", network]),

@@ -58,7 +58,8 @@ def job(
         {prefixes[0]: prefixes[1], enter.LAUNCHER: Path("/bin/true")},
         python,
     )
-    network = Network(name, container.options["labels"])
+    internal = container.engine == "docker"  # Podman's have no address on this machine
+    network = Network(name, container.options["labels"], internal)
     return Job(network, containers, Process(tuple(argv), variables | entered))
 
 

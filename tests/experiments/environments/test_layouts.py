@@ -1,9 +1,10 @@
 """Golden text of every job of several containers: a change shows as a readable diff.
 
-golden_jobs/ holds one file for each layout, with the lines of each MPI.
+golden_jobs/ holds one file for each engine and layout, with the lines of each MPI.
 """
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from experiments.environments.profiles import Machine, shared_memory
 
 GOLDEN = Path(__file__).parent / "golden_jobs"
 FOLDER = Path("/results/incoming/0000")
+ENGINES = tuple(product(("docker", "podman"), SEVERAL))
 PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "address1": "10.0.0.3"}
 LAUNCH = replace(
     schedule.schedule(spec.load("quick"), 1)[0].launches[0],
@@ -26,12 +28,13 @@ LAUNCH = replace(
 )
 
 
-def job(layout: str, flavour: str = "openmpi", ranks: int = 2) -> Job:
+def job(layout: str, flavour: str = "openmpi", ranks: int = 2, engine: str = "docker") -> Job:
     environment = Docker(
         *(flavour, f"hbmcomm:{flavour}", Path("/opt/hbmcomm"), 2),
         *(Machine("0-1", "0", (), 1000, 1000, 8 * 2**20), "c1", {"MEMKIND_HBW_NODES": "0"}),
         host_prefix=Path(f"/checkout/{flavour}"),
         python="/checkout/.venv/bin/python",
+        engine=engine,
     )
     command = environment.command(replace(LAUNCH, layout=layout, ranks=ranks), FOLDER)
     assert isinstance(command, Job)
@@ -46,14 +49,16 @@ def readable(text: str) -> str:
     return text.replace(here, "/checkout") + "\n"
 
 
-@pytest.mark.parametrize("layout", SEVERAL)
-def test_the_lines_that_make_a_job(layout: str) -> None:
-    lines = "\n".join(readable(job(layout, flavour).shell()) for flavour in FLAVOURS)
-    assert lines == (GOLDEN / f"docker-{layout}.txt").read_text()
+@pytest.mark.parametrize(("engine", "layout"), ENGINES)
+def test_the_lines_that_make_a_job(engine: str, layout: str) -> None:
+    jobs = [job(layout, flavour, engine=engine) for flavour in FLAVOURS]
+    lines = "\n".join(readable(each.shell()) for each in jobs)
+    assert lines == (GOLDEN / f"{engine}-{layout}.txt").read_text()
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {f"docker-{each}.txt" for each in SEVERAL}
+    tested = {f"{engine}-{layout}.txt" for engine, layout in ENGINES}
+    assert {path.name for path in GOLDEN.iterdir()} == tested
 
 
 @pytest.mark.parametrize("layout", SEVERAL)
