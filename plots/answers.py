@@ -54,7 +54,7 @@ class Answer:
 
 
 def answers(found: Findings) -> list[Answer]:
-    """The campaign's answers, in the order in which the paper asks."""
+    """The campaign's answers, in the order in which the paper asks; what has none comes last."""
     asked = [Answer("How much faster are collectives in high-bandwidth memory?", _memory(found))]
     asked += [
         Answer(f"How much slower than {OURS} is {transport}?", _transport(found, transport))
@@ -71,7 +71,8 @@ def answers(found: Findings) -> list[Answer]:
         )
         if _asked(found, factor)
     ]
-    return [*asked, *_containers(found), *_python(found)]
+    asked += [*_containers(found), *_python(found)]
+    return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
 
 
 def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":

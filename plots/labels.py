@@ -95,7 +95,7 @@ def arm_place(arm: str) -> tuple[int, int, int, str]:
     environment, profile, layout = arm_levels(arm)
     orders = (list(LAYOUTS), list(ENVIRONMENTS), list(PROFILES))
     places = [
-        order.index(level) if level in order else -1
+        order.index(level) if level in order else len(order) * bool(level) - 1
         for order, level in zip(orders, (layout, environment, profile), strict=True)
     ]
     return places[0], places[1], places[2], arm

@@ -147,5 +147,14 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command(stored: object) -> str:
-    """The command line that repeats the campaign, as a shell reads it."""
-    return shlex.join(map(str, stored)) if isinstance(stored, list) else str(stored)
+    """The command line that repeats the campaign, as a shell reads it.
+
+    Args:
+        stored: the words of the process that measured: invoke's, as ./inv starts it.
+    """
+    if not isinstance(stored, list):
+        return str(stored)
+    words = [str(word) for word in stored[1:]]
+    if words[:1] == ["--search-root"]:
+        del words[:2]
+    return shlex.join(["./inv", *words])

@@ -208,10 +208,16 @@ def _heads(panels: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _span(frame: pd.DataFrame, floor: float) -> float:
-    """Reaches over nine tenths of the intervals, within limits; what lies beyond is an arrow."""
+    """Reaches over nine tenths of the intervals, within limits; what lies beyond is an arrow.
+
+    A series that lies beyond the farthest axis by its median has no say: it is all arrows anyhow.
+    """
     strays = frame[["ratio", "low", "high"]].map(lambda ratio: abs(math.log(ratio))).max(axis=1)
+    far = strays.groupby([frame[key] for key in ("transport", "arm", "operation")])
+    near = strays[far.transform("median") <= math.log(MOST)]
     least = max(1.06, 1.05 / (1 - floor) if floor < 0.5 else 1.06)
-    return min(MOST, max(least, math.exp(1.12 * float(strays.quantile(0.9)))))
+    reach = float(near.quantile(0.9)) if len(near) else math.log(MOST)
+    return min(MOST, max(least, math.exp(1.12 * reach)))
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:

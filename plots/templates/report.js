@@ -59,10 +59,11 @@
   const strips = (cell) => {
     const every = cell.pairs.flatMap(([, host, arm]) => [...series[host][2], ...series[arm][2]]);
     const low = Math.min(...every) / 1.03, high = Math.max(...every) * 1.03;
-    const left = 86, right = 668, pitch = 13, gap = 9, top = 8;
+    const width = Math.max(300, Math.min(800, part("drawing").clientWidth || 700));
+    const left = 72, right = width - 30, pitch = 13, gap = 9, top = 8;
     const x = (us) => left + ((right - left) * Math.log(us / low)) / Math.log(high / low);
     const bottom = top + cell.pairs.length * (2 * pitch + gap);
-    const drawing = make("svg", { viewBox: `0 0 700 ${bottom + 30}`, role: "img",
+    const drawing = make("svg", { viewBox: `0 0 ${width} ${bottom + 30}`, role: "img",
       "aria-label": `Samples of ${cell.pairs.length} blocks, host above container; the table below holds their medians` });
     const ticks = [];
     for (let decade = Math.floor(Math.log10(low)); decade <= Math.log10(high); decade += 1)
@@ -107,8 +108,8 @@
   };
   const open = (number) => {
     if (!cells[number]) return;
-    show(number);
     if (!view.open) view.showModal();
+    show(number);
     view.scrollTop = 0;
   };
 

@@ -35,7 +35,7 @@ def test_every_figure_in_every_format_and_every_table_twice(
         for form in FORMATS
     } | {
         f"{stem}.{form}"
-        for stem in ("times", "transport", "speedup", "container")
+        for stem in ("times", "transport", "speedup", "container", "groups")
         for form in ("csv", "tex")
     }
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written}

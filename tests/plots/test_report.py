@@ -75,6 +75,8 @@ def test_confounders_come_before_what_is_the_same(page: str) -> None:
 def test_the_command_can_be_copied(page: str) -> None:
     assert "<code>./inv run --experiment quick</code>" in page
     assert command(["./inv", "run", "a b"]) == "./inv run 'a b'"
+    started = ["/venv/invoke/__main__.py", "--search-root", "/here", "run", "--blocks", "2"]
+    assert command(started) == "./inv run --blocks 2"
 
 
 def test_what_a_campaign_recorded_cannot_break_the_page(page: str) -> None:
