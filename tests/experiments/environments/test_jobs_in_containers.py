@@ -14,14 +14,15 @@ import docker
 import pytest
 
 from experiments import leftovers
-from experiments.containers import ContainerRefused
+from experiments.containers import ContainerRefused, ImageGone
 from experiments.environments.command import Job
 from experiments.environments.docker import LABEL, Docker
 from experiments.environments.layouts import SEVERAL
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.execute import execute
 from experiments.provision import image as image_provision
-from experiments.provision import mpi, passthrough
+from experiments.provision import mpi, passthrough, podman
+from experiments.provision.image import Image
 from experiments.provision.paths import ROOT
 from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import Measurement
@@ -29,6 +30,7 @@ from experiments.spec import Measurement
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
 CAMPAIGN = "test-jobs"
+OURS: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
 LARGE = 4 * 2**20
 REPETITIONS = 20
 LAUNCH = Launch(
@@ -84,23 +86,31 @@ def prepared(engine: docker.DockerClient, tmp_path: Path) -> Callable[..., Prepa
     """prepared(layout, flavour, **changes of the launch)"""
 
     def prepare(layout: str, flavour: str, **changes: Any) -> Prepared:
-        folder = tmp_path / "launch"
-        folder.mkdir()
-        launch = replace(LAUNCH, layout=layout, mpi=flavour, **changes)
-        (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
-        if os.getuid() == 0:
-            os.chown(folder, *passthrough.owner())
         found = image_provision.ensure(engine, mpi=flavour)
-        environment = Docker(
-            *(flavour, found.id, image_provision.PREFIX, passthrough.cores()),
-            *(passthrough.machine(), CAMPAIGN),
-            host_prefix=mpi.ensure(flavour, print),
-        )
-        job = environment.command(launch, folder)
-        assert isinstance(job, Job)
-        return Prepared(job, folder, tmp_path / "log", engine)
+        job = made(found.id, layout, flavour, tmp_path / "launch", **changes)
+        return Prepared(job, tmp_path / "launch", tmp_path / "log", engine)
 
     return prepare
+
+
+def made(
+    image: str, layout: str, flavour: str, folder: Path, engine: str = "docker", **changes: Any
+) -> Job:
+    """A job over a folder that is made for it."""
+    folder.mkdir()
+    launch = replace(LAUNCH, environment=engine, layout=layout, mpi=flavour, **changes)
+    (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
+    if os.getuid() == 0:
+        os.chown(folder, *passthrough.owner())
+    environment = Docker(
+        *(flavour, image, image_provision.PREFIX, passthrough.cores()),
+        *(passthrough.machine(), CAMPAIGN),
+        engine=engine,
+        host_prefix=mpi.ensure(flavour, print),
+    )
+    job = environment.command(launch, folder)
+    assert isinstance(job, Job)
+    return job
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +118,8 @@ def nothing_is_left(engine: docker.DockerClient) -> Any:
     """Around every test: no container, network, process or shared-memory file of a job remains."""
     before = shared_files()
     yield
-    ours: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
-    assert not engine.containers.list(all=True, filters=ours)
-    assert not engine.networks.list(filters=ours)
+    assert not engine.containers.list(all=True, filters=OURS)
+    assert not engine.networks.list(filters=OURS)
     assert not [path for path in Path("/proc").glob("[0-9]*") if entering(path)]
     assert shared_files() <= before
 
@@ -206,7 +215,7 @@ def test_a_container_that_is_refused_takes_the_others_with_it(
     job = prepared("per-rank", "openmpi")
     first, second = job.job.containers
     job.job = replace(job.job, containers=(first, replace(second, image="hbmcomm:nowhere")))
-    with pytest.raises(ContainerRefused, match="No such image"):
+    with pytest.raises(ImageGone, match="No such image"):
         job.run()
 
 
@@ -227,3 +236,19 @@ def test_the_shell_lines_do_the_same(prepared: Callable[..., Prepared]) -> None:
         ["sh", "-c", job.job.shell()], cwd=ROOT, capture_output=True, timeout=120, check=False
     )
     assert (job.folder / "result.json").exists(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_podman_forms_a_job_too(layout: str, image: Image, tmp_path: Path) -> None:
+    if refusal := podman.hindrance():
+        pytest.skip(str(refusal))
+    folder, log = tmp_path / "launch", tmp_path / "log"
+    with podman.running() as client:
+        found = podman.ensure_image(client)
+        job = made(found.id, layout, "openmpi", folder, engine="podman")
+        assert execute(job, log, client, lambda: None) == 0, log.read_text()
+        assert not client.containers.list(all=True, filters=OURS)
+        assert not client.networks.list(filters=OURS)
+    cells = json.loads((folder / "result.json").read_text())["cells"]
+    skipped = {cell["transport"] for cell in cells if "skipped" in cell}
+    assert skipped == ({"direct"} if layout == "isolated" else set())
