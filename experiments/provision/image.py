@@ -26,6 +26,7 @@ from experiments.provision.wheelhouse import Wheelhouse
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 LOG = BUILD / "image.log"
 INPUTS_LABEL = "hbmcomm.inputs"
+CHECKOUT_LABEL = "hbmcomm.checkout"
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 BUILD_PATIENCE = 600  # seconds that one step may be silent
 LAST_LINES = 8  # of the log, in the message of a failed build
@@ -88,6 +89,7 @@ def build_options(
             "org.opencontainers.image.revision": git_revision,
             "hbmcomm.wheelhouse": wheels.hash,
             INPUTS_LABEL: inputs,
+            CHECKOUT_LABEL: checkout(),
             "hbmcomm.mpi": mpi,
             "hbmcomm.python": base.python,
             "hbmcomm.base": base.reference,
@@ -114,6 +116,20 @@ def inputs_hash(dockerfile: bytes, base: Base, wheels: Wheelhouse) -> str:
     return digest.hexdigest()
 
 
+def checkout(root: Path = ROOT) -> str:
+    """Tells this checkout's images from those of others that share the engine and the name."""
+    return hashlib.sha256(str(root).encode()).hexdigest()[:12]
+
+
+def remove_superseded(client: docker.DockerClient) -> None:
+    """Remove nameless images of our builds, but those that another checkout's campaign may run."""
+    for label in (
+        *(f"{STAGE_LABEL}={stage}" for stage in ("base", "system", "packages")),
+        f"{CHECKOUT_LABEL}={checkout()}",
+    ):
+        client.images.prune(filters={"dangling": True, "label": label})
+
+
 def revision(root: Path = ROOT) -> str:
     """The commit that is checked out, "-dirty" when the tree differs from it; or "unknown"."""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
@@ -135,7 +151,7 @@ def _ensure(
     if rebuilt:
         progress(f"image: building {name} on {foundation.reference}")
         _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
-        client.images.prune(filters={"dangling": True, "label": STAGE_LABEL})
+        remove_superseded(client)
     found = client.images.get(name)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
     return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from experiments import leftovers
-from experiments.containers import ContainerRefused
+from experiments.containers import ContainerRefused, ImageGone
 from experiments.environments.command import Container, Process
 from experiments.execute import EngineLost, execute
 
@@ -182,16 +182,22 @@ def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None
 
 @pytest.mark.container
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("name", "options", "error", "words"),
     [
-        ("hbmcomm:nowhere", {}, "No such image"),
-        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, "CPUs"),
+        ("hbmcomm:nowhere", {}, ImageGone, "No such image.*--resume makes it again"),
+        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, ContainerRefused, "CPUs"),
     ],
 )
 def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
-    tmp_path: Path, engine: Any, image: Any, name: str, options: dict[str, str], words: str
+    tmp_path: Path,
+    engine: Any,
+    image: Any,
+    name: str,
+    options: dict[str, str],
+    error: type[Exception],
+    words: str,
 ) -> None:
-    with pytest.raises(ContainerRefused, match=words):
+    with pytest.raises(error, match=words):
         execute(
             Container(name, ("true",), options | {"name": "hbmcomm-test-refused"}),
             tmp_path / "log",

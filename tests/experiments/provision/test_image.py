@@ -40,6 +40,7 @@ def test_the_build_is_asked_for_exactly_this():
             "org.opencontainers.image.revision": "0123abc-dirty",
             "hbmcomm.wheelhouse": "wheels",
             "hbmcomm.inputs": "inputs",
+            "hbmcomm.checkout": image_provision.checkout(),
             "hbmcomm.mpi": "openmpi",
             "hbmcomm.python": "3.11",
             "hbmcomm.base": "debian:bookworm-slim",
@@ -49,6 +50,11 @@ def test_the_build_is_asked_for_exactly_this():
         "rm": True,
         "forcerm": True,
     }
+
+
+def test_each_checkout_knows_its_own_images() -> None:
+    assert image_provision.checkout(Path("/a")) == image_provision.checkout(Path("/a"))
+    assert image_provision.checkout(Path("/a")) != image_provision.checkout(Path("/b"))
 
 
 def test_the_context_is_the_dockerfile_and_the_wheels_and_nothing_else(tmp_path):
