@@ -45,15 +45,16 @@ class Grid:
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     """A sentence on the tuned container and on the worst one; a grid where there are more arms."""
     frame = usual(found.containers[found.containers["operation"] == operation])
+    groups = usual(found.groups[found.groups["operation"] == operation])
     transports = in_order(frame["transport"], TRANSPORTS)
     arms = sorted(set(frame["arm"]), key=arm_place)
     first = _headline(arms)
     mine = frame[frame["arm"] == first]
-    told = [
-        f"with {name}, {outcome(mine[mine['transport'] == name], found)}"
-        for name in transports
-        if name in set(mine["transport"])
-    ]
+    told = []
+    for name in in_order(mine["transport"], transports):
+        said = outcome(mine[mine["transport"] == name], found)
+        every = groups[(groups["arm"] == first) & (groups["transport"] == name)]
+        told.append(f"with {name}, {said}{'' if said == NONE else overall(every)}")
     sentence = f"In {container(first)}: {'; '.join(told)}."
     slower = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
     worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
@@ -61,7 +62,7 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
         sentence += (
             f" The worst is {worst.transport} in {container(worst.arm)}, {_cell(worst, found)}."
         )
-    return sentence + _ending(frame, found), _grid(frame, arms, transports)
+    return sentence + _ending(frame, found), _grid(frame, groups, arms, transports)
 
 
 def container(arm: str) -> str:
@@ -107,7 +108,22 @@ def _takes(undecided: pd.DataFrame, floor: float) -> str:
     return f"about {known[half - 1]} paired blocks would decide {whom}"
 
 
-def brief(frame: pd.DataFrame) -> str:
+def overall(groups: pd.DataFrame) -> str:
+    """What all sizes together say, as the end of a sentence.
+
+    Args:
+        groups: rows of Findings.groups of one arm, operation and transport: one per MPI, kind ...
+    """
+    if len(groups) and (groups["verdict"] == Verdict.EQUIVALENT).all():
+        return f", and {NONE} over all sizes together"
+    if len(groups) != 1 or groups["low"].isna().any():
+        return ""
+    (group,) = rows(groups)
+    value = f"{ratio_text(group.ratio)} times ({interval_text(group.low, group.high)})"
+    return f", and over all sizes together {value}, {group.verdict}"
+
+
+def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
     """The same in a few words: the largest effect, or that there is none, or that none is known."""
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
     if frame.empty:
@@ -117,6 +133,8 @@ def brief(frame: pd.DataFrame) -> str:
         return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
     if (frame["verdict"] == Verdict.EQUIVALENT).all():
         return f"≤ {100 * EQUIVALENCE:.0f} %"
+    if len(groups) and (groups["verdict"] == Verdict.EQUIVALENT).all():
+        return f"≤ {100 * EQUIVALENCE:.0f} % over all sizes"
     return f"undecided, {_range(frame)}"
 
 
@@ -147,18 +165,25 @@ def _headline(arms: list[str]) -> str:
     return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_place(arm)))
 
 
-def _grid(frame: pd.DataFrame, arms: list[str], transports: list[str]) -> Grid | None:
+def _grid(
+    frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str], transports: list[str]
+) -> Grid | None:
     mpis = in_order(frame["mpi"], MPIS)
     if len(arms) * len(mpis) == 1:
         return None
     columns = [(transport, mpi) for transport in transports for mpi in mpis]
     names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
-    cells = dict(iter(frame.groupby(["arm", "transport", "mpi"])))
+    keys = ["arm", "transport", "mpi"]
+    cells, wholes = (dict(iter(each.groupby(keys))) for each in (frame, groups))
+    none, nothing = frame.iloc[:0], groups.iloc[:0]
     return Grid(
         ["container", *names],
         [
             [arm_name(arm)]
-            + [brief(cells.get((arm, *column), frame.iloc[:0])) for column in columns]
+            + [
+                brief(cells.get((arm, *column), none), wholes.get((arm, *column), nothing))
+                for column in columns
+            ]
             for arm in arms
         ],
     )

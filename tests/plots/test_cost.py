@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from plots.cost import NONE, brief, container, cost, python
+from plots.cost import NONE, brief, container, cost, overall, python
 from plots.findings import Findings
 
 Find = Callable[..., Findings]
@@ -27,10 +27,10 @@ def many(findings: Find, mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findin
 
 
 def decided(found: Findings, ratio: float, verdict: str) -> Findings:
-    """The same with every container cell at that ratio and verdict."""
-    found.containers["ratio"] = ratio
-    found.containers["low"], found.containers["high"] = ratio - 0.01, ratio + 0.01
-    found.containers["verdict"] = verdict
+    """The same with every container cell, and all sizes together, at that ratio and verdict."""
+    for frame in (found.containers, found.groups):
+        frame["ratio"], frame["verdict"] = ratio, verdict
+        frame["low"], frame["high"] = ratio - 0.01, ratio + 0.01
     return found
 
 
@@ -110,10 +110,22 @@ def test_a_cell_of_the_grid_says_the_largest_effect_or_none() -> None:
             "verdict": ["differs", "differs", "equivalent"],
         }
     )
-    assert brief(frame) == "0.50× at 4 KiB"
-    assert brief(frame[2:]) == "≤ 2 %"
-    assert brief(frame[2:].assign(verdict="undecided")) == "undecided, 1.00"
-    assert brief(frame[:0]) == "–"
+    none = frame[:0]
+    assert brief(frame, none) == "0.50× at 4 KiB"
+    assert brief(frame[2:], none) == "≤ 2 %"
+    assert brief(frame[2:].assign(verdict="undecided"), none) == "undecided, 1.00"
+    assert brief(frame[2:].assign(verdict="undecided"), frame[2:]) == "≤ 2 % over all sizes"
+    assert brief(none, none) == "–"
+
+
+def test_all_sizes_together_may_say_what_no_single_one_can() -> None:
+    group = pd.DataFrame({"ratio": [1.0], "low": [0.99], "high": [1.01], "verdict": ["equivalent"]})
+    assert overall(group) == ", and no cost larger than 2 % over all sizes together"
+    assert overall(pd.concat([group, group])) == overall(group)
+    apart = group.assign(ratio=1.05, low=1.04, high=1.07, verdict="differs")
+    assert overall(apart) == ", and over all sizes together 1.05 times (1.04 to 1.07), differs"
+    assert overall(pd.concat([group, apart])) == ""
+    assert overall(group.assign(low=float("nan"), verdict="undecided")) == ""
 
 
 def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings: Find) -> None:
