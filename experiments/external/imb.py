@@ -50,8 +50,8 @@ TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 """IMB's names of our dtypes; it has no integer of 64 bits."""
 
 DIFFERENCES = (
-    "imb times over buffers from malloc, new for every sample; the harness over its pools, which "
-    "are the same throughout",
+    "imb times over buffers from malloc, new for every sample; the harness over arrays in memory "
+    "that the ranks share, the same throughout",
     "imb does not rewrite the send buffer between operations, and its broadcast receives into "
     "another buffer than the root sends from",
     f"a sample of imb is the mean of up to {OPERATIONS} operations and its greatest over the "

@@ -1,0 +1,73 @@
+"""What every task answers to mistakes, to a reader who has read enough, and to odd flags."""
+
+import subprocess
+import sys
+
+import pytest
+
+from experiments.errors import ExperimentsError
+from experiments.shell import choose, whole
+
+TASK = """
+import signal, os
+from invoke.context import Context
+from invoke.exceptions import Exit
+from experiments.errors import ExperimentsError
+from experiments.shell import told
+
+@told
+def task(context):
+    {body}
+
+try:
+    task(Context())
+except Exit as ended:
+    print(ended.message or "", file=__import__("sys").stderr)
+    raise SystemExit(ended.code)
+"""
+
+
+def run(body: str, pipe: str = "") -> subprocess.CompletedProcess[str]:
+    script = TASK.format(body=body)
+    line = f'"$0" -c "$1" {pipe}; exit ${{PIPESTATUS[0]}}'
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable, script], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_users_mistake_is_one_message_and_exit_code_1() -> None:
+    found = run('raise ExperimentsError("no such thing; name another")')
+    assert (found.returncode, found.stderr) == (1, "task: no such thing; name another\n")
+
+
+def test_an_interruption_is_130_whichever_signal_brought_it() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        found = run(f"os.kill(os.getpid(), signal.{name}); signal.pause()")
+        assert (found.returncode, found.stderr) == (130, "task: interrupted\n")
+
+
+def test_a_full_disk_says_what_is_kept() -> None:
+    found = run('raise OSError(28, "No space left on device", "out/x")')
+    assert found.returncode == 1
+    assert "No space left on device (out/x); what finished is kept" in found.stderr
+
+
+def test_a_reader_that_has_read_enough_is_no_mistake() -> None:
+    found = run('print("line\\n" * 1_000_000)', "| head -n 1")
+    assert found.returncode == 141
+    assert found.stdout == "line\n"
+    assert found.stderr.strip() == ""
+
+
+def test_a_defect_keeps_its_traceback() -> None:
+    assert "ZeroDivisionError" in run("1 / 0").stderr
+
+
+def test_flags_are_whole_numbers_or_choices() -> None:
+    assert whole("blocks", "", 1) is None
+    assert whole("blocks", "6", 1) == 6
+    choose("format", "csv", ("csv", "osu"))
+    with pytest.raises(ExperimentsError, match="--blocks '0' must be a whole number, 1 or more"):
+        whole("blocks", "0", 1)
+    with pytest.raises(ExperimentsError, match="--format 'x' is not one of csv, osu"):
+        choose("format", "x", ("csv", "osu"))
