@@ -86,8 +86,8 @@ def size_axis(axes: Axes, sizes: Sequence[int], most: int) -> None:
 
 
 def spread(values: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the values, evenly spaced, both ends among them."""
-    count = min(most, len(values))
+    """At most `most` of the values, evenly spaced, both ends among them; all, or no neighbours."""
+    count = len(values) if len(values) <= most else max(2, min(most, (len(values) + 1) // 2))
     return [values[round(place)] for place in np.linspace(0, len(values) - 1, count)]
 
 

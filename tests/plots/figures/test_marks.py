@@ -13,6 +13,7 @@ def test_labels_are_spread_evenly_and_keep_both_ends() -> None:
     assert spread([1, 2, 4, 8, 16], 3) == [1, 4, 16]
     assert spread([1, 2], 4) == [1, 2]
     assert spread([7], 3) == [7]
+    assert spread(list(range(8)), 6) == [0, 2, 5, 7]
 
 
 def test_series_are_set_apart_around_their_size() -> None:
