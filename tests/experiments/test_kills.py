@@ -148,7 +148,7 @@ def moments(campaign: Campaign, draw: random.Random) -> dict[str, tuple[Callable
         "acceptance": (lambda: list(within.glob("*/result.json")), 0.4),
         "creation of containers": (lambda: list(within.glob("*docker*/launch.json")), 1.0),
         "between launches": (lambda: len(results.finished(campaign.out)) > finished, 0.3),
-        "before the first launch": (lambda: True, 4.0),
+        "before the first launch": (lambda: True, 6.0),
     }
 
 
