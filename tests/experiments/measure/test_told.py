@@ -9,6 +9,7 @@ import pytest
 
 from experiments.chosen import chosen
 from experiments.environments.asking import asking
+from experiments.environments.mpiexec import FLAVOURS
 from experiments.measure.copies import ALONE
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "tell.py"
@@ -87,6 +88,17 @@ def test_without_shared_memory_an_mpi_says_its_network(
     ways = chosen(found, log)
     assert (ways["shared memory"], ways["single copy"]) == ("none", "none")
     assert ways["network"].startswith(network)
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", FLAVOURS)
+def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    said = mpirun(PROGRAM.with_name("talk.py"), 2, mpi=mpi, env=asking(mpi)).output.splitlines()
+    begin = said.index("begin")
+    assert begin > 0
+    assert said[begin + 1] == "end"
 
 
 @pytest.mark.ranks
