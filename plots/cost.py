@@ -11,7 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.statistics import CLAIM_BLOCKS, EQUIVALENCE, Verdict, needed_blocks
+from experiments.statistics import (
+    CLAIM_BLOCKS,
+    EQUIVALENCE,
+    FEWEST_BLOCKS,
+    Verdict,
+    needed_blocks,
+)
 from plots.findings import Findings, in_order, rows, usual
 from plots.labels import (
     ENVIRONMENTS,
@@ -96,6 +102,8 @@ def outcome(frame: pd.DataFrame, found: Findings) -> str:
 
 def _takes(undecided: pd.DataFrame, floor: float) -> str:
     """What would decide half of the cells, were their ratios to stay where they are."""
+    if undecided["low"].isna().all():
+        return f"an interval takes {FEWEST_BLOCKS} paired blocks"
     needed = [
         needed_blocks(cell.ratio, cell.low, cell.high, int(cell.blocks), floor)
         for cell in rows(undecided)

@@ -151,10 +151,14 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Two decimals: "1.04"; from 10 on one: "12.3"; a dash for NaN."""
+    """Two decimals: "1.04"; from 10 on three digits: "12.3"; below 0.1 one: "0.004"; NaN: dash."""
     if not math.isfinite(ratio):
         return NOTHING
-    return f"{ratio:.2f}" if abs(ratio) < 10 else f"{ratio:.1f}"
+    if abs(ratio) < 0.095:
+        return significant(ratio, 1)
+    if abs(ratio) < 9.995:
+        return f"{ratio:.2f}"
+    return f"{ratio:.1f}" if abs(ratio) < 99.95 else f"{ratio:.0f}"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -165,7 +169,9 @@ def interval_text(low: float, high: float) -> str:
 
 
 def ratio_and_interval(ratio: float, low: float, high: float) -> str:
-    """ "1.04 (95 % interval 0.98 to 1.10)"."""
+    """ "1.04 (95 % interval 0.98 to 1.10)"; "1.04 (no interval)" where there is none."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{ratio_text(ratio)} (no interval)"
     return f"{ratio_text(ratio)} (95 % interval {interval_text(low, high)})"
 
 

@@ -83,7 +83,7 @@ def page(campaign: Campaign) -> str:
         experiment=flatten(plain(campaign.header["experiment"])),
         command=command(campaign.header.get("command", "")),
         commands=commands(campaign.launches),
-        folder=campaign.folder.name,
+        drawn_by=redraw(campaign.header.get("command", ""), campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
 
@@ -158,3 +158,15 @@ def command(stored: object) -> str:
     if words[:1] == ["--search-root"]:
         del words[:2]
     return shlex.join(["./inv", *words])
+
+
+def redraw(stored: object, name: str) -> str:
+    """The command line that makes this page, where the campaign lies where it was measured.
+
+    Args:
+        stored: as command's.
+        name: of the results folder.
+    """
+    words = [str(word) for word in stored] if isinstance(stored, list) else []
+    told = words[words.index("--out") + 1 :] if "--out" in words else []
+    return shlex.join(["./inv", "report", "--results", told[0] if told else f"results/{name}"])

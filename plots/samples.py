@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 
 from experiments.results import Campaign, read_samples
 from plots.findings import HOST, numbered
-from plots.labels import arm_name, bytes_text, mpi_name, operation_name, ranks_text, ratio_text
-from plots.labels import interval_text as interval
+from plots.labels import (
+    arm_name,
+    bytes_text,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+)
 
 ROOM = 2_000_000  # characters of a page, about, for all samples
 _EACH = 5.5  # characters of one of them
@@ -112,7 +118,7 @@ def _cell(cell: Any, pairs: list[list[int]]) -> dict[str, Any]:
     return {
         "what": ", ".join(what),
         "arm": arm_name(cell.arm),
-        "ratio": f"{ratio_text(cell.ratio)} ({interval(cell.low, cell.high)})",
+        "ratio": ratio_and_interval(cell.ratio, cell.low, cell.high),
         "verdict": cell.verdict,
         "pairs": pairs,
     }

@@ -300,12 +300,12 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
         if known and cell.low < span and cell.high > 1 / span:
             axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.2, zorder=2)
-        x = min(max(cell.ratio, 1 / span), span)
-        if x != cell.ratio:
-            beyond = cell.ratio > span
+        x = min(max(cell.ratio, span**-0.95), span)  # on the left the sizes stand at the edge
+        beyond = cell.ratio > span
+        if beyond or cell.ratio < 1 / span:
             marker = ">" if beyond else "<"
             axes.annotate(
-                f"{significant(cell.ratio, 2)}×",
+                f"{significant(cell.ratio, 2 if cell.ratio > 0.095 else 1)}×",
                 (x, y),
                 xytext=(-4 if beyond else 4, -0.3),
                 textcoords="offset points",

@@ -65,16 +65,18 @@
     const bottom = top + cell.pairs.length * (2 * pitch + gap);
     const drawing = make("svg", { viewBox: `0 0 ${width} ${bottom + 30}`, role: "img",
       "aria-label": `Samples of ${cell.pairs.length} blocks, host above container; the table below holds their medians` });
-    const ticks = [];
-    for (let decade = Math.floor(Math.log10(low)); decade <= Math.log10(high); decade += 1)
-      for (const step of high / low > 30 ? [1] : high / low > 4 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9])
-        if (step * 10 ** decade > low && step * 10 ** decade < high) ticks.push(step * 10 ** decade);
-    let free = -Infinity;
+    const decades = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) }, (_, place) => 10 ** (Math.floor(Math.log10(low)) + place));
+    const tenths = Array.from({ length: 90 }, (_, place) => 1 + place / 10);
+    const choices = [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], tenths, tenths.flatMap((step) => [0, 2, 4, 6, 8].map((more) => step + more / 100))]
+      .map((steps) => decades.flatMap((decade) => steps.map((step) => step * decade)).filter((us) => us > low && us < high));
+    const ticks = choices.find((found) => found.length > 2) ?? choices.at(-1);
+    let free = -Infinity, last = "";
     for (const us of ticks) {
       drawing.append(make("line", { x1: x(us), x2: x(us), y1: top, y2: bottom, class: "rule" }));
-      if (x(us) - free < 62) continue;
-      free = x(us);
-      drawing.append(make("text", { x: x(us), y: bottom + 16, "text-anchor": "middle" }, time(us)));
+      const told = time(us);
+      if (x(us) - free < 62 || told === last) continue;
+      [free, last] = [x(us), told];
+      drawing.append(make("text", { x: x(us), y: bottom + 16, "text-anchor": "middle" }, told));
     }
     cell.pairs.forEach(([block, ...sides], index) => {
       const y = top + index * (2 * pitch + gap);
@@ -98,7 +100,7 @@
     current = number;
     const most = Math.max(0, ...cell.pairs.flatMap(([, host, arm]) => [series[host][0], series[arm][0]]));
     part("title").textContent = cell.what;
-    part("said").textContent = `${cell.arm} over host: ${cell.ratio}, ${cell.verdict}. ${cell.pairs.length} paired blocks` +
+    part("said").textContent = `${cell.arm} over host: ${cell.ratio}, ${cell.verdict}. ${cell.pairs.length} paired ${cell.pairs.length === 1 ? "block" : "blocks"}` +
       (most > kept ? `; of up to ${most} samples of a launch ${kept} are drawn: evenly spaced in rank, the least and the greatest among them.` : "; every sample is drawn.");
     part("drawing").replaceChildren(...(cell.pairs.length ? [strips(cell)] : []));
     part("rows").replaceChildren(...cell.pairs.map(([block, host, arm]) =>

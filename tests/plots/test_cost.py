@@ -69,6 +69,12 @@ def test_what_is_undecided_is_told_what_would_decide_it(findings: Find) -> None:
     assert "; to decide them takes a quieter machine)" in said
 
 
+def test_without_any_interval_it_is_said_what_one_takes(findings: Find) -> None:
+    said, _ = cost(findings(blocks=2), "bcast")
+    assert "undecided in all of 8 cells" in said
+    assert "an interval takes 6 paired blocks" in said
+
+
 def test_a_faster_container_is_said_too(findings: Find) -> None:
     said, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
     assert "with mpi, faster in all of 8 cells, down to 0.80 times (95 % interval 0.79" in said

@@ -46,6 +46,10 @@ def test_a_decade_is_told_without_decimals() -> None:
 def test_ratios_and_intervals() -> None:
     assert labels.ratio_text(1.0449) == "1.04"
     assert labels.ratio_text(12.34) == "12.3"
+    assert [labels.ratio_text(ratio) for ratio in (9.996, 99.96, 5644.0)] == ["10.0", "100", "5644"]
+    assert [labels.ratio_text(ratio) for ratio in (0.1, 0.096, 0.0041)] == ["0.10", "0.10", "0.004"]
+    assert labels.ratio_and_interval(1.0, 0.9, 1.1) == "1.00 (95 % interval 0.90 to 1.10)"
+    assert labels.ratio_and_interval(1.0, math.nan, math.nan) == "1.00 (no interval)"
     assert labels.interval_text(0.981, 1.1) == "0.98 to 1.10"
     assert labels.interval_text(math.nan, math.nan) == labels.NOTHING
 

@@ -13,7 +13,7 @@ from experiments.results import load
 from plots.answers import answers
 from plots.draw import draw
 from plots.findings import find
-from plots.report import command, commands, plain, report
+from plots.report import command, commands, plain, redraw, report
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,12 @@ def test_the_command_can_be_copied(page: str) -> None:
     assert command(["./inv", "run", "a b"]) == "./inv run 'a b'"
     started = ["/venv/invoke/__main__.py", "--search-root", "/here", "run", "--blocks", "2"]
     assert command(started) == "./inv run --blocks 2"
+
+
+def test_the_page_says_how_to_draw_it_again(page: str) -> None:
+    assert "<code>./inv report --results results/quick</code>" in page
+    assert redraw(["invoke", "run", "--out", "a b"], "x") == "./inv report --results 'a b'"
+    assert redraw(["invoke", "run", "--out"], "x") == "./inv report --results results/x"
 
 
 def test_what_a_campaign_recorded_cannot_break_the_page(page: str) -> None:
