@@ -71,11 +71,11 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def _made(network: Network, client: docker.DockerClient) -> Iterator[Any]:
-    labels = dict(network.labels)
+    name, labels = network.name, dict(network.labels)
     try:
         yield _accepted(
             lambda: client.networks.create(
-                network.name, driver="bridge", internal=network.internal, labels=labels
+                name, "bridge", internal=network.internal, labels=labels, check_duplicate=True
             )
         )
     finally:

@@ -219,6 +219,16 @@ def test_a_container_that_is_refused_takes_the_others_with_it(
         job.run()
 
 
+def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(
+    prepared: Callable[..., Prepared],
+) -> None:
+    job = prepared("isolated", "openmpi")
+    left = job.client.networks.create(job.job.network.name)
+    with pytest.raises(ContainerRefused, match="already exists"):
+        job.run()
+    assert not job.client.networks.list(ids=[str(left.id)])
+
+
 def test_a_container_that_does_not_wait_is_named_with_its_last_words(
     prepared: Callable[..., Prepared],
 ) -> None:
