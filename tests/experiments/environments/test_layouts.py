@@ -12,6 +12,7 @@ import pytest
 from experiments import schedule, spec
 from experiments.environments.command import Job, Process
 from experiments.environments.docker import Docker
+from experiments.environments.enter import LAUNCHER
 from experiments.environments.layouts import SEVERAL
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import Machine, shared_memory
@@ -43,7 +44,7 @@ def job(layout: str, flavour: str = "openmpi", ranks: int = 2, engine: str = "do
 
 def readable(text: str) -> str:
     """One switch or variable per line, and no path of this checkout."""
-    here = str(Path(__file__).parents[3])
+    here = str(LAUNCHER.parents[2])
     for before in (" --", " -n ", " HBMCOMM_", ' "HBMCOMM_', " PATH=", " -hosts", " -localhost"):
         text = text.replace(before, f"\n    {before.lstrip()}")
     return text.replace(here, "/checkout") + "\n"
