@@ -89,8 +89,7 @@ def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
         finally:
             _end(process)
             leftovers.end_marked(mark)
-            if process.returncode:
-                leftovers.remove_segments(before)
+            leftovers.remove_segments(before)  # a launcher may say that all went well
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
