@@ -147,9 +147,10 @@ def _containers(found: Findings) -> list[Answer]:
         for name in operations
     ]
     if told and found.paths:
-        way = "Which data path did a container lose, and what gets it back?"
+        way = "Which data path did a container lose, what gets it back, and what did it cost?"
         none = "None: each MPI took the same ways in every container as on the host."
-        told.append(Answer(way, found.lost or none, points=found.paths))
+        points = (*found.paths, *cost.losses(found))
+        told.append(Answer(way, found.lost or none, points=points))
     others = [each for each in found.caveats if each != found.lost]
     if told and others:
         cause = "What may be the cause beside the container itself?"

@@ -71,6 +71,25 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     return sentence + _ending(frame, found), _grid(frame, groups, arms, transports)
 
 
+def losses(found: Findings) -> tuple[str, ...]:
+    """What each operation of an MPI costs in each arm where it lost a way, a sentence each."""
+    frame = usual(found.containers)
+    told = []
+    for loss in found.losses:
+        mine = frame[(frame["mpi"] == loss.mpi) & (frame["arm"] == loss.arm)]
+        mine = mine[mine["transport"] == "mpi"]
+        each = [
+            f"{operation_name(name)} {brief(mine[mine['operation'] == name], mine.iloc[:0])}"
+            for name in in_order(mine["operation"], OPERATIONS)
+        ]
+        if each:
+            told.append(
+                f"What it cost {mpi_name(loss.mpi)} in {container(loss.arm)}, without "
+                f"{' and '.join(loss.ways)}, as time over the host's: {'; '.join(each)}."
+            )
+    return tuple(told)
+
+
 def container(arm: str) -> str:
     """ "one container (Docker, tuned)"."""
     environment, profile, layout = arm_levels(arm)

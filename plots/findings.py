@@ -51,6 +51,7 @@ class Findings:
         blocks: paired blocks that the campaign asked for.
         caveats: what makes the arms unlike beside the container itself, one sentence each.
         lost: what the containers lost of the host's data path, in one sentence, or "".
+        losses: the same for each MPI and arm.
         paths: the same and what else is unlike about it, a sentence each.
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
     """
@@ -67,6 +68,7 @@ class Findings:
     unmeasured: dict[str, str]
     caveats: tuple[str, ...] = ()
     lost: str = ""
+    losses: tuple[paths.Loss, ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -82,7 +84,10 @@ def find(campaign: Campaign) -> Findings:
         ),
     )
     return replace(
-        found, lost=paths.short(campaign.launches), paths=paths.sentences(campaign.launches)
+        found,
+        lost=paths.short(campaign.launches),
+        losses=tuple(paths.losses(paths.by_arm(campaign.launches))),
+        paths=paths.sentences(campaign.launches),
     )
 
 

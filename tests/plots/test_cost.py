@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from plots.cost import NONE, brief, container, cost, overall, python
+from plots.cost import NONE, brief, container, cost, losses, overall, python
 from plots.findings import Findings
+from plots.paths import Loss
 
 Find = Callable[..., Findings]
 ARMS = tuple(
@@ -45,6 +46,18 @@ def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> N
     assert "The worst is mpi in isolated containers (Docker, default), 2" in said
     assert "4 MiB, Open MPI)" in said
     assert said.endswith("Seen in 6 paired blocks; a claim needs 10.")
+
+
+def test_what_a_lost_way_cost_is_told_for_its_mpi_and_arm(findings: Find) -> None:
+    loss = Loss("openmpi", "docker-default-one", ("single copy",), "kcmp refused", "", "")
+    (said,) = losses(replace(many(findings), losses=(loss,)))
+    assert said.startswith(
+        "What it cost Open MPI in one container (Docker, default), without single copy, as time "
+        "over the host's: Broadcast 2.1"
+    )
+    assert said.count("× at 4 MiB") == 3
+    absent = replace(loss, mpi="impi")
+    assert losses(replace(many(findings), losses=(absent,))) == ()
 
 
 def test_a_cost_within_two_per_cent_is_said_as_such(findings: Find) -> None:
