@@ -65,3 +65,24 @@ def test_the_place_decides_the_size(pieces: list[str]) -> None:
     for piece in pieces:
         head = piece.split(">", 1)[0]
         assert "viewBox" in head and "width=" not in head and "height=" not in head
+
+
+def test_a_mark_says_what_it_shows_and_names_its_cell(findings: Find) -> None:
+    (drawing,) = (
+        each
+        for each in drawings(findings(kinds=("regular",)))
+        if isinstance(each, Drawing) and each.marks
+    )
+    root = ET.fromstring(inline(drawing))
+    marks = [each for each in root.iter() if "data-cell" in each.attrib]
+    assert {each.attrib["data-cell"] for each in marks} == set(drawing.marks)
+    for mark in marks:
+        assert mark[0].tag.endswith("title")
+        assert mark[0].text == drawing.marks[mark.attrib["data-cell"]]
+
+
+def test_places_are_as_fine_as_the_eye_can_see_and_no_finer(pieces: list[str]) -> None:
+    for piece in pieces:
+        for element in ET.fromstring(piece).iter():
+            for key in ("d", "x", "y"):
+                assert not re.search(r"\.\d{3}", element.attrib.get(key, ""))
