@@ -175,7 +175,7 @@ def python(found: Findings) -> str:
         ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
         told = " and ".join(
             f"{ratio_text(cell.ratio)} at {bytes_text(int(cell.bytes))} "
-            f"({interval_text(cell.low, cell.high)}, {cell.verdict})"
+            f"({_known(cell.low, cell.high)}, {cell.verdict})"
             for cell in ends
         )
         parts.append(f"{operation_name(operation)} {told}")
@@ -226,6 +226,10 @@ def _cell(cell: Any, found: Findings) -> str:
         f"{ratio_text(cell.ratio)} times (95 % interval {interval_text(cell.low, cell.high)}; "
         f"{', '.join(told)})"
     )
+
+
+def _known(low: float, high: float) -> str:
+    return interval_text(low, high).replace(NOTHING, "no interval")
 
 
 def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:

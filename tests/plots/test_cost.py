@@ -152,3 +152,5 @@ def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings
     assert said.startswith("With Intel MPI on the host, a buffer call from Python takes 1.2")
     assert said.count("at 1 KiB") == said.count("at 4 MiB") == 3
     assert "Broadcast 1.2" in said and "differs" in said
+    few = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
+    assert few.count("(no interval, undecided)") == 6
