@@ -1,0 +1,54 @@
+"""Real containers: what the engine's own filter takes from an MPI, said in words, and won back."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from experiments import chosen
+from experiments.environments.asking import asking
+from experiments.environments.docker import Docker
+from experiments.environments.host import Host
+from experiments.provision import image as image_provision
+from experiments.provision import mpi as mpi_provision
+from experiments.provision import passthrough
+from experiments.provision.image import Image
+from experiments.schedule import Launch
+from plots import paths
+
+pytestmark = [pytest.mark.container, pytest.mark.ranks]
+
+
+def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_back(
+    engine: docker.DockerClient,
+    image: Image,
+    small_launch: Callable[..., Launch],
+    measured: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+) -> None:
+    cores, asked = passthrough.cores(), asking("openmpi")
+    inside = Docker(
+        *("openmpi", image.id, image_provision.PREFIX, cores),
+        *(passthrough.machine(), "test-paths", asked),
+    )
+    outside = Host("openmpi", mpi_provision.prefix("openmpi"), cores, asked)
+
+    def told(environment: Docker | Host, name: str, profile: str, arm: str) -> dict[str, Any]:
+        launch = small_launch(name, profile, ("regular",))
+        result = measured(environment, launch, engine)
+        said = (tmp_path / f"{launch.name}.log").read_text()
+        surroundings = chosen.added(result["environment"], said)
+        return {"launch": {"mpi": "openmpi", "arm": arm}, "environment": surroundings}
+
+    host = told(outside, "host", "", "host")
+    if host["environment"]["datapath"]["chosen"]["single copy"] != "CMA":
+        pytest.skip("this host allows no single copy itself")
+    default = told(inside, "docker", "default", "docker-default-one")
+    tuned = told(inside, "docker", "tuned", "docker-tuned-one")
+    assert paths.sentences([host, default, tuned]) == (
+        "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
+        "large messages are copied twice; the profile tuned gets it back.",
+    )
+    assert default["environment"]["datapath"]["chosen"]["said"].endswith("(i.e., CAP_SYS_PTRACE)")
