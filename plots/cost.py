@@ -37,6 +37,7 @@ from plots.labels import (
 )
 from plots.style import TRANSPORTS
 
+MOST_BLOCKS = 1000  # nobody would measure more
 NONE = f"no cost larger than {100 * EQUIVALENCE:.0f} %"
 
 
@@ -127,7 +128,7 @@ def _takes(undecided: pd.DataFrame, floor: float) -> str:
         needed_blocks(cell.ratio, cell.low, cell.high, int(cell.blocks), floor)
         for cell in rows(undecided)
     ]
-    known = sorted(count for count in needed if count is not None)
+    known = sorted(count for count in needed if count is not None and count <= MOST_BLOCKS)
     half = (len(needed) + 1) // 2
     if len(known) < half:
         return "to decide them takes a quieter machine"

@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from experiments.statistics import EQUIVALENCE, Verdict
@@ -311,6 +312,7 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
                 textcoords="offset points",
                 ha="right" if beyond else "left",
                 va="center_baseline",
+                path_effects=[withStroke(linewidth=1.6, foreground=PAPER)],  # over its interval
                 zorder=4,
             )
         axes.plot(

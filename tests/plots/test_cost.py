@@ -82,6 +82,12 @@ def test_what_is_undecided_is_told_what_would_decide_it(findings: Find) -> None:
     assert "; to decide them takes a quieter machine)" in said
 
 
+def test_more_blocks_than_anybody_would_measure_are_no_advice(findings: Find) -> None:
+    found = decided(findings(transports=("direct",)), 1.0199, "undecided")
+    said, _ = cost(replace(found, floor=0.05), "bcast")
+    assert "to decide them takes a quieter machine" in said
+
+
 def test_without_any_interval_it_is_said_what_one_takes(findings: Find) -> None:
     said, _ = cost(findings(blocks=2), "bcast")
     assert "undecided in all of 8 cells" in said
