@@ -1,6 +1,6 @@
-"""What differs between the arms of a campaign besides the environment under study. Pure."""
+"""What launches may not differ in, and what every two of them differ in. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 ALWAYS_DIFFERENT = ("load",)
@@ -22,27 +22,6 @@ def refusals(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tu
     tables = [flatten(launch["environment"]) for launch in (first, other)]
     values = {key: (tables[0].get(key, ""), tables[1].get(key, "")) for key in REFUSED}
     return {key: pair for key, pair in values.items() if pair[0] != pair[1]}
-
-
-def differences(launches: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """{key: {environment: value}} of everything recorded that is not the same everywhere.
-
-    Args:
-        launches: launch results; their "environment" tables are compared, nested keys dotted.
-    """
-    seen: dict[str, dict[str, str]] = {}
-    environments: set[str] = set()
-    for launch in launches:
-        name = launch["launch"]["environment"]
-        environments.add(name)
-        for key, value in flatten(launch["environment"]).items():
-            if key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT:
-                seen.setdefault(key, {}).setdefault(name, value)
-    return {
-        key: {name: values.get(name, "not recorded") for name in sorted(environments)}
-        for key, values in sorted(seen.items())
-        if len({values.get(name) for name in environments}) > 1
-    }
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

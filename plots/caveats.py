@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.confounders import differences
+from experiments.confounders import flatten
 from experiments.statistics import noise_floor, paired_ratio
 from plots import paths
 from plots.labels import bytes_text, ranks_text, ratio_and_interval
-
-_RECORDED = {"versions.python": "The interpreters differ: Python"}
-"""Another Python takes another time around every operation."""
 
 
 def recorded(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -23,15 +20,17 @@ def recorded(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
     Without single copy an MPI copies twice through shared memory: arms that differ in it measure a
     rule of the container's profile. paths.sentences() tells more of it than this one sentence.
+    Another Python takes another time around every operation.
     """
     launches = list(launches)
-    apart = differences(launches)
     lost = paths.short(launches)
-    return ((lost,) if lost else ()) + tuple(
-        f"{said}: {', '.join(f'{name} {value}' for name, value in _host_first(apart[key]))}."
-        for key, said in _RECORDED.items()
-        if key in apart
-    )
+    pythons = {
+        launch["launch"]["environment"]: flatten(launch["environment"]).get("versions.python", "")
+        for launch in launches
+    }
+    told = ", ".join(f"{name} {value}" for name, value in _host_first(pythons))
+    others = f"The interpreters differ: Python: {told}." if len(set(pythons.values())) > 1 else ""
+    return tuple(each for each in (lost, others) if each)
 
 
 def copied(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> tuple[str, ...]:
