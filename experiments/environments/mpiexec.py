@@ -24,7 +24,7 @@ def mpiexec(
 ) -> tuple[list[str], dict[str, str]]:
     """The command that starts ranks of a program on this node, and the variables that it needs.
 
-    More ranks than cores yield while they wait: MPICH's do so by themselves.
+    More ranks than cores yield while they wait.
 
     Args:
         flavour: one of FLAVOURS.
