@@ -97,12 +97,12 @@ def interleave(
         rng: in the same state on every rank.
         tick: given the operations of each batch when it is done.
     """
-    isolated = asked.cadence == "isolated"
+    gate = comm.Barrier if asked.cadence == "isolated" else None
     turns = {name: _Turns(entrant) for name, entrant in entrants.items()}
 
     def take(each: _Turns, count: int, group: int) -> None:
         first = each.warmup + each.done
-        each.batches.append(batch(each.entrant.prepare, comm, isolated, first, count, group))
+        each.batches.append(batch(each.entrant.prepare, comm, gate, first, count, group))
         tick(count * group)
 
     wrong: dict[str, str] = {}

@@ -60,7 +60,12 @@ def is_narrow(seconds: NDArray[np.float64]) -> bool:
 
 
 def measure(
-    prepare: Prepare, comm: MPI.Intracomm, asked: Measurement, cost: float, tick: Tick
+    prepare: Prepare,
+    comm: MPI.Intracomm,
+    asked: Measurement,
+    cost: float,
+    tick: Tick,
+    gate: Call,
 ) -> Samples:
     """Time one operation; a collective over comm.
 
@@ -68,14 +73,15 @@ def measure(
         prepare: given the iteration's number, makes the buffers ready, outside the timed interval,
             and returns the call to be timed. A group repeats one call: its buffers are not made
             ready again in between, so their lines are in the cache of whoever used them last.
-        comm: for the barriers and the decisions of rank 0, not for the operation.
+        comm: for the decisions of rank 0, not for the operation.
         cost: clock_cost() of this rank.
         tick: given the operations of each batch when it is done, outside the timed intervals.
+        gate: the barrier that sets all ranks off, where the cadence is isolated.
     """
-    isolated = asked.cadence == "isolated"
+    before = gate if asked.cadence == "isolated" else None
 
     def batch_of(first: int, count: int, group: int) -> NDArray[np.float64]:
-        found = batch(prepare, comm, isolated, first, count, group)
+        found = batch(prepare, comm, before, first, count, group)
         tick(count * group)
         return found
 
@@ -101,7 +107,7 @@ def measure(
 def batch(
     prepare: Prepare,
     comm: MPI.Intracomm,
-    isolated: bool,
+    gate: Call | None,
     first: int,
     count: int,
     group: int,
@@ -112,8 +118,8 @@ def batch(
     own = np.empty(count)
     for i in range(count):
         call = prepare(first + i)
-        if isolated:
-            comm.Barrier()
+        if gate:
+            gate()
         begin = clock()
         for _ in repeat:
             call()

@@ -54,7 +54,7 @@ def test_many_scattered_samples_become_narrow() -> None:
 
 @pytest.mark.parametrize("cadence", ["isolated", "streaming"])
 def test_every_operation_is_told_batch_by_batch(cadence: str) -> None:
-    done, told = [], []
+    done, told, gates = [], [], []
     asked = Measurement(cadence=cadence, time_cap=0.02, min_iterations=6, max_iterations=50)
     found = timing.measure(
         lambda iteration: lambda: done.append(iteration),
@@ -62,7 +62,10 @@ def test_every_operation_is_told_batch_by_batch(cadence: str) -> None:
         asked,
         cost=50e-9,
         tick=lambda operations: told.append((operations, len(done))),
+        gate=lambda: gates.append(len(done)),
     )
+    assert (gates == []) == (cadence == "streaming")
+    assert len(gates) in (0, len(found.seconds))
     assert [so_far for _, so_far in told] == list(np.cumsum([each for each, _ in told]))
     assert told[0] == (10, 10)
     assert told[-1][1] == len(done) == 10 + (len(found.seconds) - 10) * found.group
