@@ -3,7 +3,7 @@
 Knows what launches recorded and their cells; how they are stored is results.py's business.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -82,14 +82,16 @@ def _emulated(cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _skipped(launches: Launches) -> Iterator[str]:
-    reasons = Counter(
-        cell["skipped"]
-        for launch in launches.values()
-        for cell in launch["cells"]
-        if "skipped" in cell
-    )
-    for reason, count in sorted(reasons.items()):
-        yield f"{count} cells were not measured: {reason}"
+    """Reasons that begin alike are one: what follows names processes and files of a launch."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for launch in launches.values():
+        for cell in launch["cells"]:
+            if "skipped" in cell:
+                reason = cell["skipped"]
+                found[reason.partition(": ")[0]].append((launch["launch"]["arm"], reason))
+    for _, cells in sorted(found.items()):
+        arms = ", ".join(sorted({arm for arm, _ in cells}))
+        yield f"{len(cells)} cells of {arms} were not measured: {cells[0][1]}"
 
 
 def _other_files(launches: Launches) -> Iterator[str]:
@@ -157,10 +159,13 @@ def _external(launches: Launches) -> Iterator[str]:
 
 
 def _unstable(cells: pd.DataFrame) -> Iterator[str]:
+    told = []
     for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
         share = float(group["unstable"].mean())
         if share > 0:
-            yield (
-                f"{arm}, {ranks} ranks: {100 * share:.0f} % of its cells are unstable within their "
-                "launch (standard deviation from 10 % of the mean, or an extreme 50 % off it)"
-            )
+            told.append(f"{100 * share:.0f} % in {arm} with {ranks} ranks")
+    if told:
+        yield (
+            "cells unstable within their launch (standard deviation from 10 % of the mean, or an "
+            f"extreme 50 % off it): {', '.join(told)}"
+        )

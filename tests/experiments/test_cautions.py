@@ -101,9 +101,25 @@ def test_cells_left_out_for_groups_of_different_sizes_are_counted(
     assert said.startswith(f"1 of 1 cells are left out of the comparison of {what} in their block")
 
 
+def test_cells_without_a_measurement_are_told_once_per_reason_with_their_arms() -> None:
+    def lacking(arm: str, why: str) -> dict[str, Any]:
+        return {"launch": {"arm": arm}, "cells": [{"skipped": why}], "environment": {}, "ranks": []}
+
+    both = {
+        "0000-b": lacking("b", "the ranks cannot share memory: /proc/14/fd/3 is another file"),
+        "0000-a": lacking("a", "the ranks cannot share memory: /proc/15/fd/4 is another file"),
+    }
+    (said,) = cautions(HEADER, both, cells(), {})
+    assert said == (
+        "2 cells of a, b were not measured: the ranks cannot share memory: /proc/14/fd/3 is "
+        "another file"
+    )
+
+
 def test_unstable_cells_are_told_by_arm() -> None:
     (said,) = cautions(HEADER, launches(), cells(unstable=True), {})
-    assert said.startswith("docker, 2 ranks: 100 % of its cells are unstable")
+    assert said.startswith("cells unstable within their launch")
+    assert said.endswith("100 % in docker with 2 ranks")
 
 
 def test_what_is_unlike_about_an_external_program_is_told_once() -> None:
