@@ -27,6 +27,7 @@ DOCKERFILE = ROOT / "docker" / "Dockerfile"
 LOG = BUILD / "image.log"
 INPUTS_LABEL = "hbmcomm.inputs"
 CHECKOUT_LABEL = "hbmcomm.checkout"
+OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 BUILD_PATIENCE = 600  # seconds that one step may be silent
 LAST_LINES = 8  # of the log, in the message of a failed build
@@ -122,12 +123,13 @@ def checkout(root: Path = ROOT) -> str:
 
 
 def remove_superseded(client: docker.DockerClient) -> None:
-    """Remove nameless images of our builds, but those that another checkout's campaign may run."""
-    for label in (
-        *(f"{STAGE_LABEL}={stage}" for stage in ("base", "system", "packages")),
-        f"{CHECKOUT_LABEL}={checkout()}",
+    """Remove nameless images of our builds, but young ones: another checkout may run them."""
+    stages = [f"{STAGE_LABEL}={stage}" for stage in ("base", "system", "packages")]
+    for filters in (
+        *({"label": label} for label in (*stages, f"{CHECKOUT_LABEL}={checkout()}")),
+        {"label": STAGE_LABEL, "until": OTHERS_KEPT},
     ):
-        client.images.prune(filters={"dangling": True, "label": label})
+        client.images.prune(filters={"dangling": True, **filters})
 
 
 def revision(root: Path = ROOT) -> str:

@@ -161,6 +161,12 @@ def test_a_replaced_image_does_not_pile_up(engine, image, tmp_path, monkeypatch)
         monkeypatch.setattr(image_provision, "tag", lambda mpi: "hbmcomm:test")
         built = image_provision.ensure(engine, progress=lambda line: None)
         assert built.rebuilt
-    dangling = engine.images.list(filters={"dangling": True, "label": "hbmcomm.stage"})
+    ours = f"hbmcomm.checkout={image_provision.checkout()}"
+    stages = [f"hbmcomm.stage={stage}" for stage in ("system", "packages")]
+    dangling = [
+        each
+        for label in (ours, *stages)
+        for each in engine.images.list(filters={"dangling": True, "label": label})
+    ]
     engine.images.remove("hbmcomm:test")
     assert dangling == []
