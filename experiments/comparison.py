@@ -16,7 +16,7 @@ import pandas as pd
 from experiments.confounders import flatten
 from experiments.errors import ExperimentsError
 from experiments.results import Campaign
-from experiments.schedule import TWIN
+from experiments.schedule import HOST, TWIN
 from experiments.statistics import (
     FACTORS,
     median_interval,
@@ -102,9 +102,14 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
 
 
 def apart(first: Campaign, second: Campaign) -> list[Difference]:
-    """What differs: versions, code, machine, data path; then images, revision and settings."""
+    """What differs: versions, code, machine, data path; then images, revision and settings.
+
+    Of launches, those of arms and MPIs that both campaigns have.
+    """
     found = []
-    sides = (_recorded(first.launches), _recorded(second.launches))
+    arms = [{_who(launch) for launch in side.launches} for side in (first, second)]
+    shared = arms[0] & arms[1] or arms[0] | arms[1]
+    sides = (_recorded(first.launches, shared), _recorded(second.launches, shared))
     for section in SECTIONS:
         found += _unequal(
             *({key: side[key] for key in side if key.split(".")[0] == section} for side in sides)
@@ -120,29 +125,45 @@ def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Differ
     return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _recorded(launches: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """{key: value} of what the launches recorded.
+def _who(launch: Mapping[str, Any]) -> tuple[str, str]:
+    """Arm and MPI; the A/A twin is its arm once more."""
+    asked = launch["launch"]
+    return HOST if asked["arm"] == TWIN else asked["arm"], asked["mpi"]
 
-    A value that all launches share stands alone; else each MPI's or arm's own is named.
+
+def _recorded(
+    launches: Iterable[Mapping[str, Any]], wanted: set[tuple[str, str]]
+) -> dict[str, str]:
+    """{key: value} of what the launches of wanted arms and MPIs recorded.
+
+    A value that all of them share stands alone; else whose it is is named.
     """
-    seen: dict[str, dict[str, set[str]]] = {}
+    seen: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for launch in launches:
-        asked = launch["launch"]
-        who = f"{asked['arm']} with {asked['mpi']}"
+        if _who(launch) not in wanted:
+            continue
         for key, value in flatten(launch["environment"]).items():
             if key.rsplit(".", 1)[-1] not in PASSING:
-                seen.setdefault(key, {}).setdefault(who, set()).add(value)
-    told = {}
-    for key, by_who in sorted(seen.items()):
-        values = set().union(*by_who.values())
-        told[key] = (
-            next(iter(values))
-            if len(values) == 1
-            else "; ".join(
-                f"{who}: {' or '.join(sorted(each))}" for who, each in sorted(by_who.items())
-            )
-        )
-    return told
+                seen.setdefault(key, {}).setdefault(value, set()).add(_who(launch))
+    return {
+        key: next(iter(values))
+        if len(values) == 1
+        else "; ".join(f"{each} ({_named(values[each], wanted)})" for each in sorted(values))
+        for key, values in sorted(seen.items())
+    }
+
+
+def _named(some: set[tuple[str, str]], every: set[tuple[str, str]]) -> str:
+    """Whole MPIs by their names, then whole arms, then what is left of both."""
+    names: list[str] = []
+    left = set(some)
+    for place in (1, 0):
+        for name in sorted({who[place] for who in left}):
+            whole = {who for who in every if who[place] == name}
+            if whole <= some and whole & left:
+                names.append(name)
+                left -= whole
+    return ", ".join([*names, *(f"{arm} with {mpi}" for arm, mpi in sorted(left))])
 
 
 def _loads(launches: Iterable[Mapping[str, Any]]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import spec
+from experiments import comparison, spec
 from experiments.comparison import Comparison, Difference, NotComparable, compare
 from experiments.results import COLUMNS, Campaign
 from experiments.statistics import Verdict
@@ -147,15 +147,30 @@ def test_images_and_settings_of_the_experiment_are_among_what_differs() -> None:
     assert ("experiment.launches.blocks", "6", "7") in told(found)
 
 
-def test_what_varies_within_a_campaign_is_told_by_arm_and_mpi() -> None:
-    both = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich", arm="host")])
-    found = compare(campaign("a", both), campaign("a", cells(1e-5)))
-    assert (
-        Difference(
-            "versions.mpi", f"host with mpich: {MPICH}; host-again with openmpi: {OPENMPI}", OPENMPI
-        )
-        in found.differences
+def test_what_varies_within_a_campaign_is_told_by_mpi_or_arm() -> None:
+    both = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
+    alike = {"versions": {"mpi": OPENMPI, "python": "3.11.7"}}
+    found = compare(campaign("a", both), campaign("a", both, environment=alike), other_mpi=True)
+    differing = Difference("versions.mpi", f"{MPICH} (mpich); {OPENMPI} (openmpi)", OPENMPI)
+    assert differing in found.differences
+
+
+def test_launches_that_the_other_campaign_lacks_are_no_difference() -> None:
+    more = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
+    assert "versions.mpi" not in {
+        each.what for each in compare(campaign("a", more), campaign("a", cells(1e-5))).differences
+    }
+
+
+def test_who_has_a_value_is_named_as_shortly_as_can_be() -> None:
+    every = {(arm, mpi) for arm in ("host", "docker") for mpi in ("openmpi", "mpich")}
+    named = comparison._named
+    assert named({("host", "mpich"), ("docker", "mpich")}, every) == "mpich"
+    assert named({("host", "mpich"), ("host", "openmpi")}, every) == "host"
+    assert named({("host", "mpich"), ("docker", "mpich"), ("host", "openmpi")}, every) == (
+        "mpich, host"
     )
+    assert named({("host", "mpich")}, every) == "host with mpich"
 
 
 def test_different_mpis_are_refused_unless_told_otherwise() -> None:
