@@ -16,7 +16,7 @@ from rich.text import Text
 from experiments import results
 from experiments.comparison import KEYS, Comparison, compare
 from experiments.stages import Stages
-from experiments.statistics import EQUIVALENCE, FEWEST_BLOCKS, Verdict
+from experiments.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from plots.findings import in_order, rows
 from plots.labels import (
     OPERATIONS,
@@ -95,9 +95,10 @@ def _differences(found: Comparison) -> Iterator[RenderableType]:
 
 def _results(found: Comparison) -> Iterator[RenderableType]:
     cells = found.cells
+    keys = [key for key in KEYS if key not in CONTAINER]  # an arm's name says them
     varied = [
         key
-        for key in KEYS
+        for key in keys
         if cells[key].nunique() > 1 or key in ("operation", "transport", "bytes")
     ]
     order = {name: place for place, name in enumerate(in_order(cells["operation"], OPERATIONS))}
@@ -121,7 +122,7 @@ def _results(found: Comparison) -> Iterator[RenderableType]:
             Text(str(row.verdict), style=_STYLES[row.verdict]),
         )
     yield table
-    constant = [f"{key} {cells[key].iloc[0]}" for key in KEYS if key not in varied]
+    constant = [f"{key} {cells[key].iloc[0]}" for key in keys if key not in varied]
     yield Text(f"All rows: {', '.join(text for text in constant if not text.endswith(' '))}.")
 
 
