@@ -114,7 +114,7 @@ class _Workshop:
         """In Docker, once for all who need it."""
         if flavour not in self._images:
             client = self._reach("docker")
-            with self._stages.stage("image"):
+            with self._stages.stage(f"{flavour} image"):
                 self._images[flavour] = image.ensure(client, self._base, flavour, self._stages.say)
         return self._images[flavour]
 
@@ -122,23 +122,23 @@ class _Workshop:
         """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
         target, say = self._reach("podman"), self._stages.say
         if "docker" not in self._reached and engine.version() is None:
-            with self._stages.stage("image"):
+            with self._stages.stage(f"{flavour} image in podman"):
                 return image.ensure(target, self._base, flavour, say)
         found = self._built(flavour)
-        with self._stages.stage("image"):
+        with self._stages.stage(f"{flavour} image in podman"):
             podman.bring(self._reach("docker"), target, found, say)
         return found
 
     def _unpacked(self, flavour: str) -> Image:
         """The image, and the same as a folder."""
         found = self._built(flavour)
-        with self._stages.stage("image"):
+        with self._stages.stage(f"{flavour} image unpacked"):
             unpacked.ensure(self._reach("docker"), found, self._stages.say)
         return found
 
     def _reach(self, name: str) -> docker.DockerClient:
         if name not in self._reached:
             running = podman.running if name == "podman" else engine.running
-            with self._stages.stage("engine"):
+            with self._stages.stage(f"{name} engine"):
                 self._reached[name] = self._stack.enter_context(running())
         return self._reached[name]
