@@ -27,6 +27,7 @@ DOCKERFILE = ROOT / "docker" / "Dockerfile"
 LOG = BUILD / "image.log"
 INPUTS_LABEL = "hbmcomm.inputs"
 CHECKOUT_LABEL = "hbmcomm.checkout"
+MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 BUILD_PATIENCE = 600  # seconds that one step may be silent
@@ -91,7 +92,7 @@ def build_options(
             "hbmcomm.wheelhouse": wheels.hash,
             INPUTS_LABEL: inputs,
             CHECKOUT_LABEL: checkout(),
-            "hbmcomm.mpi": mpi,
+            MPI_LABEL: mpi,
             "hbmcomm.python": base.python,
             "hbmcomm.base": base.reference,
         },
@@ -122,13 +123,19 @@ def checkout(root: Path = ROOT) -> str:
     return hashlib.sha256(str(root).encode()).hexdigest()[:12]
 
 
-def remove_superseded(client: docker.DockerClient) -> None:
-    """Remove nameless images of our builds, but young ones: another checkout may run them."""
-    stages = [f"{STAGE_LABEL}={stage}" for stage in ("base", "system", "packages")]
-    for filters in (
-        *({"label": label} for label in (*stages, f"{CHECKOUT_LABEL}={checkout()}")),
+def remove_superseded(client: docker.DockerClient, mpi: str) -> None:
+    """Remove the nameless images that a new one for an MPI leaves behind.
+
+    Young ones of other checkouts stay, and so do those for other MPIs: a campaign may run them
+    though another checkout has taken their name.
+    """
+    ours = [f"{CHECKOUT_LABEL}={checkout()}", f"{MPI_LABEL}={mpi}"]
+    wanted: list[dict[str, Any]] = [
+        *({"label": f"{STAGE_LABEL}={stage}"} for stage in ("base", "system", "packages")),
+        {"label": ours},
         {"label": STAGE_LABEL, "until": OTHERS_KEPT},
-    ):
+    ]
+    for filters in wanted:
         client.images.prune(filters={"dangling": True, **filters})
 
 
@@ -153,7 +160,7 @@ def _ensure(
     if rebuilt:
         progress(f"image: building {name} on {foundation.reference}")
         _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
-        remove_superseded(client)
+        remove_superseded(client, mpi)
     found = client.images.get(name)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
     return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)

@@ -177,7 +177,7 @@ def _transfer(
     progress(f"image: bringing {found.tag} from Docker to Podman")
     archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
     target.images.load(archive)
-    image.remove_superseded(target)
+    image.remove_superseded(target, found.mpi)
 
 
 def _connect(address: str) -> docker.DockerClient | None:
