@@ -4,18 +4,17 @@ Knows nothing of how a campaign is run. A typo is answered with the file, the ke
 nearest valid name.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
+from experiments.choices import Chooser, SpecError, known_keys, positive, table_of, unknown
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import PROFILES
-from experiments.errors import ExperimentsError
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -39,10 +38,6 @@ CACHES = ("warm", "rotating")
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
-
-
-class SpecError(ExperimentsError):
-    """An experiment, or a flag that changes one, says something that cannot be meant."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,7 @@ class Experiment:
         Raises:
             SpecError: naming source, key, and the nearest name that would be valid.
         """
-        _known_keys(values, Experiment, source, "")
+        known_keys(values, Experiment, source, "")
         for key in ("name", "title", "question"):
             if not isinstance(values.get(key), str) or not values[key]:
                 raise SpecError(f"{source}: {key} is missing; give it as a line of text")
@@ -124,9 +119,9 @@ class Experiment:
             name=values["name"],
             title=values["title"],
             question=values["question"],
-            factors=_factors(_table(values, "factors", source), source),
-            launches=_launches(_table(values, "launches", source), source),
-            measurement=_measurement(_table(values, "measurement", source), source),
+            factors=_factors(table_of(values, "factors", source), source),
+            launches=_launches(table_of(values, "launches", source), source),
+            measurement=_measurement(table_of(values, "measurement", source), source),
         )
 
 
@@ -139,7 +134,7 @@ def load(name: str) -> Experiment:
     """An experiment by its name in the catalogue, or by the path of a .toml file."""
     path = Path(name) if name.endswith(".toml") else CATALOGUE / f"{name}.toml"
     if not path.is_file():
-        raise SpecError(_unknown("experiment", name, names()))
+        raise SpecError(unknown("experiment", name, names()))
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -236,21 +231,14 @@ def parse_ranks(text: str) -> list[int]:
         raise SpecError(f"ranks {text!r} do not parse; write whole numbers: 2,4,8") from None
 
 
-def _table(values: Mapping[str, Any], key: str, source: str) -> Mapping[str, Any]:
-    table = values.get(key, {})
-    if not isinstance(table, Mapping):
-        raise SpecError(f"{source}: {key} must be a table, [{key}]; found {table!r}")
-    return table
-
-
 def _factors(table: Mapping[str, Any], source: str) -> Factors:
-    _known_keys(table, Factors, source, "factors")
-    choose = _Chooser(table, source, "factors")
+    known_keys(table, Factors, source, "factors")
+    choose = Chooser(table, source, "factors")
     dtype = choose.one("dtype", DTYPES, "float32")
     sizes = table.get("sizes", "1KiB:16MiB:4")
     found = parse_sizes(sizes) if isinstance(sizes, str) else sizes
     itemsize = int(dtype[-2:]) // 8
-    if not _positive(found) or any(size % itemsize for size in found):
+    if not positive(found) or any(size % itemsize for size in found):
         raise SpecError(
             f"{source}: sizes {sizes!r} in [factors] must be positive multiples of the {itemsize} "
             f"bytes of one {dtype}: FIRST:LAST:FACTOR, or a list"
@@ -279,7 +267,7 @@ def _largest(
     found = {}
     for transport, limit in limits.items():
         if transport not in transports:
-            raise SpecError(f"{source}: {_unknown('transport', transport, transports)} [largest]")
+            raise SpecError(f"{source}: {unknown('transport', transport, transports)} [largest]")
         found[transport] = parse_size(limit) if isinstance(limit, str) else limit
         if type(found[transport]) is not int or found[transport] < smallest:
             raise SpecError(
@@ -290,10 +278,10 @@ def _largest(
 
 
 def _launches(table: Mapping[str, Any], source: str) -> Launches:
-    _known_keys(table, Launches, source, "launches")
-    choose = _Chooser(table, source, "launches")
+    known_keys(table, Launches, source, "launches")
+    choose = Chooser(table, source, "launches")
     ranks = table.get("ranks", Launches.ranks)
-    if not _positive(ranks):
+    if not positive(ranks):
         raise SpecError(f"{source}: ranks {ranks!r} must be a list of whole numbers from 1 up")
     found = Launches(
         environments=choose.many("environments", ENVIRONMENTS, Launches.environments),
@@ -316,8 +304,8 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
 
 
 def _measurement(table: Mapping[str, Any], source: str) -> Measurement:
-    _known_keys(table, Measurement, source, "measurement")
-    choose = _Chooser(table, source, "measurement")
+    known_keys(table, Measurement, source, "measurement")
+    choose = Chooser(table, source, "measurement")
     cap = table.get("time_cap", Measurement.time_cap)
     if type(cap) not in (int, float) or cap <= 0:
         raise SpecError(f"{source}: time_cap {cap!r} must be seconds, more than 0")
@@ -333,76 +321,3 @@ def _measurement(table: Mapping[str, Any], source: str) -> Measurement:
         max_iterations=most,
         emulate_hbw=choose.flag("emulate_hbw", Measurement.emulate_hbw),
     )
-
-
-@dataclass(frozen=True)
-class _Chooser:
-    """Reads the keys of one table and refuses what is not among the choices."""
-
-    table: Mapping[str, Any]
-    source: str
-    section: str
-
-    def one(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        value = self.table.get(key, default)
-        if value not in choices:
-            raise SpecError(f"{self.source}: {_unknown(key, value, choices)} [{self.section}]")
-        return str(value)
-
-    def many(self, key: str, choices: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
-        found = self.any(key, choices, default)
-        if not found:
-            raise SpecError(f"{self.source}: {key} in [{self.section}] must be a list of names")
-        return found
-
-    def any(self, key: str, choices: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
-        """As many(), none included."""
-        values = self.table.get(key, default)
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise SpecError(f"{self.source}: {key} in [{self.section}] must be a list of names")
-        values = tuple(values)
-        for value in values:
-            if value not in choices:
-                raise SpecError(f"{self.source}: {_unknown(key, value, choices)} [{self.section}]")
-        return tuple(dict.fromkeys(values))
-
-    def count(self, key: str, default: int) -> int:
-        value = self.table.get(key, default)
-        if type(value) is not int or value < 1:
-            raise SpecError(
-                f"{self.source}: {key} {value!r} in [{self.section}] must be a whole number, "
-                "1 or more"
-            )
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self.table.get(key, default)
-        if not isinstance(value, bool):
-            raise SpecError(
-                f"{self.source}: {key} {value!r} in [{self.section}] must be true or false"
-            )
-        return value
-
-
-def _positive(values: object) -> bool:
-    """Whether it is a list of whole numbers from 1 up."""
-    return (
-        isinstance(values, list | tuple)
-        and len(values) > 0
-        and all(type(value) is int and value > 0 for value in values)
-    )
-
-
-def _known_keys(table: Mapping[str, Any], form: type, source: str, section: str) -> None:
-    valid = [item.name for item in fields(form)]
-    for key in table:
-        if key not in valid:
-            place = f" in [{section}]" if section else ""
-            raise SpecError(f"{source}: {_unknown('key', key, valid)}{place}")
-
-
-def _unknown(what: str, value: object, choices: Iterable[str]) -> str:
-    known = list(choices)
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments import spec
-from experiments.spec import Experiment, SpecError
+from experiments.choices import SpecError
+from experiments.spec import Experiment
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
 
