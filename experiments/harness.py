@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 import hbmcomm
 from experiments.bound import COPY
-from experiments.measure import cgroup, datapath, machine, operations, process, timing, versions
+from experiments.measure import (
+    cgroup,
+    datapath,
+    machine,
+    nodes,
+    operations,
+    process,
+    timing,
+    versions,
+)
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
@@ -80,6 +89,7 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
         "versions": versions.versions(),
         "hashes": versions.hashes(),
         "machine": machine.machine() | cgroup.limits(),
+        "topology": nodes.nodes(),
         "datapath": every[0]
         | {tried: _summary(every, tried) for tried in datapath.TRIED}
         | {"told": said},

@@ -1,6 +1,7 @@
 """What differs between the arms of a campaign besides the containers, and what is the same. Pure.
 
-Arms are compared within an MPI; how data took its way has a table of its own (paths.py).
+Arms are compared within an MPI. How data took its way has a table of its own (paths.py), and nodes
+have a map (figures/map.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 from experiments.confounders import ALWAYS_DIFFERENT, flatten
 from plots.labels import arm_place
 
-_ELSEWHERE = "datapath."
+_ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out
 
 Launches = Sequence[Mapping[str, Any]]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from experiments import results
+from experiments.measure import nodes
 from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import OPERATIONS, TRANSPORTS, Measurement
 
@@ -109,6 +110,9 @@ def test_where_every_page_and_rank_was_is_recorded(harness: Callable[..., Any]) 
         (pool,) = rank["pools"]
         assert sum(pool["placement"].values()) >= 2 * 100_000
         assert pool["placement_method"] in ("move_pages", "get_mempolicy", "numa_maps")
+    topology = result["environment"]["topology"]
+    assert topology == nodes.nodes()
+    assert result["environment"]["machine"]["emulated"] == "no"
 
 
 @pytest.mark.parametrize(

@@ -66,3 +66,23 @@ def test_only_kernel_options_that_move_a_benchmark_are_told() -> None:
     line = "root=UUID=4711 quiet isolcpus=2-3 token=secret mitigations=off nosmt"
     assert machine.kernel_options(line) == "isolcpus=2-3 mitigations=off nosmt"
     assert machine.kernel_options("root=/dev/sda quiet") == "none of note"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "told"), [("hbmcomm", "knl-snc4-flat (tcg)"), ("QEMU", "no"), (None, "no")]
+)
+def test_only_the_firmware_of_our_own_machines_says_emulated(
+    tmp_path: Path, vendor: str | None, told: str
+) -> None:
+    (tmp_path / "product_name").write_text("knl-snc4-flat\n")
+    (tmp_path / "product_version").write_text("tcg\n")
+    if vendor:
+        (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
+    assert machine.emulated(tmp_path) == told
+
+
+def test_an_emulated_machine_that_hides_how_it_runs_is_emulated_all_the_same(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sys_vendor").write_text("hbmcomm\n")
+    assert machine.emulated(tmp_path) == "not found (not found)"
