@@ -77,17 +77,21 @@ class Container:
 
     def shell(self) -> str:
         """The `docker run` or `podman run` line that does the same."""
-        return self._line("run", "--rm")
+        return shlex.join(self.words())
 
     def shell_behind(self) -> str:
         """The line that starts it and does not wait for its end."""
-        return self._line("run", "--detach", "--rm")
+        return shlex.join(self._words("run", "--detach", "--rm"))
 
-    def _line(self, *words: str) -> str:
-        line = [self.engine, *words]
+    def words(self) -> list[str]:
+        """The words of that line: the command of a process that waits for the container's end."""
+        return self._words("run", "--rm")
+
+    def _words(self, *action: str) -> list[str]:
+        line = [self.engine, *action]
         for name, value in sorted(self.options.items()):
             line += _switch(name, value)
-        return shlex.join([*line, self.image, *self.argv])
+        return [*line, self.image, *self.argv]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import PROFILES, Machine
+from experiments.environments.vm import Vm
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/results/incoming/0000")
@@ -59,6 +60,11 @@ def unpacked_lines(name: str) -> list[str]:
     ]
 
 
+def in_a_guest(there: Host | Docker, profile: str = "") -> str:
+    agent = Path("/run/hbmcomm/knl.agent")
+    return Vm(there, agent, "python").command(replace(LAUNCH, profile=profile), FOLDER).shell()
+
+
 def golden(lines: list[str]) -> str:
     """One command per paragraph, one switch per line."""
     return "\n".join(line.replace(" --", "\n    --") + "\n" for line in lines)
@@ -83,9 +89,26 @@ def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> N
     assert golden(unpacked_lines(name)) == (GOLDEN / f"{name}.txt").read_text()
 
 
+def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
+    spoken = {"HOME": "/tmp"}
+    lines = [in_a_guest(Host(mpi, PREFIX, 8, spoken)) for mpi in FLAVOURS]
+    assert golden(lines) == (GOLDEN / "vm.txt").read_text()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
+    line = in_a_guest(docker(), profile)
+    assert golden([line]) == (GOLDEN / f"vm-docker-{profile}.txt").read_text()
+    before, _, container = line.partition(" -- ")
+    there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
+    assert container == there.shell()
+    assert "docker rm --force hbmcomm-c1-0000-golden" in before
+
+
 def test_no_golden_file_is_left_without_its_test() -> None:
     tested = {f"{engine}-{profile}.txt" for engine, profile in ENGINES}
-    tested |= {f"{name}.txt" for name in ("host-2-ranks", "host-4-ranks", *UNPACKED)}
+    tested |= {f"{name}.txt" for name in ("host-2-ranks", "host-4-ranks", "vm", *UNPACKED)}
+    tested |= {f"vm-docker-{profile}.txt" for profile in PROFILES}
     assert {path.name for path in GOLDEN.iterdir()} == tested
 
 

@@ -1,0 +1,44 @@
+"""An emulated machine: a launch in its guest, as on the host there or in Docker there.
+
+What the command is, host.py and docker.py know; here it is brought into the guest. The driver
+starts, watches and ends it as a process of its own: emulated/inside.py stands in for it.
+"""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.environments.command import Container, Process
+from experiments.environments.docker import Docker
+from experiments.environments.host import Host
+from experiments.schedule import Launch
+
+LAUNCHES = Path("/launch")  # where the guest has the folders of launches, by their names
+
+
+@dataclass(frozen=True)
+class Vm:
+    """Launches in the guest of an emulated machine.
+
+    Attributes:
+        there: the environment in the guest: its prefix, its CPUs, its engine.
+        agent: socket of the guest's agent, on this machine.
+        python: the interpreter on this machine that holds this project.
+    """
+
+    there: Host | Docker
+    agent: Path
+    python: str = sys.executable
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json and comes back with what it wrote."""
+        command = self.there.command(launch, LAUNCHES / folder.name)
+        words = [self.python, "-m", "experiments.emulated.inside"]
+        words += ["--agent", str(self.agent), "--folder", str(folder)]
+        if isinstance(command, Container):  # its client may end before it
+            gone = shlex.join([command.engine, "rm", "--force", command.options["name"]])
+            words += ["--root", "--after", gone]
+        else:
+            assert isinstance(command, Process), "a guest has no network for several containers"
+        return Process((*words, "--", *command.words()))
