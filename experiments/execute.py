@@ -20,7 +20,7 @@ from experiments.errors import ExperimentsError
 from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
-GRACE = 3.0  # seconds between asking a process to end and ending it
+KILLED = 3.0  # seconds until a process that was killed is gone
 
 
 class EngineLost(ExperimentsError):
@@ -87,20 +87,20 @@ def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
                 tick()
             return process.returncode
         finally:
-            _end(process)
+            _end(process, command.grace)
             leftovers.end_marked(mark)
             leftovers.remove_segments(before)  # a launcher may say that all went well
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
     """Ask the command's process group to end, wait, then end it."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILLED)):
         if process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
+            process.wait(patience)
 
 
 def _brief(error: BaseException) -> str:

@@ -45,10 +45,12 @@ class Process:
 
     Attributes:
         environment: variables beside those of the driver.
+        grace: seconds that it needs to end what it started, once it is asked to end.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    grace: float = 3.0
 
     def shell(self) -> str:
         """The line that does the same in a shell."""

@@ -15,6 +15,7 @@ from experiments.environments.host import Host
 from experiments.schedule import Launch
 
 LAUNCHES = Path("/launch")  # where the guest has the folders of launches, by their names
+GRACE = 30.0  # seconds that ending takes in a guest: an engine without KVM needs 7 for anything
 
 
 @dataclass(frozen=True)
@@ -41,4 +42,4 @@ class Vm:
             words += ["--root", "--after", gone]
         else:
             assert isinstance(command, Process), "a guest has no network for several containers"
-        return Process((*words, "--", *command.words()))
+        return Process((*words, "--", *command.words()), grace=GRACE)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,26 @@ def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         execute(command, tmp_path / "log", None, after(pids, KeyboardInterrupt()))
     assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
+
+
+def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path: Path) -> None:
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    command = python(
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n"
+        "    time.sleep(1)\n"
+        f"    pathlib.Path({str(ended)!r}).touch()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        f"pathlib.Path({str(begun)!r}).write_text('yes')\n"
+        "time.sleep(600)"
+    )
+    for grace in (0.2, 30.0):
+        begun.unlink(missing_ok=True)
+        slow = replace(command, grace=grace)
+        with pytest.raises(RuntimeError):
+            execute(slow, tmp_path / "log", None, after(begun, RuntimeError("stop")))
+        assert ended.exists() == (grace > 1)
 
 
 def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:
