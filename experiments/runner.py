@@ -20,10 +20,14 @@ from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.execute import execute
 from experiments.progress import Display
-from experiments.schedule import HOST, Block, Launch
+from experiments.schedule import Block, Launch
+from experiments.spec import machine_of
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
+STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
+GONE_PATIENCE = 2.0  # seconds in which a machine whose agent has fallen silent is seen to be gone
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
+POLL = 0.1  # seconds
 RESUME = "--resume goes on from here"
 TOLD_LINES = 12  # of a failed launch's log that the error message repeats
 FOREIGN = ("docker", "podman", "apptainer")  # whose ranks are another user where the driver is root
@@ -41,8 +45,15 @@ class Environment(Protocol):
         """The command that runs the harness over a folder holding launch.json."""
 
 
+class MachineGone(ExperimentsError):
+    """An emulated machine ended while launches ran in it."""
+
+
 Environments = Callable[[Launch], Environment]
 """Which environment a launch runs in."""
+
+Gone = Mapping[str, Callable[[], str]]
+"""By environment, what tells why its emulated machine is gone: "" while it runs."""
 
 
 def run(
@@ -51,6 +62,7 @@ def run(
     environments: Environments,
     clients: Mapping[str, docker.DockerClient],
     owner: tuple[int, int],
+    gone: Gone | None = None,
 ) -> list[str]:
     """Run every launch that is not finished yet.
 
@@ -66,7 +78,8 @@ def run(
         What failed, one message each; `--resume` tries it again.
 
     Raises:
-        LaunchFailed: on the host; EngineLost: finished launches stay, `--resume` completes.
+        LaunchFailed: outside containers; EngineLost, MachineGone: finished launches stay,
+            `--resume` completes.
         ResultsError: when a launch's result does not fit those before it.
     """
     finished = results.finished(folder)
@@ -83,12 +96,27 @@ def run(
             try:
                 _launch(folder, launch, environments(launch), client, owner, display.within)
             except (LaunchFailed, ContainerRefused) as failure:
-                if launch.environment == HOST:
+                _raise_if_gone(gone or {}, launch)
+                if not launch.layout:  # no container
                     raise
                 results.fail(folder, launch.name, launch.to_dict(), str(failure))
                 failures.append(str(failure))
             display.end()
     return [told for failures in failed.values() for told in failures]
+
+
+def _raise_if_gone(gone: Gone, launch: Launch) -> None:
+    """Where a launch failed because its machine is gone, all others would."""
+    deadline = time.monotonic() + GONE_PATIENCE
+    while ask := gone.get(launch.environment):
+        if why := ask():
+            raise MachineGone(
+                f"the guest of {machine_of(launch.environment)} ended while {launch.name} ran in "
+                f"it: {why}\nFinished launches are kept: --resume boots it again and goes on"
+            )
+        if time.monotonic() > deadline:
+            return
+        time.sleep(POLL)
 
 
 def _launch(
@@ -109,7 +137,8 @@ def _launch(
         lines.append(command.shell())
         return command
 
-    with attended(folder, launch.name, prepare, client, within, RESUME) as place:
+    patience = STALLED_THERE if machine_of(launch.environment) else STALLED
+    with attended(folder, launch.name, prepare, client, within, RESUME, patience) as place:
         _refuse_other_code(folder, launch.name, place)
         results.add(place, {"command": lines[0]})
 
@@ -122,6 +151,7 @@ def attended(
     client: "docker.DockerClient | None",
     within: Callable[[float], None],
     advice: str,
+    patience: float = STALLED,
 ) -> Iterator[Path]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
@@ -132,6 +162,7 @@ def attended(
         prepare: fills the launch's own folder; answers with the command that runs there.
         within: told how much of the launch is done, 0 to 1.
         advice: what to do when it fails, as an error message ends.
+        patience: seconds in which it gets on, or is ended.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
@@ -140,7 +171,7 @@ def attended(
     with results.incoming(folder, name) as place:
         log = folder / "logs" / f"{name}.log"
         log.parent.mkdir(exist_ok=True)
-        watch = _Watch(place / "progress", name, within, advice)
+        watch = _Watch(place / "progress", name, within, advice, patience)
         code = execute(prepare(place), log, client, watch.look)
         if code:
             raise LaunchFailed(_explain(name, code, log, advice))
@@ -169,9 +200,15 @@ class _Watch:
     """Looks at a launch's progress file; a launch that stands still is ended."""
 
     def __init__(
-        self, progress: Path, name: str, within: Callable[[float], None], advice: str
+        self,
+        progress: Path,
+        name: str,
+        within: Callable[[float], None],
+        advice: str,
+        patience: float,
     ) -> None:
         self._progress, self._name, self._within, self._advice = progress, name, within, advice
+        self._patience = patience
         self._told, self._moved = "", time.monotonic()
 
     def look(self) -> None:
@@ -182,9 +219,9 @@ class _Watch:
             done, total, *_ = [*told.split(), "0", "0"]
             if int(total):
                 self._within(int(done) / int(total))
-        elif now - self._moved > STALLED:
+        elif now - self._moved > self._patience:
             raise LaunchFailed(
-                f"launch {self._name} stood still for {STALLED:.0f} s and was ended; "
+                f"launch {self._name} stood still for {self._patience:.0f} s and was ended; "
                 f"finished launches are kept: {self._advice}"
             )
 

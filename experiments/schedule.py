@@ -5,7 +5,15 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-from experiments.spec import ENGINES, Experiment, Factors, Launches, Measurement
+from experiments.spec import (
+    ENGINES,
+    Experiment,
+    Factors,
+    Launches,
+    Measurement,
+    in_docker_there,
+    machine_of,
+)
 
 FORMAT = 2  # of every file that a campaign writes; readers refuse any other
 HOST = "host"
@@ -102,14 +110,19 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
 
 
 def arms(asked: Launches, mpi: str) -> list[Arm]:
-    """The arms of a block with that MPI."""
+    """The arms of a block with that MPI.
+
+    An emulated machine has no twin: a noise floor is of use to times, and its times claim nothing.
+    """
     found = []
     for name in asked.environments:
         if name == HOST:
             found.append(Arm(HOST, HOST))
-        elif name in ENGINES:
+        elif machine_of(name) and not in_docker_there(name):
+            found.append(Arm(_plain(name), name))
+        elif name in ENGINES or in_docker_there(name):
             found += [
-                Arm(f"{name}-{profile}-{layout}", name, profile, layout)
+                Arm(f"{_plain(name)}-{profile}-{layout}", name, profile, layout)
                 for profile, layout in product(asked.profiles, asked.layouts)
             ]
         else:
@@ -122,6 +135,11 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             if EXTERNAL_MPI[program] == mpi
         ]
     return found
+
+
+def _plain(environment: str) -> str:
+    """As it may stand in the names of files and containers."""
+    return environment.replace(":", "-")
 
 
 def _block(

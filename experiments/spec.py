@@ -13,6 +13,7 @@ from typing import Any
 
 import hbmcomm
 from experiments.choices import Chooser, SpecError, known_keys, positive, table_of, unknown
+from experiments.emulated import description
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import PROFILES
 
@@ -29,6 +30,8 @@ LOCALITIES = ("local", "remote")
 ENVIRONMENTS = ("host", "docker", "podman", "charliecloud", "apptainer")
 ENGINES = ("docker", "podman")
 """Environments whose containers have a profile and a layout; the others have their one way."""
+VM, VM_DOCKER = "vm", "vm-docker"
+"""In an emulated machine, "vm:NAME": as on the host, and in Docker there, "vm-docker:NAME"."""
 LAYOUTS = ("one", "per-rank", "isolated")
 MPIS = FLAVOURS
 EXTERNAL = ("IMB",)
@@ -181,18 +184,34 @@ def restrict(
     return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
 
 
-def check_ranks(experiment: Experiment, cores: int) -> None:
-    """Refuse more ranks than the cores can take turns on (RANKS_PER_CORE each)."""
-    check_rank_counts(experiment.launches.ranks, cores)
+def emulated() -> tuple[str, ...]:
+    """The environments in emulated machines."""
+    return tuple(f"{way}:{name}" for way in (VM, VM_DOCKER) for name in description.names())
 
 
-def check_rank_counts(counts: Iterable[int], cores: int) -> None:
+def machine_of(environment: str) -> str:
+    """The emulated machine that an environment runs in, "" for a real one."""
+    way, _, name = environment.partition(":")
+    return name if way in (VM, VM_DOCKER) else ""
+
+
+def in_docker_there(environment: str) -> bool:
+    """Whether it is Docker in an emulated machine."""
+    return environment.partition(":")[0] == VM_DOCKER
+
+
+def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine") -> None:
+    """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
+    check_rank_counts(experiment.launches.ranks, cores, machine)
+
+
+def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this machine") -> None:
     """The same of bare rank counts."""
     limit = cores * RANKS_PER_CORE
     worst = max(counts)
     if worst > limit:
         raise SpecError(
-            f"{worst} ranks were asked for; this machine has {cores} cores and can take turns on "
+            f"{worst} ranks were asked for; {machine} has {cores} cores and can take turns on "
             f"{limit} ranks at most: pass --ranks {min(limit, max(2, cores))}"
         )
 
@@ -283,8 +302,9 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
     ranks = table.get("ranks", Launches.ranks)
     if not positive(ranks):
         raise SpecError(f"{source}: ranks {ranks!r} must be a list of whole numbers from 1 up")
+    every = (*ENVIRONMENTS, *emulated())
     found = Launches(
-        environments=choose.many("environments", ENVIRONMENTS, Launches.environments),
+        environments=choose.many("environments", every, Launches.environments),
         profiles=choose.many("profiles", PROFILES, Launches.profiles),
         layouts=choose.many("layouts", LAYOUTS, Launches.layouts),
         mpis=choose.many("mpis", MPIS, Launches.mpis),
@@ -300,7 +320,37 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
             f"the experiment has {', '.join(found.environments)} with {', '.join(found.mpis)}: "
             "add host and impi"
         )
+    _check_emulated(found, source)
     return found
+
+
+def _check_emulated(asked: Launches, source: str) -> None:
+    """Refuse what no guest can run, or what nothing could be compared with."""
+    machines = list(dict.fromkeys(filter(None, map(machine_of, asked.environments))))
+    if not machines:
+        return
+    real = [name for name in asked.environments if not machine_of(name)]
+    if real:
+        raise SpecError(
+            f"{source}: an emulated machine's times mean nothing beside real ones, and the "
+            f"campaign has {', '.join(asked.environments)}: leave out {', '.join(real)}"
+        )
+    for what, several, names in (
+        ("emulated machine", "machines", machines),
+        ("MPI, the one that its disk holds", "MPIs", asked.mpis),
+    ):
+        if len(names) > 1:
+            raise SpecError(
+                f"{source}: a campaign in a guest has one {what}, and {', '.join(names)} were "
+                f"asked for: measure these {several} in campaigns of their own"
+            )
+    docker = [name for name in asked.environments if in_docker_there(name)]
+    layouts = [name for name in asked.layouts if name != LAYOUTS[0]]
+    if docker and layouts:
+        raise SpecError(
+            f"{source}: {docker[0]} has the layout one alone, as Docker there has no bridge to "
+            f"join several containers; found {', '.join(layouts)}: pass --layouts one"
+        )
 
 
 def _measurement(table: Mapping[str, Any], source: str) -> Measurement:

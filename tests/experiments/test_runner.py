@@ -1,8 +1,9 @@
 """The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
 
 import os
+import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from experiments import results, runner, spec
 from experiments.environments.command import Process
 from experiments.results import ResultsError
-from experiments.runner import LaunchFailed
+from experiments.runner import LaunchFailed, MachineGone
 from experiments.schedule import Block, Launch, schedule
 
 ME = (os.getuid(), os.getgid())
@@ -55,6 +56,23 @@ def apart(docker: Instant) -> runner.Environments:
 @pytest.fixture
 def blocks() -> tuple[Block, ...]:
     return schedule(spec.restrict(spec.load("quick"), profiles="tuned", sizes="1KiB", blocks=2), 1)
+
+
+def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The same in an emulated machine: on its bare metal and in Docker there."""
+    names = {"host": "vm:knl", "docker": "vm-docker:knl"}
+
+    def moved(launch: Launch) -> Launch:
+        return replace(
+            launch,
+            environment=names[launch.environment],
+            arm=f"vm-{launch.arm}",
+        )
+
+    return tuple(
+        replace(block, launches=tuple(moved(launch) for launch in block.launches))
+        for block in blocks
+    )
 
 
 @pytest.fixture
@@ -141,3 +159,61 @@ def test_a_launch_that_stands_still_is_ended(
     with pytest.raises(LaunchFailed, match="stood still for 0 s"):
         runner.run(folder, blocks, alike(Sleeping()), {}, ME)
     assert results.finished(folder) == set()
+
+
+def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    def failing(where: str) -> runner.Environments:
+        return lambda launch: Instant(code=3 if launch.environment == where else 0)
+
+    told = runner.run(folder, there(blocks), failing("vm-docker:knl"), {}, ME)
+    assert len(told) == len(results.failed(folder)) == 2
+    shutil.rmtree(folder)
+    results.create(folder, {"name": "quick"})
+    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
+        runner.run(folder, there(blocks), failing("vm:knl"), {}, ME)
+
+
+def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    ended: list[str] = []
+
+    @dataclass(frozen=True)
+    class Crashing(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            ended.append("Kernel panic - not syncing")
+            return super().command(launch, folder)
+
+    def environments(launch: Launch) -> runner.Environment:
+        return Crashing(code=1) if launch.environment == "vm-docker:knl" else Instant()
+
+    gone = {"vm-docker:knl": lambda: "".join(ended)}
+    with pytest.raises(MachineGone, match=r"guest of knl ended while .*\n?.*--resume") as caught:
+        runner.run(folder, there(blocks), environments, {}, ME, gone)
+    assert "Kernel panic" in str(caught.value)
+    assert results.failed(folder) == {}
+
+
+def test_a_launch_that_fails_in_a_guest_that_lives_is_told_as_such(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "GONE_PATIENCE", 0.2)
+    gone = {"vm:knl": lambda: ""}
+    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
+        runner.run(folder, there(blocks), alike(Instant(code=3)), {}, ME, gone)
+
+
+def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process(
+                ("/bin/sh", "-c", 'sleep 1; "$@"', "sh", *super().command(launch, folder).argv)
+            )
+
+    monkeypatch.setattr(runner, "STALLED", 0.3)
+    runner.run(folder, there(blocks)[:1], alike(Slow()), {}, ME)
+    assert len(results.finished(folder)) == 3

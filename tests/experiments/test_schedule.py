@@ -1,5 +1,6 @@
 """An experiment becomes randomised, paired blocks, the same ones for the same seed."""
 
+import re
 from collections import Counter
 from itertools import product
 
@@ -105,3 +106,21 @@ def test_an_external_program_takes_part_in_the_blocks_of_its_mpi_alone() -> None
 def test_a_launch_survives_its_stored_form() -> None:
     launch = schedule.schedule(QUICK, 1)[0].launches[0]
     assert Launch.from_dict(launch.to_dict()) == launch
+
+
+def test_an_emulated_machine_has_its_arms_and_no_twin() -> None:
+    there = spec.restrict(QUICK, environments="vm:plain,vm-docker:plain", profiles="default,tuned")
+    for block in schedule.schedule(there, 1):
+        assert {(each.arm, each.environment, each.layout) for each in block.launches} == {
+            ("vm-plain", "vm:plain", ""),
+            ("vm-docker-plain-default-one", "vm-docker:plain", "one"),
+            ("vm-docker-plain-tuned-one", "vm-docker:plain", "one"),
+        }
+        assert len(block.launches) == 3
+
+
+def test_launches_are_named_as_files_and_containers_may_be() -> None:
+    there = spec.restrict(QUICK, environments="vm-docker:knl-snc4-flat")
+    names = [launch.name for block in schedule.schedule(there, 1) for launch in block.launches]
+    assert "0000-vm-docker-knl-snc4-flat-tuned-one" in names
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+", name) for name in names)

@@ -146,3 +146,47 @@ def test_more_ranks_than_the_cores_can_take_turns_on_are_refused() -> None:
     spec.check_ranks(many, cores=3)
     with pytest.raises(SpecError, match="17 ranks were asked for; this machine has 2 cores"):
         spec.check_ranks(many, cores=2)
+
+
+def test_an_emulated_machine_is_named_behind_its_way() -> None:
+    found = spec.restrict(spec.load("quick"), environments="vm:plain,vm-docker:plain")
+    assert found.launches.environments == ("vm:plain", "vm-docker:plain")
+    assert [spec.machine_of(name) for name in found.launches.environments] == ["plain"] * 2
+    assert spec.machine_of("docker") == ""
+    assert Experiment.from_dict(found.to_dict(), "stored") == found
+
+
+def test_all_environments_are_those_of_this_machine() -> None:
+    everywhere = spec.restrict(spec.load("quick"), environments="all")
+    assert everywhere.launches.environments == spec.ENVIRONMENTS
+
+
+@pytest.mark.parametrize(
+    ("environments", "flags", "told"),
+    [
+        ("vm:knl-snc4", {}, "'vm:knl-snc4'; did you mean 'vm:knl-snc4-flat'"),
+        ("vm", {}, r"unknown environments 'vm'; .*'vm:"),
+        ("vm-dokcer:plain", {}, "did you mean 'vm-docker:plain'"),
+        ("host,vm:plain", {}, "mean nothing beside real ones.*: leave out host$"),
+        ("vm:plain,vm:cxl", {}, "one emulated machine, and plain, cxl were asked for"),
+        ("vm:plain", {"mpis": "openmpi,mpich"}, "one MPI.*openmpi, mpich.*campaigns of their own"),
+        ("vm-docker:plain", {"layouts": "one,isolated"}, "no bridge.*found isolated: .*--layouts"),
+        ("vm:plain", {"external": "IMB", "mpis": "impi"}, "add host"),
+    ],
+)
+def test_what_no_guest_can_run_is_refused_with_the_reason(
+    environments: str, flags: dict[str, str], told: str
+) -> None:
+    with pytest.raises(SpecError, match=told):
+        spec.restrict(spec.load("quick"), environments=environments, **flags)
+
+
+def test_layouts_matter_to_containers_alone() -> None:
+    found = spec.restrict(spec.load("quick"), environments="vm:plain", layouts="all")
+    assert found.launches.environments == ("vm:plain",)
+
+
+def test_the_rank_limit_is_that_of_the_machine_that_is_named() -> None:
+    many = spec.restrict(spec.load("quick"), environments="vm:plain", ranks="33")
+    with pytest.raises(SpecError, match="33 ranks were asked for; plain has 4 cores"):
+        spec.check_ranks(many, 4, "plain")
