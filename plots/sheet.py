@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 
 from plots.style import ALERT, COLUMN_INCHES, HEAD_POINTS, INK, MUTED, TEXT_POINTS
 
@@ -206,12 +206,12 @@ def _wrap(text: str, inches: float, points: float, *, bold: bool = False) -> lis
 
     One per cent is left for the rounding that hinting adds at a screen's resolution.
     """
-    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal", size=points)
     most = inches * 72 * 0.99
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        width = TextPath((0, 0), longer, size=points, prop=font).get_extents().width
+        width, _, _ = text_to_path.get_text_width_height_descent(longer, font, False)
         if lines and width <= most:
             lines[-1] = longer
         else:
