@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import hbmcomm
+from experiments.emulated.model import Description
 from experiments.environments.profiles import Machine
 from experiments.measure.machine import parse_list, status
 
 CONTAINER_USER = 1000  # where the driver is root, its containers are not
+GUEST_MEMLOCK = 8 * 2**20  # bytes: Linux's default since 5.16 (MLOCK_LIMIT)
 
 
 def cores() -> int:
@@ -43,6 +45,21 @@ def machine() -> Machine:
         uid=uid,
         gid=gid,
         memlock=resource.getrlimit(resource.RLIMIT_MEMLOCK)[1],
+    )
+
+
+def emulated(described: Description) -> Machine:
+    """All of an emulated machine as it comes up, to an ordinary user of its guest.
+
+    Its kernel's own limit of locked memory holds there: nothing in the guest sets another.
+    """
+    return Machine(
+        cpus=",".join(str(cpu) for node in described.nodes for cpu in node.cpus),
+        mems=",".join(str(node.id) for node in described.nodes if node.memory_bytes),
+        dax=tuple(f"/dev/{device.name}" for device in described.dax),
+        uid=CONTAINER_USER,
+        gid=CONTAINER_USER,
+        memlock=GUEST_MEMLOCK,
     )
 
 

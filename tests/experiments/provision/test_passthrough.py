@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.emulated import description
 from experiments.measure.machine import parse_list
 from experiments.provision import passthrough
 
@@ -38,3 +39,11 @@ def test_a_container_gets_no_node_that_this_process_may_not_use() -> None:
 
 def test_no_container_runs_as_root() -> None:
     assert passthrough.owner()[0] != 0
+
+
+def test_a_guests_container_gets_the_whole_machine_as_it_comes_up() -> None:
+    knl = passthrough.emulated(description.load("knl-snc4-flat"))
+    assert (knl.cpus, knl.mems, knl.dax) == ("0,1,2,3,4,5,6,7", "0,1,2,3,4,5,6,7", ())
+    offline = passthrough.emulated(description.load("hbm-as-dax"))
+    assert (offline.mems, offline.dax) == ("0", ("/dev/dax0.0",))
+    assert offline.uid != 0
