@@ -23,6 +23,8 @@ KERNEL_PARAMETERS = (
     *("console=ttyS0", "quiet"),
     "panic=-1",  # a kernel that cannot go on ends QEMU at once (-no-reboot)
     "mitigations=off",  # else every system call empties TCG's address translations
+    "nokaslr",  # else chance puts the kernel's 32 MiB into any node, an HBM node included
+    "swiotlb=noforce",  # nor are 64 MiB of a node kept for devices, none of which needs them
     "numa_balancing=disable",  # the kernel moves no page: where one is was decided by us
 )
 
@@ -157,16 +159,16 @@ def _dax(machine: Description) -> list[str]:
 def _devices(files: Files) -> list[str]:
     """The disk, a source of randomness, and the agent's port."""
     return [
-        *("-drive", f"file={files.disk},format=raw,if=virtio,snapshot=on,cache=unsafe"),
+        *("-drive", f"file={_escaped(files.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe"),
         *("-device", "virtio-rng-pci"),
         *("-device", "virtio-serial-pci"),
-        *("-chardev", f"socket,id=agent,path={files.agent},server=on,wait=off"),
+        *("-chardev", f"socket,id=agent,path={_escaped(files.agent)},server=on,wait=off"),
         *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
     ]
 
 
 def _log(console: Path) -> list[str]:
-    return ["-chardev", f"file,id=console,path={console}", "-serial", "chardev:console"]
+    return ["-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console"]
 
 
 def _terminal() -> list[str]:
@@ -176,3 +178,8 @@ def _terminal() -> list[str]:
         *("-serial", "chardev:console"),
         *("-mon", "chardev=console"),
     ]
+
+
+def _escaped(path: Path) -> str:
+    """As a value among others, which commas part."""
+    return str(path).replace(",", ",,")

@@ -1,0 +1,181 @@
+"""What a machine description may say, and what is said to one who wrote something else."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.choices import SpecError
+from experiments.emulated import description
+from experiments.emulated.model import MIB
+from hbmcomm.memory.hbm import DEFAULT_THRESHOLD, RATIO
+
+SMALL = """
+title = "Two nodes"
+stands_for = "nothing in particular"
+memory.dram = { hbm = false, gb_s = 50, ns = 100 }
+memory.hbm = { hbm = true, gb_s = 300, ns = 120 }
+node = [
+    { id = 0, cpus = [0, 1], memory = "dram", mib = 256 },
+    { id = 1, near = 0, memory = "hbm", mib = 128 },
+]
+distances.rows = [[10, 20], [20, 10]]
+found = { hbm = [1], evidence = "6.0 times", memkind = [1] }
+"""
+
+
+def written(folder: Path, *changes: tuple[str, str]) -> description.Description:
+    """SMALL with changes, as a file of its own."""
+    text = SMALL
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / "small.toml"
+    path.write_text(text)
+    return description.load(str(path))
+
+
+def test_the_machines_are_those_that_are_promised() -> None:
+    assert description.names() == [
+        *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
+        "xeon-max-flat-snc4",
+    ]
+
+
+@pytest.mark.parametrize("name", description.names())
+def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
+    machine = description.load(name)
+    assert machine.name == name
+    assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
+    found = machine.found_online or machine.found
+    assert found.hbm == tuple(node.id for node in machine.hbm_nodes)
+    assert all(machine.node(node.initiator).cpus for node in machine.nodes)
+    with_cpus = {node.id for node in machine.cpu_nodes}
+    owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
+    assert sorted(owned) == list(found.hbm)
+
+
+@pytest.mark.parametrize("name", description.names())
+def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
+    """CPUID of a Knights Landing, else per node with CPUs the nearest node above the threshold."""
+    machine = description.load(name)
+    found = machine.found_online or machine.found
+    if machine.processor and machine.processor.model == 87:
+        candidates = {node.id for node in machine.nodes if not node.cpus}
+        assert 2 * len(candidates) == len(machine.nodes) in (2, 4, 8)
+        own = {node.id: candidates for node in machine.cpu_nodes}
+    else:
+        own = {
+            cpus.id: {
+                node.id
+                for node in machine.nodes
+                if node.initiator == cpus.id
+                and (node.memory.bandwidth or 0) >= DEFAULT_THRESHOLD * MIB
+            }
+            for cpus in machine.cpu_nodes
+        }
+    nearest = [
+        min(nodes, key=lambda node, row=machine.distances[cpus]: row[node])
+        for cpus, nodes in own.items()
+        if nodes
+    ]
+    assert tuple(sorted(nearest)) == found.memkind
+
+
+def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
+    for name in ("xeon-max-flat-snc4", "gh200", "hbm-as-dax"):
+        machine = description.load(name)
+        speeds = machine.bandwidths
+        for node in machine.hbm_nodes:
+            own = speeds[node.initiator, node.initiator]
+            assert speeds[node.initiator, node.id] > RATIO * own
+    cxl = description.load("cxl")
+    assert cxl.bandwidths[0, 1] < cxl.bandwidths[0, 0]
+
+
+def test_the_distances_of_a_xeon_max_mislead() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    for number in range(8):
+        (own,) = machine.local_hbm(number)
+        sibling = number ^ 1
+        assert machine.distances[number][own.id] > machine.distances[number][sibling]
+
+
+def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
+    machine = description.load("knl-snc4-flat")
+    assert machine.cpus == 8
+    assert [node.cpus for node in machine.cpu_nodes] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
+    """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
+    machine = description.load("hbm-as-dax")
+    (device,) = machine.dax
+    assert (device.name, device.node) == ("dax0.0", 1)
+    assert device.device_bytes == 628 * MIB
+    assert device.online_bytes == 512 * MIB
+    assert machine.node(1).memory_bytes == 0
+
+
+def test_bandwidths_are_what_hmat_can_hold(tmp_path: Path) -> None:
+    machine = written(tmp_path, ("gb_s = 300", "gb_s = 409.6"))
+    assert machine.bandwidths == {(0, 0): 47744 * MIB, (0, 1): 390656 * MIB}
+
+
+def test_a_name_that_is_none_is_answered_with_the_nearest() -> None:
+    with pytest.raises(SpecError, match="unknown emulated machine 'knl-snc4'; did you mean 'knl-s"):
+        description.load("knl-snc4")
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torn.toml").write_text("title = ")
+    with pytest.raises(SpecError, match=r"torn\.toml is not valid TOML"):
+        description.load(str(tmp_path / "torn.toml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "answer"),
+    [
+        ("stands_for", "stands_four", "unknown key 'stands_four'; did you mean 'stands_for'?"),
+        ('title = "Two nodes"', "", "title is missing"),
+        ('"Two nodes"', "7", "title 7 must be a line of text"),
+        ("mib = 128", "mb = 128", "unknown key 'mb'; did you mean 'mib'?"),
+        ('"hbm", mib', '"hmb", mib', "node 1: unknown memory 'hmb'; did you mean 'hbm'?"),
+        ("mib = 128", "mib = 100", "node 1: 100 MiB; make it a multiple of 128 MiB"),
+        ("mib = 128", "mib = 128, dax_mib = 128", "node 1: give mib, or dax_mib"),
+        ("mib = 128", "dax_mib = 128", r"\[found_online\] is for machines with a node of dax_mib"),
+        ("near = 0, ", "", r"node 1: give cpus = \[..\], or near"),
+        ("near = 0", "near = 1", "node 1 is near node 1, and the nodes with CPUs are 0"),
+        ("id = 1", "id = 2", "the nodes are 0, 2; number them from 0"),
+        ("[0, 1]", "[0, 2]", "the nodes' CPUs are 0, 2; number them from 0"),
+        ("[0, 1]", '"0-1"', "cpus '0-1' must be a list of whole numbers"),
+        ("gb_s = 300, ns = 120", "gb_s = 300", "gb_s and ns come together"),
+        (", gb_s = 300, ns = 120", "", "firmware has an HMAT for all nodes or for none"),
+        ("gb_s = 300", "gb_s = true", r"gb_s True must be a number of 10\^9 bytes/s"),
+        ("hbm = true", 'hbm = "yes"', "hbm 'yes' must be true or false"),
+        ("[[10, 20], [20, 10]]", "[[10, 20]]", "write 2 rows of 2, one for each node"),
+        ("[[10, 20], [20, 10]]", "[[10, 20], [21, 10]]", "20 from node 0 to node 1, 21 back"),
+        ("[[10, 20], [20, 10]]", "[[10, 9], [9, 10]]", "a node is at 10 from itself"),
+        ("hbm = [1], e", "hbm = [3], e", "node 3 is none of the nodes 0-1"),
+        ("memkind = [1]", "memkind = [0]", "say in memkind_differs why they differ"),
+        ('title = "Two nodes"', 'title = "x"\nsockets = 4', "2 CPUs cannot be shared out evenly"),
+        ('title = "Two nodes"', 'title = "x"\nprocessor = {}', "vendor is missing"),
+        ('title = "Two nodes"', 'title = "x"\nfound_online = {}', "add the one or drop the other"),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_what_can(
+    tmp_path: Path, old: str, new: str, answer: str
+) -> None:
+    with pytest.raises(SpecError, match=answer) as caught:
+        written(tmp_path, (old, new))
+    assert str(caught.value).startswith("small.toml")
+
+
+def test_a_processors_name_fits_into_cpuid(tmp_path: Path) -> None:
+    named = (
+        'title = "x"\nprocessor = {{ vendor = "GenuineIntel", family = 6, model = 1, name = "{}" }}'
+    )
+    title = 'title = "Two nodes"'
+    assert written(tmp_path, (title, named.format("A" * 47))).processor is not None
+    for name in ("A" * 48, "A, B"):
+        with pytest.raises(SpecError, match="47 letters for it, and no comma"):
+            written(tmp_path, (title, named.format(name)))
