@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments import leftovers
@@ -30,15 +31,35 @@ def command() -> list[str]:
     return [programs.find("dockerd") or "dockerd"]
 
 
-def start(log: Path) -> Process:
+def private_command(data: Path, place: Path) -> list[str]:
+    """One that serves nobody but its caller: own data, own socket, and no network to look after.
+
+    Without a network namespace of its own it would take away the bridge of the machine's engine.
+
+    Args:
+        data: what it fills with images.
+        place: an empty folder for its socket and what it needs while it runs.
+    """
+    return [
+        *("unshare", "--net", "--", *command()),
+        *(f"--data-root={data}", f"--exec-root={place}/exec", f"--pidfile={place}/pid"),
+        *(f"--host=unix://{place}/socket", "--storage-driver=overlay2", "--bridge=none"),
+        *("--iptables=false", "--ip6tables=false"),
+    ]
+
+
+def start(log: Path, words: Sequence[str] = ()) -> Process:
     """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it.
 
     A driver's guard knows it by its environment.
+
+    Args:
+        words: its command, command() if left out.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         return subprocess.Popen(
-            command(),
+            words or command(),
             env=leftovers.daemon_environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=output,

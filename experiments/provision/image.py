@@ -5,18 +5,15 @@ Puts together what base_image.py and wheelhouse.py bring; runs no container.
 
 import hashlib
 import subprocess
-import tarfile
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import docker
 from docker.errors import ImageNotFound
 
-from experiments.errors import ExperimentsError
-from experiments.provision import base_image, wheelhouse
+from experiments.provision import base_image, building, wheelhouse
 from experiments.provision.base_image import Base
 from experiments.provision.bootstrap import STAGE_LABEL
 from experiments.provision.engine import FAILURES, EngineMissing
@@ -30,12 +27,6 @@ CHECKOUT_LABEL = "hbmcomm.checkout"
 MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
-BUILD_PATIENCE = 600  # seconds that one step may be silent
-LAST_LINES = 8  # of the log, in the message of a failed build
-
-
-class ImageBuildFailed(ExperimentsError):
-    """The image does not build; the text holds the last lines of the log."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +88,6 @@ def build_options(
             "hbmcomm.base": base.reference,
         },
         "network_mode": "host",  # apt reaches the mirror as the host does
-        "custom_context": True,
-        "rm": True,
-        "forcerm": True,
     }
 
 
@@ -159,7 +147,8 @@ def _ensure(
     rebuilt = not _is_current(client, name, inputs)
     if rebuilt:
         progress(f"image: building {name} on {foundation.reference}")
-        _build(client, build_options(name, mpi, foundation, wheels, inputs, revision()), wheels)
+        options = build_options(name, mpi, foundation, wheels, inputs, revision())
+        building.build(client, options, context(DOCKERFILE, wheels.wheels), LOG)
         remove_superseded(client, mpi)
     found = client.images.get(name)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
@@ -171,39 +160,3 @@ def _is_current(client: docker.DockerClient, tag: str, inputs: str) -> bool:
         return bool(client.images.get(tag).labels.get(INPUTS_LABEL) == inputs)
     except ImageNotFound:
         return False
-
-
-def _build(client: docker.DockerClient, options: dict[str, Any], wheels: Wheelhouse) -> None:
-    """Build with the engine's own builder, keeping everything it says in the log."""
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile() as archive, LOG.open("w", encoding="utf-8") as log:
-        _pack(context(DOCKERFILE, wheels.wheels), archive)
-        try:
-            answers = client.api.build(
-                fileobj=archive, decode=True, timeout=BUILD_PATIENCE, **options
-            )
-            for answer in answers:
-                log.write(answer.get("stream", ""))
-                if "error" in answer:
-                    log.write(answer["error"] + "\n")
-                    raise _failed(options["tag"], log)
-        except FAILURES as error:
-            log.write(f"{error}\n")
-            raise _failed(options["tag"], log) from error
-
-
-def _pack(files: list[tuple[str, Path]], archive: IO[bytes]) -> None:
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, path in files:
-            tar.add(path, arcname=name, recursive=False)
-    archive.seek(0)
-
-
-def _failed(tag: str, log: IO[str]) -> ImageBuildFailed:
-    log.flush()
-    said = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return ImageBuildFailed(
-        f"the image {tag} does not build; its log ends with\n"
-        + "\n".join(f"    {line}" for line in said[-LAST_LINES:])
-        + f"\nthe whole of it is in {LOG.parent.name}/{LOG.name}"
-    )

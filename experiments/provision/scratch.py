@@ -4,6 +4,7 @@ A folder's name says who made it. Knows nothing of what is made in it.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -31,6 +32,38 @@ def folder(parent: Path, prefix: str) -> Iterator[Path]:
         yield place
     finally:
         remove(place)
+
+
+def settle(made: Path, name: Path) -> None:
+    """Give a whole folder its name, unless another process was quicker with the same one."""
+    try:
+        made.rename(name)
+    except OSError:
+        if not name.is_dir():
+            raise
+
+
+def remove_superseded(folder: Path, place: Path) -> None:
+    """Remove the folders whose names are this one's up to its last dash: what older inputs made.
+
+    They lose their names first: half of one must not be taken for the whole.
+
+    Args:
+        place: a temporary folder on the same file system, which goes after this.
+    """
+    for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
+        if other != folder:
+            with contextlib.suppress(FileNotFoundError):  # another process was quicker
+                other.rename(place / other.name)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No other process makes something in the folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:

@@ -3,19 +3,15 @@
 One folder for each MPI, remade when the image is another one; complete, or not there.
 """
 
-import contextlib
-import fcntl
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import docker
 
 from experiments.environments.docker import FOLDER
 from experiments.errors import ExperimentsError
-from experiments.provision import removal
+from experiments.provision import exported, scratch
 from experiments.provision.engine import FAILURES
 from experiments.provision.image import Image
 from experiments.provision.paths import BUILD
@@ -45,7 +41,7 @@ def ensure(
     """
     tree = place(image.mpi, trees)
     stamp = tree.with_suffix(".id")
-    with _alone(trees):
+    with scratch.alone(trees):
         if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:
             return tree
         progress(f"image: unpacking {image.tag}")
@@ -69,32 +65,9 @@ def ensure(
 def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
     """Every file of the image but devices; with a mount point for a launch's folder."""
     folder.mkdir()
-    removal.remove_abandoned(client)
-    container = client.containers.create(image, labels=removal.own())
-    try:
-        # as root too, files become ours: nobody else reads them, and ranks are never root
-        unpack = ["tar", "--extract", "--no-same-owner", "--exclude=dev/*", "--directory"]
-        with subprocess.Popen(
-            [*unpack, str(folder)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as tar:
-            pipe: Any = tar.stdin
-            for chunk in container.export():
-                pipe.write(chunk)
-            said = tar.communicate()[1].decode(errors="replace").strip()
-        if tar.returncode:
-            raise OSError(f"tar: {said}")
-    finally:
-        container.remove(force=True)
+    # as root too, files become ours: nobody else reads them, and ranks are never root
+    exported.tree(client, image, folder, "--no-same-owner")
     (folder / FOLDER.strip("/")).mkdir()
-
-
-@contextlib.contextmanager
-def _alone(trees: Path) -> Iterator[None]:
-    """No other driver unpacks meanwhile."""
-    trees.mkdir(parents=True, exist_ok=True)
-    with (trees / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _remove(tree: Path) -> None:

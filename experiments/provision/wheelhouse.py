@@ -3,7 +3,6 @@
 Asks pip for them only when the sources or the pins changed. Knows nothing of images.
 """
 
-import contextlib
 import hashlib
 import os
 import platform
@@ -60,18 +59,9 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
                 "the package registry must be within reach; see: pip config list",
             )
             _own_wheel(root, place / "sources", wheels)
-            _settle(wheels, folder)
-            _remove_superseded(folder, place)
+            scratch.settle(wheels, folder)
+            scratch.remove_superseded(folder, place)
     return _wheelhouse(folder)
-
-
-def _settle(wheels: Path, folder: Path) -> None:
-    """Give the wheels their name, unless another process was quicker with the same ones."""
-    try:
-        wheels.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
 
 
 def download_command(python: str, mpi: str, folder: Path) -> list[str]:
@@ -156,15 +146,3 @@ def _wheelhouse(folder: Path) -> Wheelhouse:
                 f"{wheel.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
             )
     return Wheelhouse(folder, wheels, digest.hexdigest())
-
-
-def _remove_superseded(folder: Path, scratch: Path) -> None:
-    """Wheelhouses for the same Python and MPI whose sources or pins are no longer these.
-
-    They lose their names first: half of one must not be taken for the whole.
-    """
-    prefix = folder.name.rpartition("-")[0]
-    for other in folder.parent.glob(f"{prefix}-*"):
-        if other != folder:
-            with contextlib.suppress(FileNotFoundError):  # another process was quicker
-                other.rename(scratch / other.name)

@@ -16,9 +16,9 @@ import docker
 import pytest
 
 from experiments.errors import ExperimentsError
+from experiments.provision import building, packages
 from experiments.provision import engine as engine_provision
 from experiments.provision import image as image_provision
-from experiments.provision import packages
 from experiments.provision.image import Image
 
 
@@ -39,7 +39,7 @@ def image(engine: docker.DockerClient) -> Image:
     """The harness image with Open MPI."""
     try:
         return image_provision.ensure(engine)
-    except image_provision.ImageBuildFailed:
+    except building.ImageBuildFailed:
         raise  # a defect of ours, never a lack of the machine
     except ExperimentsError as error:
         pytest.skip(str(error))

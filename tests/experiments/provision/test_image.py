@@ -5,10 +5,11 @@ from pathlib import Path
 import docker
 import pytest
 
+from experiments.provision import building
 from experiments.provision import image as image_provision
 from experiments.provision.base_image import Base
+from experiments.provision.building import ImageBuildFailed
 from experiments.provision.engine import EngineMissing
-from experiments.provision.image import ImageBuildFailed
 from experiments.provision.wheelhouse import Wheelhouse
 
 BASE = Base("debian:bookworm-slim", "sha256:base", "3.11")
@@ -46,9 +47,6 @@ def test_the_build_is_asked_for_exactly_this():
             "hbmcomm.base": "debian:bookworm-slim",
         },
         "network_mode": "host",
-        "custom_context": True,
-        "rm": True,
-        "forcerm": True,
     }
 
 
@@ -67,7 +65,7 @@ def test_the_context_is_the_dockerfile_and_the_wheels_and_nothing_else(tmp_path)
 
 def test_a_packed_context_opens_as_an_archive(tmp_path):
     with (tmp_path / "context.tar").open("w+b") as archive:
-        image_provision._pack([("Dockerfile", image_provision.DOCKERFILE)], archive)
+        building.pack([("Dockerfile", image_provision.DOCKERFILE)], archive)
         with tarfile.open(fileobj=archive) as tar:
             packed = tar.extractfile("Dockerfile")
             assert packed is not None

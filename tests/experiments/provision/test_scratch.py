@@ -87,3 +87,21 @@ def test_a_mount_that_was_left_goes_before_the_folder_is_emptied(tmp_path: Path)
     scratch.remove(place)
     assert not place.exists()
     assert (source / "precious").exists()
+
+
+def test_what_a_quicker_process_made_is_taken(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "new", tmp_path / "named"
+    for folder in (ours, theirs):
+        folder.mkdir()
+        (folder / "a.whl").write_bytes(folder.name.encode())
+    scratch.settle(ours, theirs)
+    assert (theirs / "a.whl").read_bytes() == b"named"
+
+
+def test_what_older_inputs_made_goes_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("cp311-mpich-new", "cp311-mpich-old", "cp311-openmpi-old", "place"):
+        (tmp_path / name).mkdir()
+    scratch.remove_superseded(tmp_path / "cp311-mpich-new", tmp_path / "place")
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["cp311-mpich-new", "cp311-openmpi-old", "place"]
+    assert [path.name for path in (tmp_path / "place").iterdir()] == ["cp311-mpich-old"]

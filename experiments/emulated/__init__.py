@@ -1,0 +1,1 @@
+"""Emulated machines: what they are, how QEMU shows them, and how commands run in their guests."""

@@ -1,0 +1,173 @@
+"""Speaks with qemu-guest-agent in a guest: starts commands there, reads and writes small files.
+
+The agent serves one connection at a time. Knows no launch and no machine.
+Source: the QEMU Guest Agent Protocol Reference.
+"""
+
+import base64
+import contextlib
+import json
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import ExperimentsError
+
+DELIMITER = b"\xff"  # before the first request, so that the agent forgets half a one before it
+CHUNK = 2**20  # bytes of a file in one message
+ANSWER_PATIENCE = 60.0  # seconds for one answer of a guest that also computes
+POLL = 0.1  # seconds
+LINE = 2**16
+
+
+class GuestLost(ExperimentsError):
+    """The guest does not answer."""
+
+
+class Refused(Exception):
+    """The agent says no; the text is its own."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command in the guest ended, and what it said on both its outputs."""
+
+    code: int
+    output: str
+
+
+class Agent:
+    """An open connection; it speaks from the moment in which the guest answers."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._unread = b""
+
+    def start(self, words: Sequence[str], capture: bool = False) -> int:
+        """Start a command as root, with the agent's own variables; its process number there.
+
+        Args:
+            words: the program's path or name, then its arguments.
+            capture: keep what it says, for ended().
+        """
+        asked = {"path": words[0], "arg": list(words[1:]), "capture-output": capture}
+        return int(self._ask("guest-exec", asked)["pid"])
+
+    def ended(self, process: int) -> Ended | None:
+        """How a started command ended, or None while it runs; can be asked once after its end."""
+        told = self._ask("guest-exec-status", {"pid": process})
+        if not told["exited"]:
+            return None
+        said = [base64.b64decode(told.get(part, "")) for part in ("out-data", "err-data")]
+        code = told["exitcode"] if "exitcode" in told else -told.get("signal", 1)
+        return Ended(code, b"".join(said).decode(errors="replace"))
+
+    def run(self, *words: str, patience: float = ANSWER_PATIENCE) -> Ended:
+        """Run a command to its end.
+
+        Raises:
+            GuestLost: it does not end within so many seconds.
+        """
+        process, deadline = self.start(words, capture=True), time.monotonic() + patience
+        while (found := self.ended(process)) is None:
+            if time.monotonic() > deadline:
+                raise GuestLost(f"{' '.join(words)} did not end in the guest in {patience:.0f} s")
+            time.sleep(POLL)
+        return found
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        """A file of the guest from an offset on. FileNotFoundError where it cannot be opened."""
+        parts = []
+        with self._open(path, "rb") as handle:
+            if offset:
+                asked = {"handle": handle, "offset": offset, "whence": "set"}
+                self._ask("guest-file-seek", asked)
+            while True:
+                told = self._ask("guest-file-read", {"handle": handle, "count": CHUNK})
+                parts.append(base64.b64decode(told["buf-b64"]))
+                if told["eof"] or not told["count"]:
+                    return b"".join(parts)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace a file of the guest; root's."""
+        with self._open(path, "wb") as handle:
+            for start in range(0, len(content), CHUNK):
+                chunk = base64.b64encode(content[start : start + CHUNK]).decode()
+                self._ask("guest-file-write", {"handle": handle, "buf-b64": chunk})
+
+    @contextlib.contextmanager
+    def _open(self, path: str, mode: str) -> Iterator[int]:
+        try:
+            handle = int(self._ask("guest-file-open", {"path": path, "mode": mode}))
+        except Refused as refusal:
+            raise FileNotFoundError(str(refusal)) from None
+        try:
+            yield handle
+        finally:
+            self._ask("guest-file-close", {"handle": handle})
+
+    def greet(self, patience: float) -> None:
+        """Wait until the agent answers, and forget what was said to others before."""
+        token = secrets.randbelow(2**31)
+        self._send(DELIMITER + _request("guest-sync-delimited", {"id": token}))
+        deadline = time.monotonic() + patience
+        while self._line(deadline).rpartition(DELIMITER)[2] != b'{"return": %d}' % token:
+            pass
+
+    def _ask(self, name: str, arguments: dict[str, Any]) -> Any:
+        self._send(_request(name, arguments))
+        answer = json.loads(self._line(time.monotonic() + ANSWER_PATIENCE))
+        if "error" in answer:
+            raise Refused(answer["error"].get("desc", answer["error"]))
+        return answer["return"]
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._connection.sendall(message)
+        except OSError as error:
+            raise GuestLost(f"the guest is gone ({error})") from None
+
+    def _line(self, deadline: float) -> bytes:
+        while b"\n" not in self._unread:
+            self._connection.settimeout(max(deadline - time.monotonic(), 0.01))
+            try:
+                more = self._connection.recv(LINE)
+            except TimeoutError:
+                raise GuestLost("the guest does not answer") from None
+            except OSError as error:
+                raise GuestLost(f"the guest is gone ({error})") from None
+            if not more:
+                raise GuestLost("the guest is gone")
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+
+@contextlib.contextmanager
+def connected(path: Path, patience: float = ANSWER_PATIENCE) -> Iterator[Agent]:
+    """The agent behind a guest's socket, once it has answered.
+
+    Raises:
+        GuestLost: nobody answers within so many seconds.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                connection.connect(str(path))
+                break
+            except (FileNotFoundError, ConnectionRefusedError):
+                if time.monotonic() > deadline:
+                    raise GuestLost(f"nobody listens at {path}") from None
+                time.sleep(POLL)
+        agent = Agent(connection)
+        agent.greet(max(deadline - time.monotonic(), POLL))
+        yield agent
+
+
+def _request(name: str, arguments: dict[str, Any]) -> bytes:
+    return json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n"

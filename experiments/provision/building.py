@@ -1,0 +1,68 @@
+"""Has an engine build an image, and keeps everything that it says. Knows no image in particular."""
+
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import docker
+
+from experiments.errors import ExperimentsError
+from experiments.provision.engine import FAILURES
+
+PATIENCE = 600  # seconds that one step may be silent
+LAST_LINES = 8  # of the log, in the message of a failed build
+
+
+class ImageBuildFailed(ExperimentsError):
+    """The image does not build; the text holds the last lines of the log."""
+
+
+def build(
+    client: docker.DockerClient,
+    options: Mapping[str, Any],
+    files: Iterable[tuple[str, Path]],
+    log: Path,
+) -> None:
+    """Build with the engine's own builder; half-made containers go.
+
+    Args:
+        options: keyword arguments of the Docker SDK's api.build, "tag" among them.
+        files: name in the build context, and file, of everything that the engine is sent.
+        log: written anew.
+
+    Raises:
+        ImageBuildFailed: it does not build, or the engine is gone.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile() as archive, log.open("w", encoding="utf-8") as output:
+        pack(files, archive)
+        asked = {**options, "custom_context": True, "rm": True, "forcerm": True}
+        try:
+            for answer in client.api.build(fileobj=archive, decode=True, timeout=PATIENCE, **asked):
+                output.write(answer.get("stream", ""))
+                if "error" in answer:
+                    output.write(answer["error"] + "\n")
+                    raise _failed(options["tag"], output, log)
+        except FAILURES as error:
+            output.write(f"{error}\n")
+            raise _failed(options["tag"], output, log) from error
+
+
+def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:
+    """The build context as a tar file, ready to be read."""
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, path in files:
+            tar.add(path, arcname=name, recursive=False)
+    archive.seek(0)
+
+
+def _failed(tag: str, output: IO[str], log: Path) -> ImageBuildFailed:
+    output.flush()
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return ImageBuildFailed(
+        f"the image {tag} does not build; its log ends with\n"
+        + "\n".join(f"    {line}" for line in said[-LAST_LINES:])
+        + f"\nthe whole of it is in {log.parent.name}/{log.name}"
+    )
