@@ -20,22 +20,26 @@ hbm_comm *hbm_open(const hbm_setup *setup)
         return NULL;
     pthread_once(&once, watch_forks);
     hbm_comm *c = calloc(1, sizeof *c);
-    char *room = c ? calloc(n + 1, sizeof *c->ranks + sizeof *c->segments + sizeof *c->in
-                                   + sizeof *c->out + sizeof *c->nodes) : NULL;
+    char *room = c ? calloc(n + 1, sizeof *c->ranks + sizeof *c->segments + sizeof *c->claims
+                                   + sizeof *c->in + sizeof *c->out + sizeof *c->nodes) : NULL;
     if (!room) {
         free(c);
         return NULL;
     }
     c->ranks = (control **)room;
     c->segments = (unsigned char **)(c->ranks + n);
-    c->in = (const void **)(c->segments + n);
+    uintptr_t *claims = (uintptr_t *)(c->segments + n);
+    c->in = (const void **)(claims + n);
     c->out = (void **)(c->in + n);
     c->nodes = (int *)(c->out + n + 1); /* a rank alone has two outputs: its own and its staging */
     for (size_t r = 0; r < n; r++) {
         c->segments[r] = (unsigned char *)setup->segments[r];
         c->ranks[r] = (control *)setup->segments[r];
         c->nodes[r] = setup->nodes[r];
+        claims[r] = setup->claims ? setup->claims[r] : 0;
     }
+    c->claims = setup->claims ? claims : NULL;
+    c->boot = setup->boot;
     c->rank = setup->rank;
     c->size = setup->size;
     c->own = c->ranks[c->rank];

@@ -56,6 +56,8 @@ struct hbm_comm {
     control *own;
     control **ranks;
     unsigned char **segments;
+    uintptr_t *claims;         /* NULL where ranks hold locks */
+    uint32_t boot;
     int *nodes;
     const void **in;           /* room for one pointer per rank */
     void **out;

@@ -58,10 +58,12 @@ typedef struct {
     int32_t rank, size;
     int32_t oversubscribed;   /* more ranks than CPUs: waiting ranks give way at once */
     int32_t lock;             /* descriptor on which rank r holds a lock of byte r; -1: none */
+    uint32_t boot;            /* for `claims` */
     uint64_t cache_bytes;     /* the last-level cache that the ranks share */
     uint64_t segment_bytes;
     const uintptr_t *segments; /* where each rank's segment is mapped here */
     const int32_t *nodes;      /* each rank's NUMA node */
+    const uintptr_t *claims;   /* instead of locks: where each rank's claim is mapped; or NULL */
 } hbm_setup;
 
 typedef struct hbm_comm hbm_comm;
@@ -85,5 +87,12 @@ int hbm_bcast(hbm_comm *comm, uintptr_t buffer, int root);
 int hbm_blocks(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int root);
 int hbm_fold(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int reduction,
              int root);
+
+/* Claims on places in shared memory, 8 bytes each, that end with the process; NULL and errno EBUSY
+   where another has it. `boot` is a number of this boot of the machine, not 0. */
+typedef struct hbm_claim hbm_claim;
+hbm_claim *hbm_take(uintptr_t place, uint32_t boot);
+void hbm_give(hbm_claim *claim);
+int hbm_is_taken(uintptr_t place, uint32_t boot);
 
 void hbm_on_wait(int (*interrupted)(void));

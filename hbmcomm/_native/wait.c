@@ -62,9 +62,11 @@ int hbm_fail(hbm_comm *c, const hbm_failure *why)
     return why->status;
 }
 
-/* The kernel gives up a process's locks when it dies, before anyone reaps it. */
+/* The kernel gives up a process's locks and claims when it dies, before anyone reaps it. */
 static int is_alive(const hbm_comm *c, int peer)
 {
+    if (c->claims)
+        return hbm_is_taken(c->claims[peer], c->boot);
     struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = peer, .l_len = 1};
     if (c->lock < 0 || fcntl(c->lock, F_GETLK, &held) != 0)
         return 1;

@@ -11,6 +11,7 @@
 #define MOST_RANKS 5
 #endif
 #define HEAP_BYTES (8 * 1024 * 1024)
+#define BOOT 6717u
 
 /* Ends the program at once: ranks that failed leave others waiting. */
 #define CHECK(condition, ...)                               \
@@ -39,7 +40,8 @@ typedef struct {
 } member;
 
 void as_ranks(group g, void (*body)(member *), void *shared);
-hbm_comm *opened(group g, int rank, int lock, unsigned char *const *segments);
+hbm_comm *opened(group g, int rank, int lock, const uintptr_t *claims,
+                 unsigned char *const *segments);
 unsigned char *new_segment(void);
 void sleep_ms(double ms);
 double seconds_now(void);
@@ -73,5 +75,8 @@ void test_sleep(uint64_t seed, double seconds);
 void test_busy(uint64_t seed, double seconds);
 void test_refused(uint64_t seed, double seconds);
 void test_died(uint64_t seed, double seconds);
+void test_died_with_claim(uint64_t seed, double seconds);
+void test_claims(uint64_t seed, double seconds);
+void test_claims_and_forks(uint64_t seed, double seconds);
 
 #endif

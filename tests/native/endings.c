@@ -214,25 +214,40 @@ static void hold_lock(int file, int rank)
     CHECK(fcntl(file, F_SETLK, &lock) == 0, "no lock");
 }
 
-void test_died(uint64_t seed, double seconds)
+/* A rank's lock, or the claim that stands for it once both ranks have theirs. */
+static hbm_claim *hold(int file, const uintptr_t *claims, int rank)
 {
-    (void)seed, (void)seconds;
+    if (file >= 0) {
+        hold_lock(file, rank);
+        return NULL;
+    }
+    hbm_claim *claim = hbm_take(claims[rank], BOOT);
+    CHECK(claim, "no claim");
+    while (!hbm_is_taken(claims[!rank], BOOT))
+        sleep_ms(1);
+    return claim;
+}
+
+/* One of two ranks dies. They hold locks on `file`, or with none (-1) claims. */
+static void check_death(int file)
+{
+    uintptr_t claims[] = {(uintptr_t)new_segment(), (uintptr_t)new_segment()};
+    const uintptr_t *used = file < 0 ? claims : NULL;
     group g = {.size = 2};
     unsigned char *segments[] = {new_segment(), new_segment()};
-    FILE *held = tmpfile();
-    CHECK(held, "no file");
-    int file = fileno(held);
-    hold_lock(file, 0);
+    if (file >= 0)
+        hold_lock(file, 0);
     pid_t child = fork();
     if (!child) {
-        hold_lock(file, 1);
-        hbm_comm *comm = opened(g, 1, file, segments);
+        hold(file, claims, 1);
+        hbm_comm *comm = opened(g, 1, file, used, segments);
         hbm_call call = barrier();
         int status = hbm_run(comm, &call);
         sleep_ms(20);
         _exit(status); /* without hbm_close, as a process that is killed */
     }
-    hbm_comm *comm = opened(g, 0, file, segments);
+    hbm_claim *claim = file < 0 ? hold(file, claims, 0) : NULL;
+    hbm_comm *comm = opened(g, 0, file, used, segments);
     hbm_call call = barrier();
     CHECK(hbm_run(comm, &call) == HBM_OK, "the first barrier failed");
     double began = seconds_now();
@@ -243,8 +258,26 @@ void test_died(uint64_t seed, double seconds)
     CHECK(why.rank == 1, "rank %d is told to have died", why.rank);
     int ended;
     CHECK(waitpid(child, &ended, 0) == child && ended == 0, "the child ended with %d", ended);
-    fclose(held);
     hbm_free(comm);
+    if (claim)
+        hbm_give(claim);
     munmap(segments[0], HEAP_OFFSET + HEAP_BYTES);
     munmap(segments[1], HEAP_OFFSET + HEAP_BYTES);
+    munmap((void *)claims[0], HEAP_OFFSET + HEAP_BYTES);
+    munmap((void *)claims[1], HEAP_OFFSET + HEAP_BYTES);
+}
+
+void test_died(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    FILE *held = tmpfile();
+    CHECK(held, "no file");
+    check_death(fileno(held));
+    fclose(held);
+}
+
+void test_died_with_claim(uint64_t seed, double seconds)
+{
+    (void)seed, (void)seconds;
+    check_death(-1);
 }

@@ -15,7 +15,8 @@ unsigned char *new_segment(void)
     return room;
 }
 
-hbm_comm *opened(group g, int rank, int lock, unsigned char *const *segments)
+hbm_comm *opened(group g, int rank, int lock, const uintptr_t *claims,
+                 unsigned char *const *segments)
 {
     uintptr_t addresses[MOST_RANKS];
     int32_t nodes[MOST_RANKS];
@@ -26,7 +27,7 @@ hbm_comm *opened(group g, int rank, int lock, unsigned char *const *segments)
     hbm_setup setup = {.rank = rank, .size = g.size, .oversubscribed = g.oversubscribed,
                        .lock = lock, .cache_bytes = g.cache_bytes,
                        .segment_bytes = HEAP_OFFSET + HEAP_BYTES, .segments = addresses,
-                       .nodes = nodes};
+                       .nodes = nodes, .claims = claims, .boot = BOOT};
     hbm_comm *comm = hbm_open(&setup);
     CHECK(comm, "hbm_open refused rank %d of %d", rank, g.size);
     return comm;
@@ -53,7 +54,7 @@ void as_ranks(group g, void (*body)(member *), void *shared)
     for (int r = 0; r < g.size; r++)
         segments[r] = new_segment();
     for (int r = 0; r < g.size; r++) {
-        member me = {g, r, opened(g, r, -1, segments), segments[r] + HEAP_OFFSET, shared};
+        member me = {g, r, opened(g, r, -1, NULL, segments), segments[r] + HEAP_OFFSET, shared};
         starts[r] = (start){me, body};
     }
     for (int r = 0; r < g.size; r++)
@@ -104,7 +105,9 @@ int main(int argc, char **argv)
         {"interrupted", test_interrupted},   {"sleep", test_sleep},
         {"busy", test_busy},                 {"refused", test_refused},
         {"died", test_died},                 {"halfway", test_halfway},
-        {"folds", test_folds},
+        {"folds", test_folds},               {"claims", test_claims},
+        {"claims_and_forks", test_claims_and_forks},
+        {"died_with_claim", test_died_with_claim},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -111,6 +111,15 @@ def test_a_process_that_died_is_noticed(check: Check) -> None:
     check("died")
 
 
+def test_a_process_that_died_with_a_claim_is_noticed(check: Check) -> None:
+    check("died_with_claim")
+
+
+def test_of_all_that_claim_a_place_one_has_it_while_it_lives(check: Check) -> None:
+    check("claims")
+    check("claims_and_forks")
+
+
 def test_a_rank_that_waits_long_sleeps_and_is_woken(check: Check) -> None:
     check("sleep")
 

@@ -112,7 +112,7 @@ void test_refused(uint64_t seed, double seconds)
     (void)seed, (void)seconds;
     group g = {.size = 1};
     unsigned char *segment = new_segment();
-    hbm_comm *comm = opened(g, 0, -1, &segment);
+    hbm_comm *comm = opened(g, 0, -1, NULL, &segment);
     hbm_call call = {.operation = HBM_BARRIER};
     CHECK(hbm_run(NULL, &call) == HBM_UNREADABLE, "NULL is a communicator");
     CHECK(hbm_run(comm, NULL) == HBM_UNREADABLE, "NULL is a call");
