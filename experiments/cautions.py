@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.confounders import flatten
+from experiments.emulated import recorded
 from experiments.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 
 Launches = Mapping[str, Mapping[str, Any]]
@@ -34,6 +35,7 @@ def cautions(
         *_unfinished(header, launches),
         *_failed(failed),
         *_few_blocks(header["experiment"]["launches"]["blocks"]),
+        *_emulated_machine(launches),
         *_emulated(cells),
         *_skipped(launches),
         *_other_files(launches),
@@ -70,6 +72,12 @@ def _few_blocks(blocks: int) -> Iterator[str]:
             f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
             f"reach is {least_p(blocks):.3f}, and a claim needs {CLAIM_BLOCKS}"
         )
+
+
+def _emulated_machine(launches: Launches) -> Iterator[str]:
+    told = recorded.meaning(recorded.machines(map(recorded.machine, launches.values())))
+    if told:
+        yield told.removesuffix(".")
 
 
 def _emulated(cells: pd.DataFrame) -> Iterator[str]:

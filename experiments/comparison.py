@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.confounders import flatten
+from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
 from experiments.results import Campaign
 from experiments.schedule import HOST, TWIN
@@ -60,6 +61,7 @@ class Comparison:
             of each side, and the verdict.
         floors: the noise floor of each.
         left_out: why cells of one or the other are not among `cells`, one sentence each.
+        warning: why no time here means anything: an emulated machine; else "".
     """
 
     names: tuple[str, str]
@@ -67,6 +69,7 @@ class Comparison:
     cells: pd.DataFrame
     floors: tuple[float, float]
     left_out: list[str]
+    warning: str = ""
 
 
 def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Comparison:
@@ -96,8 +99,14 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
             f"the campaigns {first.folder} and {second.folder} share no cell: "
             f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
         )
+    launches = (*first.launches, *second.launches)
     return Comparison(
-        (str(first.folder), str(second.folder)), apart(first, second), found, floors, left_out
+        (str(first.folder), str(second.folder)),
+        apart(first, second),
+        found,
+        floors,
+        left_out,
+        recorded.meaning(recorded.machines(map(recorded.machine, launches))),
     )
 
 
@@ -116,7 +125,13 @@ def apart(first: Campaign, second: Campaign) -> list[Difference]:
         )
     headers = [_header(campaign.header) for campaign in (first, second)]
     loads = [_loads(campaign.launches) for campaign in (first, second)]
-    return [*found, *_unequal(*headers), *_unequal(*({"load average": load} for load in loads))]
+    nodes = [{"NUMA nodes": _nodes(campaign.launches)} for campaign in (first, second)]
+    return [
+        *found,
+        *_unequal(*nodes),
+        *_unequal(*headers),
+        *_unequal(*({"load average": load} for load in loads)),
+    ]
 
 
 def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
@@ -171,6 +186,19 @@ def _loads(launches: Iterable[Mapping[str, Any]]) -> str:
     texts = [str(launch["environment"].get("machine", {}).get("load", "")) for launch in launches]
     found = [float(text.split()[0]) for text in texts if text[:1].isdigit()]
     return f"{min(found):.2f} to {max(found):.2f}" if found else ABSENT
+
+
+def _nodes(launches: Iterable[Mapping[str, Any]]) -> str:
+    """The nodes that the launches saw, with and without CPUs, and which of them are HBM."""
+    found = []
+    for launch in launches:
+        told = launch["environment"].get("topology")
+        if not told:
+            continue
+        cpus = sum(bool(node["cpus"]) for node in told["nodes"])
+        hbm = ", ".join(str(node["id"]) for node in told["nodes"] if node["is_hbm"])
+        found.append(f"{cpus} with CPUs, {len(told['nodes']) - cpus} without, HBM {hbm or 'none'}")
+    return "; ".join(dict.fromkeys(found)) or ABSENT
 
 
 def _header(header: Mapping[str, Any]) -> dict[str, str]:

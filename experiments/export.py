@@ -18,13 +18,14 @@ import pandas as pd
 from experiments import results
 from experiments.bound import COPY
 from experiments.confounders import flatten
+from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
 from experiments.results import COLUMNS, Campaign
 from experiments.schedule import Launch
 from experiments.statistics import FACTORS
 
 FORMATS = ("osu", "csv", "parquet")
-NAMES = ("block", "arm", *FACTORS, "group")
+NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
 
 OSU_NAMES = {
@@ -150,11 +151,11 @@ def _measured(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
     """Each measured cell of a launch: what names it, the cell, its samples."""
     asked = launch["launch"]
-    name = Launch.from_dict(asked).name
+    name, machine = Launch.from_dict(asked).name, recorded.machine(launch)
     samples = results.read_samples(folder / "launches" / f"{name}.npz")
     for cell in launch["cells"]:
         if "skipped" not in cell:
-            values = asked | asked["measurement"] | cell
+            values = asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
             yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]]
 
 
@@ -176,17 +177,19 @@ def osu(campaign: Campaign) -> Iterator[str]:
                 by_size = kept.setdefault(key, {})
                 by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
     columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
+    warning = recorded.meaning(recorded.machines(map(recorded.machine, campaign.launches)))
+    warning = f"# {warning}\n" if warning else ""
     for key in sorted(kept):
         names = dict(zip(columns, key, strict=True))
         launches = max(len(each) for each in kept[key].values())
-        yield _osu_head(names, mpis[names["mpi"]], launches)
+        yield _osu_head(names, mpis[names["mpi"]], launches, warning)
         for size, each in sorted(kept[key].items()):
             own = np.concatenate(each).mean(axis=0) * 1e6
             numbers = "".join(f"{value:{FIELD}.2f}" for value in (own.mean(), own.min(), own.max()))
             yield f"{size:<10d}{numbers}{sum(len(part) for part in each):12d}\n"
 
 
-def _osu_head(names: dict[str, Any], mpi: str, launches: int) -> str:
+def _osu_head(names: dict[str, Any], mpi: str, launches: int, warning: str) -> str:
     told = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
     told += ["emulated"] if names["emulated"] else []
     told += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
@@ -196,6 +199,7 @@ def _osu_head(names: dict[str, Any], mpi: str, launches: int) -> str:
     return (
         f"\n# OSU MPI {OSU_NAMES[names['operation']]} Latency Test (measured by hbmcomm)\n"
         f"# {', '.join(told)}\n"
+        f"{warning}"
         f"# Datatype: {DATATYPES[names['dtype']]}.\n"
         f"{'# Size':<10}{''.join(heads)}\n"
     )

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from experiments.bound import COPY, least_seconds
 from experiments.cautions import cautions
 from experiments.confounders import flatten
+from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
 from experiments.schedule import FORMAT
 from experiments.spec import Experiment
@@ -49,6 +50,7 @@ COLUMNS = (
     "min_s",
     "bound_s",
     "unstable",
+    recorded.COLUMN,
 )
 
 
@@ -310,7 +312,7 @@ def _rows(
     asked = launch["launch"]
     common = {key: asked[key] for key in LEVELS}
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
-    common["dtype"] = asked["dtype"]
+    common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
     measured = [cell for cell in launch["cells"] if "skipped" not in cell]
     copies = {
         (cell["kind"], cell["locality"], cell["bytes"]): float(

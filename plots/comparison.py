@@ -57,13 +57,15 @@ def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stag
 
 def render(found: Comparison) -> RenderableType:
     """What differs, what is left out, the results, and how to read them."""
-    return Group(*_differences(found), Text(), *_results(found), *_legend(found))
+    warning = [Text(found.warning, style="bold red"), Text()] if found.warning else []
+    return Group(*warning, *_differences(found), Text(), *_results(found), *_legend(found))
 
 
 def to_json(found: Comparison) -> str:
     """The same for programs: seconds, bytes and plain ratios; null where there is no number."""
     values = {
         "campaigns": list(found.names),
+        "warning": found.warning,
         "differences": [vars(each) for each in found.differences],
         "left_out": found.left_out,
         "noise_floors": [_number(each) for each in found.floors],

@@ -20,7 +20,6 @@ from experiments.statistics import (
 )
 from plots.findings import Findings, in_order, rows, usual
 from plots.labels import (
-    ENVIRONMENTS,
     LAYOUTS,
     MPIS,
     NOTHING,
@@ -29,6 +28,7 @@ from plots.labels import (
     arm_name,
     arm_place,
     bytes_text,
+    environment_name,
     interval_text,
     mpi_name,
     operation_name,
@@ -94,7 +94,7 @@ def losses(found: Findings) -> tuple[str, ...]:
 def container(arm: str) -> str:
     """ "one container (Docker, tuned)"."""
     environment, profile, layout = arm_levels(arm)
-    kind = ", ".join(filter(None, (ENVIRONMENTS.get(environment, environment), profile)))
+    kind = ", ".join(filter(None, (environment_name(environment), profile)))
     return f"{LAYOUTS.get(layout, layout)} ({kind})"
 
 

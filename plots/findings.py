@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.emulated import recorded
+from experiments.measure.machine import NOT_EMULATED
 from experiments.results import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import (
@@ -21,7 +23,7 @@ from experiments.statistics import (
     verdict,
 )
 from plots import caveats, paths
-from plots.labels import ENVIRONMENTS, arm_place
+from plots.labels import EMULATED, ENVIRONMENTS, VM_DOCKER, arm_place, in_container
 
 HOST = "host"
 REFERENCE = "imb"
@@ -35,7 +37,8 @@ UNFINISHED = "no launch of it is finished"
 class Findings:
     """What a campaign found. All times in seconds, all ratios of times paired within a block.
 
-    Every ratio has a `verdict` (experiments.statistics.Verdict, as text).
+    Every ratio has a `verdict` (experiments.statistics.Verdict, as text). Every row names the
+    emulated machine that it was measured on (column recorded.COLUMN).
 
     Attributes:
         times: statistics.over_launches of every arm but the A/A twin.
@@ -54,6 +57,8 @@ class Findings:
         losses: the same for each MPI and arm.
         paths: the same and what else is unlike about it, a sentence each.
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
+        machine: why no time here means anything: the emulated machine that it was measured on, in
+            one sentence, or "".
     """
 
     times: pd.DataFrame
@@ -70,6 +75,7 @@ class Findings:
     lost: str = ""
     losses: tuple[paths.Loss, ...] = ()
     paths: tuple[str, ...] = ()
+    machine: str = ""
 
 
 def find(campaign: Campaign) -> Findings:
@@ -125,29 +131,41 @@ def from_cells(
         for transport in _levels(ours, "transport")
         if transport != OURS
     ]
+    machines = recorded.machines(cells[recorded.COLUMN])
     return Findings(
-        times=over_launches(arms),
-        speedups=_together(speedups, floor),
-        placements=_together(placements, floor),
-        containers=_together(containers, floor),
-        groups=_together(groups, floor),
-        transports=_together(transports, floor),
-        python=_together([_python(arms)], floor),
+        times=_on(machines, over_launches(arms)),
+        speedups=_on(machines, _together(speedups, floor)),
+        placements=_on(machines, _together(placements, floor)),
+        containers=_on(machines, _together(containers, floor)),
+        groups=_on(machines, _together(groups, floor)),
+        transports=_on(machines, _together(transports, floor)),
+        python=_on(machines, _together([_python(arms)], floor)),
         floor=floor,
         blocks=blocks,
         unmeasured=missing,
         caveats=caveats,
+        machine=recorded.meaning(machines),
     )
+
+
+def _on(machines: list[str], frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the emulated machines of the campaign, which has no real one beside them."""
+    return frame.assign(**{recorded.COLUMN: ", ".join(machines) or NOT_EMULATED})
 
 
 def container_arms(cells: pd.DataFrame) -> list[str]:
     """The arms that ran in a container, in the order in which figures show them."""
-    return sorted(set(cells.loc[cells["environment"] != HOST, "arm"]), key=arm_place)
+    return sorted(filter(in_container, set(cells["arm"])), key=arm_place)
 
 
 def absent_containers(missing: dict[str, str]) -> list[str]:
     """Of the levels that were not measured, those that are containers."""
-    return [level for level in missing if level.split("-")[0] in set(ENVIRONMENTS) - {HOST}]
+    known = set(ENVIRONMENTS) - {HOST}
+    return [
+        level
+        for level in missing
+        if level.split("-")[0] in known or level.replace(":", "-").startswith(VM_DOCKER)
+    ]
 
 
 def _container(cells: pd.DataFrame, arm: str) -> dict[str, str]:
@@ -224,6 +242,12 @@ def numbered(frame: pd.DataFrame) -> list[Any]:
 def emulated(frame: pd.DataFrame) -> bool:
     """Whether any row was measured with emulated HBM."""
     return bool("emulated" in frame and frame["emulated"].astype(bool).any())
+
+
+def alerts(frame: pd.DataFrame) -> list[str]:
+    """What a reader of these rows must not overlook about the machine and its memory."""
+    machine = recorded.meaning(recorded.machines(frame.get(recorded.COLUMN, ())))
+    return [each for each in (machine, EMULATED if emulated(frame) else "") if each]
 
 
 def in_order(values: Iterable[str], order: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ Independent of the locale: numbers are formatted here and nowhere else.
 """
 
 import math
+from itertools import product
 
 import pandas as pd
 
@@ -33,6 +34,9 @@ ENVIRONMENTS = {
     "charliecloud": "Charliecloud",
     "apptainer": "Apptainer",
 }
+VM_DOCKER = "vm-docker-"
+_EMULATED = {VM_DOCKER: "Docker in emulated {}", "vm-": "emulated {}"}
+"""How an arm in an emulated machine begins, before the machine's name, and what it says."""
 PROFILES = ("default", "tuned", "privileged")
 LAYOUTS = {
     "one": "one container",
@@ -71,9 +75,10 @@ def mpi_name(mpi: str) -> str:
 
 def arm_levels(arm: str) -> tuple[str, str, str]:
     """(environment, profile, layout) of an arm's name: docker-tuned-per-rank; "" for none."""
-    environment, *rest = arm.split("-", 2)
-    if len(rest) == 2 and rest[0] in PROFILES and rest[1] in LAYOUTS:
-        return environment, rest[0], rest[1]
+    for profile, layout in product(PROFILES, LAYOUTS):
+        environment = arm.removesuffix(f"-{profile}-{layout}")
+        if environment != arm:
+            return environment, profile, layout
     return (arm, "", "one") if arm in ENVIRONMENTS and arm != "host" else (arm, "", "")
 
 
@@ -81,8 +86,30 @@ def arm_name(arm: str) -> str:
     """ "Docker, tuned, a container per rank"."""
     environment, profile, layout = arm_levels(arm)
     if not profile:
-        return _ARMS.get(arm) or ENVIRONMENTS.get(arm, arm)
-    return f"{ENVIRONMENTS.get(environment, environment)}, {profile}, {LAYOUTS[layout]}"
+        return _ARMS.get(arm) or environment_name(arm)
+    return f"{environment_name(environment)}, {profile}, {LAYOUTS[layout]}"
+
+
+def environment_name(environment: str) -> str:
+    """As its makers spell it; of an emulated machine, what runs there: "Docker in emulated gh200".
+
+    Args:
+        environment: an arm's, as arm_levels() gives it.
+    """
+    for begins, said in _EMULATED.items():
+        if environment.startswith(begins):
+            return said.format(environment.removeprefix(begins))
+    return ENVIRONMENTS.get(environment, environment)
+
+
+def short_arm(arm: str) -> str:
+    """An arm's name without the emulated machine's, where only that one is spoken of."""
+    environment, profile, layout = arm_levels(arm)
+    for begins in _EMULATED:
+        if environment.startswith(begins):
+            environment = begins.removesuffix("-")
+            return "-".join(filter(None, (environment, profile, layout)))
+    return arm
 
 
 def in_container(arm: str) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from plots.findings import in_order
-from plots.labels import MPIS, arm_place, mpi_name
+from plots.labels import MPIS, arm_place, in_container, mpi_name
 
 
 class Part(NamedTuple):
@@ -45,7 +45,9 @@ def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], str]:
     every = sorted(set(arms), key=arm_place)
     if len(every) <= most:
         return every, ""
-    preferred = sorted(every, key=lambda arm: ("-" in arm and "tuned" not in arm, arm_place(arm)))
+    preferred = sorted(
+        every, key=lambda arm: (in_container(arm) and "tuned" not in arm, arm_place(arm))
+    )
     left = len(every) - most
     told = "1 other arm stands" if left == 1 else f"{left} other arms stand"
     return sorted(preferred[:most], key=arm_place), f"{told} in the tables."

@@ -11,13 +11,13 @@ from experiments.chosen import NETWORK, NONE, NOT_TOLD, SAID, SHARED_MEMORY, SIN
 from experiments.confounders import flatten
 from experiments.schedule import HOST
 from plots.labels import (
-    ENVIRONMENTS,
     LAYOUTS,
     MPIS,
     arm_levels,
     arm_name,
     arm_place,
     bytes_text,
+    environment_name,
     in_container,
     mpi_name,
 )
@@ -306,7 +306,7 @@ def _arms(arms: Sequence[str]) -> str:
     return "; ".join(
         arm_name(same[0])
         if len(same) == 1
-        else f"{ENVIRONMENTS.get(environment, environment)}, "
+        else f"{environment_name(environment)}, "
         f"{_and([arm_levels(arm)[1] for arm in same])}, {LAYOUTS[layout]}"
         for (environment, layout), same in grouped.items()
     )

@@ -18,16 +18,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from experiments.statistics import EQUIVALENCE, Verdict
 from plots.figures.marks import HOLLOW, kind_handles, ratio_axis
-from plots.findings import HOST, Findings, absent_containers, emulated, in_order, numbered, usual
+from plots.findings import HOST, Findings, absent_containers, alerts, in_order, numbered, usual
 from plots.labels import (
-    EMULATED,
-    ENVIRONMENTS,
     LAYOUTS,
     OPERATIONS,
     arm_levels,
     arm_name,
     arm_place,
     bytes_text,
+    environment_name,
+    in_container,
     operation_name,
     percent_text,
     ranks_text,
@@ -67,10 +67,18 @@ def container(found: Findings) -> list[Drawing | Skipped]:
         _missing(arm, found.unmeasured[arm]) for arm in absent_containers(found.unmeasured)
     ]
     if found.containers.empty:
-        return missing or [Skipped(NAME, TITLE, "this campaign has no container arm")]
+        return missing or [Skipped(NAME, TITLE, _reason(found))]
     return [
         _drawing(part, found) for every in parts(usual(found.containers)) for part in _pages(every)
     ] + missing
+
+
+def _reason(found: Findings) -> str:
+    if found.machine:
+        return "what a container costs in time is not to be had on an emulated machine"
+    if any(map(in_container, found.times["arm"])):
+        return f"no launch on the {HOST} stands beside those in containers"
+    return "this campaign has no container arm"
 
 
 def _pages(part: Part) -> list[Part]:
@@ -167,7 +175,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         row_heads=_heads(panels),
         legend=[*kind_handles(frame), *_bands(floor)],
         legend_columns=2,
-        alerts=([EMULATED] if emulated(frame) else []) + caveats,
+        alerts=alerts(frame) + caveats,
         notes=_notes(frame, sight.span),
         left=0.58,
     )
@@ -202,7 +210,7 @@ def _heads(panels: Sequence[tuple[str, str]]) -> list[str]:
         first = not heads
         said = [transport] if len({name for name, _ in panels}) > 1 else []
         said += [LAYOUTS[layout]] if several[2] or first else []
-        said += [ENVIRONMENTS.get(environment, environment)] if several[0] or first else []
+        said += [environment_name(environment)] if several[0] or first else []
         said += [profile] if profile and (several[1] or first) else []
         heads.append(", ".join(said))
     return heads

@@ -12,15 +12,15 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import HOST, Findings, emulated, in_order, rows, usual
+from plots.findings import HOST, Findings, alerts, in_order, rows, usual
 from plots.labels import (
-    EMULATED,
     OPERATIONS,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
     setting,
+    short_arm,
 )
 from plots.parts import Part, parts
 from plots.sheet import Drawing, Skipped, say_instead, sheet
@@ -66,7 +66,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     operations = in_order(frame["operation"], OPERATIONS)
     sizes = sorted(set(frame["bytes"]))
     page = sheet(
-        f"Placement, {ranks_text(ranks)}, {arm}",
+        f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
         setting(frame.drop(columns=["binding", "locality"], errors="ignore")),
         rows=len(operations),
         columns=len(factors),
@@ -75,7 +75,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         row_heads=[operation_name(operation) for operation in operations],
         legend=[*kind_handles(frame), *transport_handles(frame["transport"])],
         legend_columns=2,
-        alerts=[EMULATED] if emulated(frame) else [],
+        alerts=alerts(frame),
         notes=[
             "Ratio of times, median over paired blocks with 95 % interval; above 1× is slower."
             + (f" {HOLLOW}" if frame["low"].isna().any() else "")

@@ -11,13 +11,12 @@ from plots.findings import (
     BASELINE,
     Findings,
     absent_containers,
-    emulated,
+    alerts,
     in_order,
     rows,
     usual,
 )
 from plots.labels import (
-    EMULATED,
     MPIS,
     OPERATIONS,
     bytes_text,
@@ -27,6 +26,7 @@ from plots.labels import (
     ratio_and_interval,
     ratio_text,
     setting,
+    short_arm,
     significant,
 )
 from plots.parts import some_arms
@@ -81,9 +81,8 @@ def _drawing(frame: pd.DataFrame, mpi: str, kind: str, unmeasured: dict[str, str
         rows=len(panels),
         columns=1,
         panel_height=0.95 if len(panels) <= 2 else 0.8,
-        row_heads=[f"{arm}, {transport}" for arm, transport in panels],
-        alerts=([EMULATED] if emulated(frame) else [])
-        + [f"Not measured. {arm}: {unmeasured[arm]}" for arm in absent],
+        row_heads=[f"{short_arm(arm)}, {transport}" for arm, transport in panels],
+        alerts=alerts(frame) + [f"Not measured. {arm}: {unmeasured[arm]}" for arm in absent],
         notes=[*_notes(frame), *([others] if others else [])],
         left=0.36,
         below=0.2 if len(ranks) == 1 else 0.36,

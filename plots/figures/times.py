@@ -14,15 +14,15 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import HOST, REFERENCE, Findings, absent_containers, emulated, in_order, usual
+from plots.findings import HOST, REFERENCE, Findings, absent_containers, alerts, in_order, usual
 from plots.labels import (
-    EMULATED,
     OPERATIONS,
     bytes_text,
     operation_name,
     ranks_text,
     seconds_text,
     setting,
+    short_arm,
     tick_text,
 )
 from plots.parts import Part, parts, some_arms
@@ -65,12 +65,12 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         rows=len(operations),
         columns=len(columns),
         panel_height=1.5,
-        column_heads=columns,
+        column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
         legend=handles,
         legend_columns=2,
         alerts=[
-            *([EMULATED] if emulated(frame) else []),
+            *alerts(frame),
             *(f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured),
         ],
         notes=[

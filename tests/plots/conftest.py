@@ -4,6 +4,8 @@ Times follow a plain model (latency plus bytes over bandwidth) with seeded noise
 say what a figure must show.
 """
 
+import copy
+import functools
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from experiments import results, spec
 from experiments.results import COLUMNS
 from experiments.schedule import Cell, Launch, schedule
 from experiments.statistics import CONTAINER
+from plots.draw import draw
 from plots.findings import Findings, from_cells
 from plots.labels import arm_levels
 from plots.report import report
@@ -62,6 +65,7 @@ def make_cells(
     kinds: tuple[str, ...] = ("regular", "hbw"),
     sizes: tuple[int, ...] = SIZES,
     emulated: bool = True,
+    machine: str = "no",
 ) -> pd.DataFrame:
     """Launch medians as results.load gives them; the arm "imb" is the benchmark in C."""
     rng = np.random.default_rng(7)
@@ -82,6 +86,7 @@ def make_cells(
                 "group": 1,
                 "n": 200,
                 "unstable": False,
+                "emulated_machine": machine,
             }
             levels = ("host", "", "") if arm in ("host-again", "imb") else arm_levels(arm)
             cell |= dict(zip(CONTAINER, levels, strict=True))
@@ -101,8 +106,13 @@ def make_cells(
 
 
 def find(*, missing: dict[str, str] | None = None, blocks: int = 6, **levels: Any) -> Findings:
-    """Findings of the model with these levels."""
-    return from_cells(make_cells(blocks=blocks, **levels), blocks=blocks, missing=missing or {})
+    """Findings of the model with these levels, the caller's own."""
+    return copy.deepcopy(_found(tuple((missing or {}).items()), blocks, **levels))
+
+
+@functools.cache
+def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> Findings:
+    return from_cells(make_cells(blocks=blocks, **levels), blocks=blocks, missing=dict(missing))
 
 
 @pytest.fixture(scope="session")
@@ -216,6 +226,18 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
 def campaign_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both arms, two blocks, emulated HBM."""
     return write_campaign(tmp_path_factory.mktemp("results") / "quick")
+
+
+@pytest.fixture(scope="session")
+def drawn(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Every file of that campaign: each figure in each format, each table."""
+    return draw(campaign_folder, tmp_path_factory.mktemp("drawn"))
+
+
+@pytest.fixture(scope="session")
+def quick_page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of that campaign."""
+    return report(campaign_folder, tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture(scope="session")
