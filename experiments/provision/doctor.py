@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.provision import checks, runtimes
+from experiments.provision import checks, emulation, runtimes
 from experiments.provision.checks import Finding
 
 MARKS = {True: ("ok", "green"), False: ("lacks", "red"), None: ("-", "dim")}
@@ -33,6 +33,7 @@ def findings() -> list[Finding]:
         runtimes.podman(),
         runtimes.charliecloud(),
         runtimes.apptainer(),
+        emulation.emulated_machines(),
         checks.system_packages(),
         checks.privileges(),
         checks.seccomp(),

@@ -1,4 +1,4 @@
-"""What of the system is missing before a container can be measured, and its installation with apt.
+"""What of the system is missing before a measurement, and its installation with apt.
 
 Does not start anything: a dockerd that is installed but silent is engine.py's concern.
 """
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from experiments.emulated import qemu
 from experiments.provision import engine, programs
 from experiments.provision.paths import BUILD
 
@@ -30,6 +31,11 @@ IPTABLES = Package("iptables", "container engine's networks")
 DEBOOTSTRAP = Package("debootstrap", "base image where no registry answers")
 MEMKIND = Package("libmemkind0", "memory kinds")
 PACKAGES = (ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)
+"""For host and containers."""
+QEMU = Package("qemu-system-x86", "emulated machines")
+E2FSPROGS = Package("e2fsprogs", "disks of emulated machines")
+EMULATION = (QEMU, E2FSPROGS)
+"""On top of PACKAGES, where emulated machines are asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,35 +50,39 @@ class Lacking:
         return f"missing: {_listed(self.packages)}; {self.reason}; to mend it: {self.remedy}"
 
 
-def missing() -> tuple[Package, ...]:
-    """The packages of PACKAGES that this machine lacks.
+def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
+    """Those that this machine lacks.
 
     A docker command alone is no engine: dockerd on the machine is, or anything that answers.
     """
-    engine_answers = engine.version() is not None
+    engine_answers = bool({ENGINE, IPTABLES} & set(wanted)) and engine.version() is not None
     present = {
         ENGINE: engine_answers or programs.find("dockerd") is not None,
         IPTABLES: engine_answers or programs.find("iptables") is not None,
         DEBOOTSTRAP: programs.find("debootstrap") is not None,
         MEMKIND: _loads("libmemkind.so.0"),
+        QEMU: programs.find(qemu.PROGRAM) is not None,
+        E2FSPROGS: programs.find("mkfs.ext4") is not None,
     }
-    return tuple(package for package in PACKAGES if not present[package])
+    return tuple(package for package in wanted if not present[package])
 
 
-def ensure(say: Callable[[str], None] = print, yes: bool = False) -> Lacking | None:
+def ensure(
+    say: Callable[[str], None] = print, yes: bool = False, wanted: tuple[Package, ...] = PACKAGES
+) -> Lacking | None:
     """Install what is missing, after saying so; None when nothing lacks any more.
 
     Args:
         say: takes one line of progress.
         yes: do not ask. Without a terminal nobody is asked either.
     """
-    wanted = missing()
-    if not wanted:
+    lacking = missing(wanted)
+    if not lacking:
         return None
-    hindrance = obstacle(wanted, programs.find("apt-get") is not None, os.geteuid() == 0)
+    hindrance = obstacle(lacking, programs.find("apt-get") is not None, os.geteuid() == 0)
     if hindrance:
         return hindrance
-    return install(wanted, say, None if yes or not _on_terminal() else _prompt)
+    return install(lacking, say, None if yes or not _on_terminal() else _prompt)
 
 
 def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:

@@ -3,8 +3,18 @@ import shutil
 
 import pytest
 
-from experiments.provision import packages
-from experiments.provision.packages import DEBOOTSTRAP, ENGINE, IPTABLES, MEMKIND, Package
+from experiments.provision import engine, packages, programs
+from experiments.provision.packages import (
+    DEBOOTSTRAP,
+    E2FSPROGS,
+    EMULATION,
+    ENGINE,
+    IPTABLES,
+    MEMKIND,
+    PACKAGES,
+    QEMU,
+    Package,
+)
 
 UNKNOWN = Package("no-such-package-of-hbmcomm", "nothing")
 root_with_apt = pytest.mark.skipif(
@@ -48,6 +58,19 @@ def test_without_root_the_answer_is_one_command():
 
 def test_root_with_apt_meets_no_obstacle():
     assert packages.obstacle((ENGINE,), has_apt=True, is_root=True) is None
+
+
+def test_what_emulates_machines_is_wanted_only_when_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(engine, "version", lambda: None)
+    monkeypatch.setattr(programs, "find", lambda name: None)
+    assert not {QEMU, E2FSPROGS} & set(packages.missing())
+    assert packages.missing(EMULATION) == (QEMU, E2FSPROGS)
+    assert set(packages.missing((*PACKAGES, *EMULATION))) >= {ENGINE, QEMU}
+
+
+def test_programs_that_are_there_are_not_missed(monkeypatch):
+    monkeypatch.setattr(programs, "find", lambda name: f"/usr/bin/{name}")
+    assert packages.missing(EMULATION) == ()
 
 
 @pytest.mark.parametrize("answer", ["n", "no", "later"])
