@@ -20,7 +20,7 @@ def tree(client: docker.DockerClient, image: str, folder: Path, owners: str) -> 
         OSError: the disk refuses; the engine's own failures as the SDK has them.
     """
     removal.remove_abandoned(client)
-    container = client.containers.create(image, ["true"], labels=removal.own())
+    container = client.containers.create(image, labels=removal.own())
     try:
         unpack = ["tar", "--extract", owners, "--exclude=dev/*", "--directory", str(folder)]
         with subprocess.Popen(unpack, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as tar:
