@@ -6,8 +6,9 @@ import pytest
 
 from experiments.choices import SpecError
 from experiments.emulated import description
-from experiments.emulated.model import MIB
-from hbmcomm.memory.hbm import DEFAULT_THRESHOLD, RATIO
+from experiments.emulated.model import MIB, Description
+from hbmcomm.memory.hbm import DEFAULT_THRESHOLD, RATIO, Clues, find
+from hbmcomm.memory.model import DaxDevice, Node
 
 SMALL = """
 title = "Two nodes"
@@ -34,6 +35,44 @@ def written(folder: Path, *changes: tuple[str, str]) -> description.Description:
     return description.load(str(path))
 
 
+def as_its_kernel_shows(machine: Description, online: bool) -> Clues:
+    """The machine booted, before or after its dax devices are brought online."""
+    processor = machine.processor
+    sizes = {device.node: device.online_bytes for device in machine.dax if online}
+    return Clues(
+        nodes=tuple(
+            Node(
+                id=node.id,
+                cpus=node.cpus,
+                total_bytes=size,
+                free_bytes=size,
+                available_bytes=size,
+                distances=dict(enumerate(machine.distances[node.id])),
+                initiators=(node.initiator,) if machine.has_hmat else (),
+                read_bandwidth=node.memory.bandwidth,
+            )
+            for node in machine.nodes
+            if (size := node.memory_bytes or sizes.get(node.id, 0))
+        ),
+        tiers=(),
+        dax=tuple(
+            DaxDevice(device.name, device.node, device.device_bytes, online)
+            for device in machine.dax
+        ),
+        processor={
+            "vendor_id": processor.vendor,
+            "cpu family": str(processor.family),
+            "model": str(processor.model),
+            "model name": processor.name,
+        }
+        if processor
+        else {},
+        gpu_nodes={},
+        subtypes={},
+        environ={},
+    )
+
+
 def test_the_machines_are_those_that_are_promised() -> None:
     assert description.names() == [
         *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
@@ -52,6 +91,21 @@ def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
     with_cpus = {node.id for node in machine.cpu_nodes}
     owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
     assert sorted(owned) == list(found.hbm)
+
+
+@pytest.mark.parametrize("name", description.names())
+def test_what_must_be_found_is_what_the_rules_find(name: str) -> None:
+    machine = description.load(name)
+    for online, expected in ((False, machine.found), (True, machine.found_online)):
+        if expected is not None:
+            finding = find(as_its_kernel_shows(machine, online))
+            assert finding.nodes == expected.hbm
+            assert expected.evidence in finding.rule
+            for node in expected.hbm:
+                assert any(
+                    text.startswith(f"node {node}: ") and expected.evidence in text
+                    for text in finding.evidence
+                )
 
 
 @pytest.mark.parametrize("name", description.names())
