@@ -46,9 +46,11 @@ class Guest:
         socket: of its agent, which serves one connection at a time.
         console: file with what its kernel said.
         accelerator: "kvm" or "tcg".
+        disk: what it was booted from.
     """
 
     description: Description
+    disk: Disk
     accelerator: str
     socket: Path
     console: Path
@@ -66,6 +68,11 @@ class Guest:
                 yield connection
         except GuestLost as lost:
             raise GuestLost(f"{self.description.name}: {lost}{_last_words(self.console)}") from None
+
+    def death(self) -> str:
+        """How QEMU ended, with the guest's last words; "" while it runs."""
+        code = self.process.poll()
+        return "" if code is None else f"QEMU ended with code {code};{_last_words(self.console)}"
 
     def start_engine(self) -> None:
         """Start the engine in the guest, unless it runs."""
@@ -97,12 +104,18 @@ def booted(
         log = place / "qemu.log"
         process = _start(words, log)
         try:
-            guest = Guest(description, accelerated, files.agent, files.console, process)
+            guest = Guest(description, disk, accelerated, files.agent, files.console, process)
             _await(guest, log)
             say(f"{description.name}: up after {time.monotonic() - began:.1f} s")
             yield guest
         finally:
             _end(process)
+
+
+def version() -> str:
+    """What QEMU says of itself in its first line."""
+    said = subprocess.run([_program(), "--version"], capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()[0]
 
 
 def shell(description: Description, disk: Disk) -> int:
@@ -124,13 +137,18 @@ def _files(disk: Disk, place: Path) -> qemu.Files:
 
 def _command(arguments: list[str]) -> list[str]:
     """QEMU, ended with whoever started it."""
-    found = shutil.which(arguments[0])
+    until = [programs.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--"]
+    return [*until, _program(), *arguments[1:]]
+
+
+def _program() -> str:
+    found = shutil.which(qemu.PROGRAM)
     if found is None:
         raise QemuMissing(
-            f"emulated machines need {arguments[0]}, which is not installed; "
+            f"emulated machines need {qemu.PROGRAM}, which is not installed; "
             "sudo apt-get install -y --no-install-recommends qemu-system-x86"
         )
-    return [programs.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--", found, *arguments[1:]]
+    return found
 
 
 def _start(words: list[str], log: Path) -> "subprocess.Popen[bytes]":
