@@ -3,22 +3,25 @@
 Puts together what other modules know; parses no flags and starts no launch itself.
 """
 
+import json
 import os
 import random
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
 from experiments import guard, results, runner, spec
+from experiments.emulated import boot, description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.asking import asking
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.environments.vm import Vm
 from experiments.external import imb
 from experiments.external.imb import Imb
 from experiments.guard import Watch
@@ -26,7 +29,7 @@ from experiments.measure import machine
 from experiments.provision import arms, engine, image, mpi, passthrough, unpacked
 from experiments.provision.arms import Equipment
 from experiments.schedule import Launch, schedule
-from experiments.spec import ENGINES, Experiment
+from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
 
 DRY_RUN = "dry-run"
@@ -58,7 +61,7 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    spec.check_ranks(experiment, passthrough.cores())
+    _check_ranks(experiment)
     results.refuse_existing(request.out)
     with (
         guard.watching(request.out, stages.say) as watch,
@@ -79,6 +82,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
     """
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    _refuse_other_machine(header, experiment, out)
     with (
         guard.watching(out, stages.say) as watch,
         arms.ready(experiment, header["base"], False, stages) as found,
@@ -89,9 +93,10 @@ def resume(out: Path, stages: Stages) -> list[str]:
 def dry_run(experiment: Experiment, request: Request) -> list[str]:
     """Every command that run() would start with this seed (0 where none is given), as shell lines.
 
-    Starts nothing. The container's image stands there by its name, not its digest.
+    Starts nothing. The container's image stands there by its name, not its digest; a guest's agent
+    by its machine's.
     """
-    spec.check_ranks(experiment, passthrough.cores())
+    _check_ranks(experiment)
     environments = _environments(experiment, _variables(experiment), DRY_RUN, Equipment())
     launches = _launches(experiment, request.seed or 0)
     return [_line(environments, launch, request.out) for launch in launches]
@@ -124,6 +129,12 @@ def _measure(
 ) -> list[str]:
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
+    gone = {
+        name: found.guests[machine, flavour].death
+        for name in experiment.launches.environments
+        if (machine := machine_of(name))
+        for flavour in experiment.launches.mpis
+    }
     environments = _environments(experiment, header["variables"], header["id"], found)
     launches = sum(len(block.launches) for block in blocks)
     stages.say(f"measuring {experiment.title!r} into {out}: {launches} launches")
@@ -132,7 +143,7 @@ def _measure(
             stages.stage("measurement", spinner=False),
             watch.campaign(header["id"], found.clients),
         ):
-            return runner.run(out, blocks, environments, found.clients, passthrough.owner())
+            return runner.run(out, blocks, environments, found.clients, passthrough.owner(), gone)
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
@@ -166,14 +177,68 @@ def _environments(
         unpacked_here = (flavour, unpacked.place(flavour), image.PREFIX, cores, passed, spoken)
         made["charliecloud", flavour] = Charliecloud(*unpacked_here)
         made["apptainer", flavour] = Apptainer(*unpacked_here, root=os.getuid() == 0)
+        for name in filter(machine_of, experiment.launches.environments):
+            made[name, flavour] = _there(name, flavour, campaign, spoken, found)
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
     return lambda launch: (
         reference if launch.program == imb.NAME else made[launch.environment, launch.mpi]
     )
 
 
+def _there(
+    name: str, flavour: str, campaign: str, variables: Mapping[str, str], found: Equipment
+) -> Vm:
+    """An emulated machine's bare metal, or Docker in it; its guest has the image's environment."""
+    machine = machine_of(name)
+    described = description.load(machine)
+    guest = found.guests.get((machine, flavour))
+    agent = guest.socket if guest else Path(f"{machine}.agent")
+    if not in_docker_there(name):
+        spoken = {**variables, "HOME": "/tmp"}
+        return Vm(Host(flavour, image.PREFIX, described.cpus, spoken), agent)
+    passed = passthrough.emulated(described)
+    each = (flavour, image.tag(flavour), image.PREFIX, described.cpus, passed, campaign, variables)
+    return Vm(Docker(*each), agent)
+
+
+def _machine(experiment: Experiment) -> str:
+    """The emulated machine that all launches run in, "" where they run in none."""
+    return machine_of(experiment.launches.environments[0])
+
+
+def _check_ranks(experiment: Experiment) -> None:
+    if machine := _machine(experiment):
+        spec.check_ranks(experiment, description.load(machine).cpus, machine)
+    else:
+        spec.check_ranks(experiment, passthrough.cores())
+
+
+def _refuse_other_machine(header: Mapping[str, Any], experiment: Experiment, out: Path) -> None:
+    """Launches in another machine than the first ones ran in are no part of their campaign."""
+    machine = _machine(experiment)
+    if machine and header["emulated"]["description"] != _plain(machine):
+        raise results.ResultsError(
+            f"the description of {machine} has changed since {out} was begun, so that what is "
+            "missing would be measured in another machine; measure again into another --out"
+        )
+
+
+def _plain(machine: str) -> dict[str, Any]:
+    """A description as JSON holds it."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(description.load(machine))))
+    return plain
+
+
 def _variables(experiment: Experiment) -> dict[str, str]:
-    """For every rank: where HBM is, as the user says, or emulated where that is wanted."""
+    """For every rank: where HBM is, as the user says, or emulated where that is wanted.
+
+    What the user says is of this machine, and not told in an emulated one.
+    """
+    if machine := _machine(experiment):
+        described = description.load(machine)
+        wanted = experiment.measurement.emulate_hbw and not described.found.hbm
+        own = ",".join(str(node.id) for node in described.cpu_nodes)
+        return {"MEMKIND_HBW_NODES": own} if wanted else {}
     told = {name: os.environ[name] for name in HBM_VARIABLES if os.environ.get(name)}
     topology = hbmcomm.topology()
     if experiment.measurement.emulate_hbw and not topology.hbm.nodes:
@@ -196,11 +261,27 @@ def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[
         "base": request.base,
         "variables": _variables(experiment),
         "containers": _containers(found),
+        "emulated": _emulated(experiment, found),
         "missing": [f"{name}: {why}" for name, why in found.missing.items()],
         "machine": machine.machine(),
         "git": image.revision(),
         "command": sys.argv,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _emulated(experiment: Experiment, found: Equipment) -> dict[str, Any]:
+    """The emulated machine, and what emulates it; empty where none does."""
+    machine, flavour = _machine(experiment), experiment.launches.mpis[0]
+    if not machine:
+        return {}
+    guest = found.guests[machine, flavour]
+    return {
+        "machine": machine,
+        "description": _plain(machine),
+        "accelerator": guest.accelerator,
+        "qemu": boot.version(),
+        "disk": guest.disk.id,
     }
 
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import docker
 
+from experiments.emulated import boot, description
+from experiments.emulated.boot import Guest
 from experiments.provision import (
     bootstrap,
     engine,
+    guest,
     image,
     mpi,
     podman,
@@ -20,7 +23,7 @@ from experiments.provision import (
     wheelhouse,
 )
 from experiments.provision.image import Image
-from experiments.spec import Experiment
+from experiments.spec import Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
 
 LACKS = (
@@ -28,6 +31,8 @@ LACKS = (
     bootstrap.BaseMissing,
     wheelhouse.WheelhouseIncomplete,
     unpacked.UnpackingFailed,
+    guest.GuestMissing,
+    boot.QemuMissing,
 )
 """What a machine may lack for a container; an image that does not build is a defect instead."""
 
@@ -42,11 +47,13 @@ class Equipment:
     Attributes:
         clients: of the engines, by their names.
         images: by environment and MPI.
+        guests: of emulated machines, by machine and MPI.
         missing: {environment: why it is left out}.
     """
 
     clients: Mapping[str, docker.DockerClient] = field(default_factory=dict)
     images: Mapping[tuple[str, str], Image] = field(default_factory=dict)
+    guests: Mapping[tuple[str, str], Guest] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def without_missing(self, experiment: Experiment) -> Experiment:
@@ -67,8 +74,9 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    for flavour in experiment.launches.mpis:
-        mpi.ensure(flavour, stages.say)
+    if not all(map(machine_of, experiment.launches.environments)):  # a guest has its image's
+        for flavour in experiment.launches.mpis:
+            mpi.ensure(flavour, stages.say)
     with contextlib.ExitStack() as stack:
         workshop = _Workshop(base, experiment.launches.mpis, stages, stack)
         for name in experiment.launches.environments:
@@ -78,7 +86,7 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
                 if not optional:
                     raise
                 workshop.missing[name] = f"left out, {lack}"
-        yield Equipment(workshop.clients, workshop.images, workshop.missing)
+        yield Equipment(workshop.clients, workshop.images, workshop.guests, workshop.missing)
 
 
 class _Workshop:
@@ -92,6 +100,7 @@ class _Workshop:
         self._images: dict[str, Image] = {}
         self.clients: dict[str, docker.DockerClient] = {}
         self.images: dict[tuple[str, str], Image] = {}
+        self.guests: dict[tuple[str, str], Guest] = {}
         self.missing: dict[str, str] = {}
 
     def equip(self, name: str) -> None:
@@ -109,6 +118,11 @@ class _Workshop:
                     f"{program} is not installed", f"apt-get install -y {package}"
                 )
             self.images |= {(name, flavour): self._unpacked(flavour) for flavour in self._mpis}
+        elif machine := machine_of(name):
+            boot.version()  # where QEMU is missing, that is said before minutes are spent
+            for flavour in self._mpis:
+                self.images[name, flavour] = self._built(flavour)
+                self._boot(machine, flavour, engine=in_docker_there(name))
 
     def _built(self, flavour: str) -> Image:
         """In Docker, once for all who need it."""
@@ -135,6 +149,18 @@ class _Workshop:
         with self._stages.stage(f"{flavour} image unpacked"):
             unpacked.ensure(self._reach("docker"), found, self._stages.say)
         return found
+
+    def _boot(self, machine: str, flavour: str, engine: bool) -> None:
+        """For the whole campaign, once for all environments of the machine."""
+        if (machine, flavour) not in self.guests:
+            with self._stages.stage("guest's disk"):
+                disk = guest.ensure(self._reach("docker"), self._built(flavour), self._stages.say)
+            with self._stages.stage(f"boot of {machine}"):
+                booted = boot.booted(description.load(machine), disk, self._stages.say)
+                self.guests[machine, flavour] = self._stack.enter_context(booted)
+        if engine:
+            with self._stages.stage(f"docker in {machine}"):
+                self.guests[machine, flavour].start_engine()
 
     def _reach(self, name: str) -> docker.DockerClient:
         if name not in self._reached:
