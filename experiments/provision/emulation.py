@@ -1,4 +1,4 @@
-"""Whether emulated machines can be had here.
+"""Whether emulated machines can be had here, and whether the processor helps.
 
 Answers as checks.py does; changes nothing. No measurement on real hardware needs them, so their
 absence is no fault.
@@ -6,9 +6,14 @@ absence is no fault.
 
 import subprocess
 
-from experiments.emulated import description, qemu
+from experiments.emulated import accelerator, description, qemu
 from experiments.provision import packages, programs
 from experiments.provision.checks import Finding, as_root
+
+HOW = {
+    "kvm": "KVM",
+    "tcg": "TCG: slower, alike in all else (KVM does not work here)",
+}
 
 
 def emulated_machines() -> Finding:
@@ -21,7 +26,7 @@ def emulated_machines() -> Finding:
             f"none of {', '.join(description.names())} can be shown",
             as_root(packages.remedy(lacking)),
         )
-    return Finding("emulated machines", _version(), ok=True)
+    return Finding("emulated machines", f"{_version()}, {HOW[accelerator.best()]}", ok=True)
 
 
 def _version() -> str:

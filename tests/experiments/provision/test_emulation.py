@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.emulated import accelerator
 from experiments.provision import emulation, programs
 
 
@@ -36,13 +37,17 @@ def test_what_lacks_is_no_fault_and_has_one_command(
 
 
 @pytest.mark.parametrize(
-    ("says", "told"),
+    ("says", "found", "told"),
     [
-        ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", "QEMU 7.2.22"),
-        ("something else", "a QEMU that does not tell its version"),
+        ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", "kvm", "QEMU 7.2.22, KVM"),
+        ("QEMU emulator version 10.0.2", "tcg", "QEMU 10.0.2, TCG: slower"),
+        ("something else", "kvm", "a QEMU that does not tell its version, KVM"),
     ],
 )
-def test_qemu_is_told_with_its_version(installed: Path, says: str, told: str) -> None:
+def test_qemu_is_told_with_its_version_and_with_what_helps_it(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, told: str
+) -> None:
+    monkeypatch.setattr(accelerator, "best", lambda: found)
     install(installed, "mkfs.ext4", "")
     install(installed, "qemu-system-x86_64", says)
     finding = emulation.emulated_machines()
