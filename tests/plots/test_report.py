@@ -11,15 +11,20 @@ import pytest
 
 from experiments.results import load
 from plots.answers import answers
-from plots.draw import draw
 from plots.findings import find
 from plots.report import command, commands, plain, redraw, report
 
 
 @pytest.fixture(scope="module")
-def page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(quick_page: Path) -> str:
     """The page of the quick campaign."""
-    return report(campaign_folder, tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+    return quick_page.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def bare(dockerless_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a campaign without containers."""
+    return report(dockerless_folder, tmp_path_factory.mktemp("bare")).read_text(encoding="utf-8")
 
 
 def text(page: str) -> str:
@@ -28,9 +33,12 @@ def text(page: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
-def test_the_page_goes_into_a_folder_or_a_file(campaign_folder: Path, tmp_path: Path) -> None:
-    assert report(campaign_folder, tmp_path / "out") == tmp_path / "out" / "report.html"
-    assert report(campaign_folder, tmp_path / "a.html") == tmp_path / "a.html"
+def test_the_page_goes_into_a_folder_or_a_file_and_is_the_same_when_made_again(
+    quick_page: Path, page: str, campaign_folder: Path, tmp_path: Path
+) -> None:
+    assert quick_page.name == "report.html"
+    assert report(campaign_folder, tmp_path / "new" / "a.html") == tmp_path / "new" / "a.html"
+    assert (tmp_path / "new" / "a.html").read_text(encoding="utf-8") == page
 
 
 def test_each_question_is_answered_at_the_top(page: str, campaign_folder: Path) -> None:
@@ -40,10 +48,8 @@ def test_each_question_is_answered_at_the_top(page: str, campaign_folder: Path) 
         assert said.index(answer.sentence) < said.index("Time against message size")
 
 
-def test_every_figure_and_table_is_on_the_page(
-    page: str, campaign_folder: Path, tmp_path: Path
-) -> None:
-    for path in draw(campaign_folder, tmp_path, ("svg",)):
+def test_every_figure_and_table_is_on_the_page(page: str, drawn: list[Path]) -> None:
+    for path in drawn:
         if path.suffix == ".svg":
             assert f'<figure id="{path.stem}">' in page
         if path.suffix == ".csv":
@@ -90,10 +96,8 @@ def test_what_a_campaign_recorded_cannot_break_the_page(page: str) -> None:
     assert "<CPU>" not in page
 
 
-def test_a_missing_arm_is_told_in_the_answer_the_figures_and_the_list(
-    dockerless_folder: Path, tmp_path: Path
-) -> None:
-    said = text(report(dockerless_folder, tmp_path).read_text(encoding="utf-8"))
+def test_a_missing_arm_is_told_in_the_answer_the_figures_and_the_list(bare: str) -> None:
+    said = text(bare)
     assert "Not measured. docker: no engine answers" in said
     assert "Missing arms docker: no engine answers" in said
     assert "Not measured: docker" in said
@@ -150,17 +154,8 @@ def test_a_row_and_a_mark_name_a_cell_whose_samples_the_page_holds(page: str) ->
     assert set(marks) == cells
 
 
-def test_without_containers_there_are_no_samples_to_open(
-    dockerless_folder: Path, tmp_path: Path
-) -> None:
-    bare = report(dockerless_folder, tmp_path).read_text(encoding="utf-8")
+def test_without_containers_there_are_no_samples_to_open(bare: str) -> None:
     assert "<dialog" not in bare and 'id="samples"' not in bare
-
-
-def test_the_page_is_the_same_when_made_again(
-    page: str, campaign_folder: Path, tmp_path: Path
-) -> None:
-    assert report(campaign_folder, tmp_path).read_text(encoding="utf-8") == page
 
 
 def test_tables_have_heads_with_scope(page: str) -> None:

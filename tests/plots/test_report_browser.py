@@ -9,15 +9,13 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from plots.report import report
-
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def address(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(quick_page: Path) -> str:
     """Where the page of the quick campaign is."""
-    return report(campaign_folder, tmp_path_factory.mktemp("page")).as_uri()
+    return quick_page.as_uri()
 
 
 @pytest.fixture
