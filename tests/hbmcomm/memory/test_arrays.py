@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+from collections.abc import Iterator
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -91,6 +92,16 @@ def test_pickles_and_copies_carry_the_contents_into_ordinary_memory(array, place
         assert hbmcomm.source(other) is None
 
 
+@pytest.fixture
+def few_objects() -> Iterator[None]:
+    """Collections pass over what pytest and other tests hold, which is most of the time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("few_objects")
 @proven
 @given(st.integers(1, 100_000), NUMBERS, PLACES, st.data())
 def test_a_view_keeps_the_memory_when_the_array_is_gone(length, dtype, place, data) -> None:
