@@ -25,6 +25,7 @@ KERNEL_PARAMETERS = (
     "mitigations=off",  # else every system call empties TCG's address translations
     "nokaslr",  # else chance puts the kernel's 32 MiB into any node, an HBM node included
     "swiotlb=noforce",  # nor are 64 MiB of a node kept for devices, none of which needs them
+    "transparent_hugepage=madvise",  # else memkind's heaps take 2 MiB for each of 32 arenas a kind
     "numa_balancing=disable",  # the kernel moves no page: where one is was decided by us
 )
 
