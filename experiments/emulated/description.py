@@ -4,6 +4,7 @@ Boots nothing and knows nothing of QEMU. A typo is answered with the file, the k
 valid name.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +60,11 @@ def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
         ("sockets", "processor", "found_online"),
         source,
     )
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
+        raise SpecError(
+            f"{source}: {name!r} becomes the guest's host name; name the file with small letters, "
+            "digits and hyphens"
+        )
     memories = _memories(values["memory"], source)
     nodes = _nodes(values["node"], memories, source)
     found_online = values.get("found_online")
@@ -184,8 +190,11 @@ def _processor(values: object, source: str) -> Processor:
     name = _text(values, "name", place)
     if len(name) > 47 or "," in name:
         raise SpecError(f"{place}: name {name!r}; CPUID has 47 letters for it, and no comma here")
+    vendor = _text(values, "vendor", place)
+    if not re.fullmatch(r"[A-Za-z]{12}", vendor):
+        raise SpecError(f"{place}: vendor {vendor!r} must be CPUID's 12 letters: GenuineIntel")
     return Processor(
-        vendor=_text(values, "vendor", place),
+        vendor=vendor,
         family=_whole(values, "family", place, 1),
         model=_whole(values, "model", place, 0),
         name=name,

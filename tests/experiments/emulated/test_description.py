@@ -224,6 +224,18 @@ def test_what_cannot_be_meant_is_named_with_what_can(
     assert str(caught.value).startswith("small.toml")
 
 
+def test_a_machines_name_is_one_for_a_host(tmp_path: Path) -> None:
+    (tmp_path / "my,machine.toml").write_text(SMALL)
+    with pytest.raises(SpecError, match="'my,machine' becomes the guest's host name"):
+        description.load(str(tmp_path / "my,machine.toml"))
+
+
+def test_a_vendor_is_one_of_cpuids(tmp_path: Path) -> None:
+    vendor = 'title = "x"\nprocessor = { vendor = "Intel", family = 6, model = 1, name = "A" }'
+    with pytest.raises(SpecError, match="vendor 'Intel' must be CPUID's 12 letters"):
+        written(tmp_path, ('title = "Two nodes"', vendor))
+
+
 def test_a_processors_name_fits_into_cpuid(tmp_path: Path) -> None:
     named = (
         'title = "x"\nprocessor = {{ vendor = "GenuineIntel", family = 6, model = 1, name = "{}" }}'
