@@ -99,7 +99,7 @@ def _end(guest: Agent, process: int) -> None:
     """Ask the command's whole group to end, then end it."""
     guest.greet(GREETING)  # an exchange may have been cut off
     for number in (signal.SIGTERM, signal.SIGKILL):
-        guest.run("/bin/kill", f"-{number.value}", "--", f"-{process}")
+        guest.run("/bin/sh", "-c", f"kill -s {number.value} -- -{process}")
         deadline = time.monotonic() + END_PATIENCE
         while time.monotonic() < deadline:
             if guest.ended(process) is not None:

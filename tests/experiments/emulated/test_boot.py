@@ -1,0 +1,90 @@
+"""Machines that come up, that do not, and that end with whoever started them."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.emulated import boot, description
+from experiments.emulated.boot import BootFailed, Guest, QemuMissing
+from experiments.provision.guest import Disk
+
+pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from experiments.emulated import boot, description
+from experiments.provision.guest import Disk
+disk = Disk(*map(Path, sys.argv[1:4]), "id")
+with boot.booted(description.load("plain"), disk, lambda line: None) as guest:
+    print(guest.process.pid, flush=True)
+    time.sleep(300)
+"""
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_the_guest_knows_where_it_runs(plain: Guest) -> None:
+    with plain.agent() as connection:
+        told = connection.run("/bin/sh", "-c", "cd /sys/class/dmi/id; cat sys_vendor product_*")
+    assert told.output.split()[:2] == ["hbmcomm", "plain"]
+    assert plain.accelerator in told.output
+
+
+def test_a_guest_has_no_network(plain: Guest) -> None:
+    with plain.agent() as connection:
+        assert connection.run("/bin/ls", "/sys/class/net").output.split() == ["lo"]
+
+
+def test_its_engine_holds_the_harness_image(plain: Guest) -> None:
+    plain.start_engine()
+    with plain.agent() as connection:
+        line = "docker images --format '{{.Repository}}:{{.Tag}}'; docker network ls -q | wc -l"
+        assert connection.run("/bin/sh", "-c", line).output.split() == ["hbmcomm:openmpi", "2"]
+
+
+def test_a_disk_that_is_none_is_told_with_the_last_words(disk: Disk, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"\0" * 2**20)
+    broken = dataclasses.replace(disk, image=empty)
+    with (
+        pytest.raises(BootFailed, match=r"(?s)plain ended while it booted.*last words"),
+        boot.booted(description.load("plain"), broken),
+    ):
+        pass
+
+
+def test_without_qemu_the_package_is_named(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(boot.programs, "ADMINISTRATION", ())
+    with (
+        pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"),
+        boot.booted(description.load("plain"), disk),
+    ):
+        pass
+
+
+def test_the_machine_ends_with_its_starter_however_that_ends(disk: Disk) -> None:
+    parts = [str(path) for path in (disk.kernel, disk.initramfs, disk.image)]
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, *parts], stdout=subprocess.PIPE)
+    assert starter.stdout
+    pid = int(starter.stdout.readline())
+    assert lives(pid)
+    os.kill(starter.pid, signal.SIGKILL)
+    starter.wait()
+    deadline = time.monotonic() + 10
+    while lives(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

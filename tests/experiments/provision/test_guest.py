@@ -1,0 +1,73 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from experiments.provision import guest, seccomp
+from experiments.provision.guest import Disk, GuestMissing
+from experiments.provision.image import Image, checkout
+
+IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
+
+
+def test_the_build_is_asked_for_exactly_this() -> None:
+    assert guest.build_options(IMAGE, "inputs") == {
+        "tag": "hbmcomm:guest-mpich",
+        "buildargs": {"IMAGE": "sha256:1", "BASE": "debian:bookworm-slim"},
+        "labels": {"hbmcomm.inputs": "inputs", "hbmcomm.checkout": checkout()},
+        "network_mode": "host",
+    }
+
+
+def test_the_file_system_is_asked_for_exactly_this() -> None:
+    command = guest.mkfs_command(Path("/tree"), Path("/disk"))
+    assert Path(command[0]).name == "mkfs.ext4"
+    assert " ".join(command[1:]) == (
+        "-q -F -m 0 -L guest -O ^has_journal -E lazy_itable_init=0,root_owner=0:0 -d /tree /disk 4G"
+    )
+
+
+def test_whatever_goes_into_the_disk_changes_its_name(tmp_path: Path) -> None:
+    recipe = [("init", tmp_path / "init")]
+    recipe[0][1].write_text("one")
+    first = guest.inputs_hash(IMAGE, recipe, "rules")
+    assert first == guest.inputs_hash(IMAGE, recipe, "rules")
+    others = [
+        guest.inputs_hash(replace(IMAGE, id="sha256:2"), recipe, "rules"),
+        guest.inputs_hash(replace(IMAGE, tag="hbmcomm:impi"), recipe, "rules"),
+        guest.inputs_hash(replace(IMAGE, base="debian:trixie"), recipe, "rules"),
+        guest.inputs_hash(IMAGE, [("start", recipe[0][1])], "rules"),
+        guest.inputs_hash(IMAGE, recipe, "other rules"),
+    ]
+    recipe[0][1].write_text("two")
+    others.append(guest.inputs_hash(IMAGE, recipe, "rules"))
+    assert len({first, *others}) == 7
+
+
+def test_who_is_not_root_is_told_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "DISKS", tmp_path)
+    monkeypatch.setattr(guest.os, "geteuid", lambda: 1000)
+    nobody: Any = None  # an engine would be asked in vain
+    with pytest.raises(GuestMissing, match=r"needs root.*sudo ./inv vm"):
+        guest.ensure(nobody, IMAGE)
+
+
+@pytest.mark.container
+@pytest.mark.timeout(600)
+def test_it_is_made_once_and_found_again(
+    engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = guest.ensure(engine, image)
+    said: list[str] = []
+    assert guest.ensure(engine, image, said.append) == made
+    assert said == []
+    assert all(path.is_file() for path in (made.kernel, made.initramfs, made.image))
+    assert made.image.stat().st_blocks * 512 < made.image.stat().st_size / 2  # mostly holes
+    assert sorted(path.name for path in made.image.parent.parent.iterdir()) == sorted(
+        (".lock", made.image.parent.name)
+    )
+    assert isinstance(made, Disk) and seccomp.FILE.name == "tuned.json"
