@@ -6,6 +6,7 @@ Knows its kind and its transport; how a transport moves data is that file's own 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -42,12 +43,22 @@ class Communicator(Transport):
             calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can share
             memory, else mpi.
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
+        device: A device-dax file such as "/dev/dax0.0": arrays, and all that collectives keep, live
+            on it. The kind is then "dax", the transport direct. The first communicator of a job
+            takes the whole device, in equal parts for its ranks; what is derived from it shares
+            that, and the last of them, with the last array, gives it back. No two jobs have it
+            at a time (see `hbmcomm.memory.claim` for who is not seen), and what earlier ones left
+            there is zero before anyone gets it.
 
     Raises:
-        KindUnavailable: On every rank, when any of them has no such memory.
+        KindUnavailable: On every rank, when any of them has no such memory, may not use the device,
+            or another job has it.
         OutOfMemory: On every rank, when any of them has none left for its part of the arena.
+            Later, `empty` asks for the calling rank alone: who lacks the memory gets OutOfMemory
+            there and then, the others are not told.
         ArenaUnavailable: On every rank: transport direct, and two ranks cannot share memory.
-        ValueError: On every rank: unknown kind or transport; on one alone: COMM_NULL.
+        ValueError: On every rank: unknown kind or transport, or one that a device cannot serve;
+            on one alone: COMM_NULL.
         TypeError: `comm` is not an intracommunicator.
     """
 
@@ -61,18 +72,20 @@ class Communicator(Transport):
         kind: str | None = None,
         transport: str = "auto",
         nodes: Iterable[int] | None = None,
+        device: str | os.PathLike[str] | None = None,
     ) -> Self:
         if comm is None:
             return super().__new__(cls)
         _check(comm)
         bound = None if nodes is None else tuple(nodes)
+        file = None if device is None else os.fspath(device)
         duplicate = MPI.Comm.Dup(comm)
         face: type = getattr(cls, "_face", cls)
         try:
-            place, candidates = _agree(duplicate, lambda: _choose(kind, transport, bound))
+            place, candidates = _agree(duplicate, lambda: _choose(kind, transport, bound, file))
             for name in candidates:
                 made: Self = super().__new__(_serving(face, name), duplicate)
-                made.kind, made.nodes = place, bound
+                made.kind, made.nodes, made.device = place, bound, file
                 try:
                     made._begin()
                 except ArenaUnavailable:
@@ -91,6 +104,7 @@ class Communicator(Transport):
         kind: str | None = None,
         transport: str = "auto",
         nodes: Iterable[int] | None = None,
+        device: str | os.PathLike[str] | None = None,
     ) -> None:
         if comm is None:
             raise TypeError("Communicator needs a communicator to wrap, such as MPI.COMM_WORLD")
@@ -166,7 +180,7 @@ class Communicator(Transport):
             ready: Its ranks may talk now; else the transport begins at the first call.
         """
         heir = made if isinstance(made, type(self)) else super().__new__(type(self), made)
-        heir.kind, heir.nodes = self.kind, self.nodes
+        heir.kind, heir.nodes, heir.device = self.kind, self.nodes, self.device
         if ready and heir != MPI.COMM_NULL:
             heir._begin()
         return heir
@@ -179,13 +193,36 @@ def _check(comm: object) -> None:
         raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
 
 
-def _choose(kind: str | None, transport: str, nodes: Nodes | None) -> tuple[str, tuple[str, ...]]:
+def _choose(
+    kind: str | None, transport: str, nodes: Nodes | None, device: str | None
+) -> tuple[str, tuple[str, ...]]:
     """The name of the kind that is meant, once it can be had, and the transports to try."""
     names = AUTO if transport == "auto" else (transport,)
     if not set(names) <= set(TRANSPORTS):
         known = ", ".join(["auto", *TRANSPORTS])
         raise ValueError(f"unknown transport {transport!r}; known: {known}")
+    if device is not None:
+        _check_device(device, kind, names, nodes)
+        return "dax", ("direct",)
     return resolve(kind or default_kind(), nodes).name, names
+
+
+def _check_device(
+    device: str, kind: str | None, transports: tuple[str, ...], nodes: Nodes | None
+) -> None:
+    """Whether what else is asked for goes with a device."""
+    asked = f"device={device!r}"
+    if kind not in (None, "dax"):
+        raise ValueError(
+            f"{asked} and kind={kind!r}: memory of a device is kind 'dax'; leave one out"
+        )
+    if nodes is not None:
+        raise ValueError(f"{asked} and nodes={nodes}: a device is where it is; leave one out")
+    if "direct" not in transports:
+        raise ValueError(
+            f"{asked} and transport={transports[0]!r}: only transport direct works on a device; "
+            "take direct or auto"
+        )
 
 
 def _agree(comm: MPI.Comm, choose: Callable[[], T]) -> T:

@@ -1,6 +1,7 @@
 """The C core as Python sees it: one rank's state of a communicator, and its errors.
 
-The only module that imports the compiled core. Turns its status codes into exceptions, at one
+The only module that calls the compiled core, but for claims on devices (`memory.claim`). Turns its
+status codes into exceptions, at one
 place. Knows codes and addresses; what mpi4py's arguments mean is `direct`'s affair.
 """
 
@@ -72,6 +73,9 @@ class Core:
         setup.cache_bytes = _cache_bytes(cpus)
         setup.segment_bytes = arena.segment_bytes
         setup.segments, setup.nodes = segments, nodes
+        if arena.claims:
+            claims = ffi.new("uintptr_t[]", arena.claims)
+            setup.claims, setup.boot = claims, arena.boot
         opened = lib.hbm_open(setup)
         if opened == ffi.NULL:
             raise HbmcommError(f"transport direct serves up to 1024 ranks on a node; found {size}")

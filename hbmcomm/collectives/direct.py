@@ -23,8 +23,8 @@ from hbmcomm.collectives.message import Unreadable
 from hbmcomm.collectives.operand import Operand
 from hbmcomm.collectives.persistent import Persistent
 from hbmcomm.collectives.plan import Plan
-from hbmcomm.errors import HbmcommError
-from hbmcomm.memory import arena, arrays
+from hbmcomm.errors import HbmcommError, KindUnavailable
+from hbmcomm.memory import arena, arrays, dax_arena
 from hbmcomm.memory.kinds import resolve
 
 _barrier, _bcast, _blocks, _fold, _run = (
@@ -166,14 +166,23 @@ class Direct(Persistent):
     # ---- beginning and end ----
 
     def _begin(self) -> None:
-        found = resolve(self.kind, self.nodes)
-        shared = arena.make(super().allgather, self.rank, found, int(lib.hbm_heap_offset()))
+        shared = self._new_arena(int(lib.hbm_heap_offset()))
         state = Core(shared, self.rank, super().allgather(setting()))
         self._arena, self._state, self._core = shared, state, state.handle
         self._started = deque()
 
+    def _new_arena(self, reserved: int) -> arena.Arena:
+        if self.device is not None:
+            return dax_arena.make(super().allgather, self.rank, self.device, reserved)
+        return arena.make(super().allgather, self.rank, resolve(self.kind, self.nodes), reserved)
+
     def _supply(self) -> arrays.Supply:
         if self._arena is None:  # made by Idup, which must not wait for others
+            if self.device is not None:
+                raise KindUnavailable(
+                    f"device={self.device}: a communicator made by Idup has its part of the device "
+                    "after its first collective call, and none once it is freed"
+                )
             return super()._supply()
         return arrays.Supply(self._arena.kind, self._arena.allocate, self._arena.holds)
 

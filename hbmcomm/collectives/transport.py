@@ -15,6 +15,8 @@ class Transport(MPI.Intracomm):
     """Where the arrays of this communicator live."""
     nodes: Nodes | None
     """The NUMA nodes that they are bound to; None: those that the kind means."""
+    device: str | None
+    """The device-dax file that they live on; None: ordinary memory of the kind."""
 
     def _begin(self) -> None:
         """Get ready, all ranks together, once kind and nodes are set."""

@@ -11,7 +11,7 @@ import dataclasses
 import fcntl
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
 from hbmcomm.memory import capacity, kernel, shared
@@ -29,73 +29,105 @@ STEP = 2 * 2**20
 """The heap grows by whole steps of this many bytes."""
 
 
+class Ground(Protocol):
+    """This rank's own part of the shared memory, and which stretches of it are free."""
+
+    address: int
+    nbytes: int
+    heap: Heap
+
+    def hold(self, end: int) -> None:
+        """Let there be memory up to an offset; OutOfMemory where there is none."""
+
+
 class Arena:
-    """The segments of all ranks as this rank sees them; they go when its last user goes.
+    """The memory of all ranks as this rank sees it; it goes when its last user goes.
 
     Attributes:
-        addresses: where each rank's segment is mapped here.
-        segment_bytes: the length of every segment, most of which holds no memory.
-        lock: descriptor of a file of which rank r's process holds byte r locked while it lives.
+        addresses: where the reserved part of each rank's memory is mapped here; its arrays follow.
+        segment_bytes: from there to the end of this rank's own memory.
+        lock: descriptor of a file of which rank r's process holds byte r locked while it lives;
+            -1 where claims stand for locks.
+        claims, boot: where each rank's claim is mapped, and the boot that it belongs to.
     """
 
-    def __init__(self, kind: Kind, rank: int, way: Way, segments: Sequence[Segment]) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        ground: Ground,
+        addresses: Sequence[int],
+        rank: int,
+        start: int,
+        *,
+        lock: int = -1,
+        claims: Sequence[int] = (),
+        boot: int = 0,
+        kept: object = None,
+    ) -> None:
+        """`start`: where in the own ground arrays may begin; `kept` lives as long as the arena."""
         self.kind = kind
-        self.addresses = tuple(segment.address for segment in segments)
-        self.segment_bytes = segments[rank].nbytes
-        self.lock = segments[0].descriptor
-        self._segments = tuple(segments)
-        self._own = segments[rank]
-        self._way: Way = way
-        self._heap: Heap | None = None
-        self._populated = 0
-        for segment in segments[1:]:
-            segment.close_file()
-
-    def reserve(self, nbytes: int) -> None:
-        """Keep the beginning of the own segment for other uses; the heap starts after it."""
-        self._populate(nbytes)
-        self._heap = Heap(nbytes, self.segment_bytes)
+        self.addresses = tuple(addresses)
+        self.segment_bytes = ground.address + ground.nbytes - self.addresses[rank]
+        self.lock, self.claims, self.boot = lock, tuple(claims), boot
+        self._ground = ground
+        self._start = start
+        self._kept = kept
 
     def allocate(self, nbytes: int) -> Block:
-        """A block of the own segment; it holds anything.
+        """A block of the own memory; it holds anything.
 
         Raises:
-            OutOfMemory: The nodes, the cgroup or the file system have less than that free.
+            OutOfMemory: The nodes, the cgroup, the file system or the device have less than that
+                free.
         """
-        heap = self._heap
-        assert heap is not None
         nbytes = max(nbytes, 1)
         alignment = shared.HUGE_PAGE if nbytes >= HUGE_PAGES_FROM else ALIGNMENT
-        taken = heap.take(-(-nbytes // ALIGNMENT) * ALIGNMENT, alignment)
+        length = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        taken = self._ground.heap.take(length, alignment, self._start)
         if taken is None:
             raise OutOfMemory(
-                f"{self.kind.name}: {nbytes:,} bytes do not fit in the arena's address space"
+                f"{self.kind.name}: no {nbytes:,} bytes in one piece are free in this rank's "
+                f"{self._ground.nbytes:,}; free arrays, or ask for less"
             )
         try:
-            self._populate(taken.end)
+            self._ground.hold(taken.end)
         except OutOfMemory:
-            heap.give(taken)
+            self._ground.heap.give(taken)
             raise
-        address = self._own.address + taken.start
+        address = self._ground.address + taken.start
         return Block(self.kind, address, nbytes, "arena", _give_back, self, taken)
 
     def holds(self, block: Block) -> bool:
-        """Whether a block lies in the own segment, where the other ranks find it."""
-        return 0 <= block.address - self._own.address < self.segment_bytes
+        """Whether a block lies where the other ranks find it."""
+        offset = block.address - self._ground.address
+        return self._start <= offset < self._ground.nbytes
 
-    def _populate(self, end: int) -> None:
-        """Let the own segment hold memory up to an offset."""
-        wanted = min(-(-end // STEP) * STEP, self.segment_bytes)
+
+class Growing:
+    """A segment of ordinary memory, as much of it as is needed."""
+
+    def __init__(self, kind: Kind, way: Way, segment: Segment) -> None:
+        self.address, self.nbytes = segment.address, segment.nbytes
+        self.heap = Heap(0, segment.nbytes)
+        self._kind = kind
+        self._way: Way = way
+        self._segment = segment
+        self._populated = 0
+
+    def hold(self, end: int) -> None:
+        """Populate the segment up to an offset, in whole steps."""
+        name = self._kind.name
+        wanted = min(-(-end // STEP) * STEP, self.nbytes)
         more = wanted - self._populated
         if more <= 0:
             return
         room = shared.room_for(self._way)
         if room is not None and more > room:
             raise OutOfMemory(
-                f"{self.kind.name}: asked for {more:,} bytes, {shared.SHM} has {room:,} left; "
+                f"{name}: asked for {more:,} bytes, {shared.SHM} has {room:,} left; "
                 "enlarge it (docker: --shm-size)"
             )
-        place = self.kind
+        place = self._kind
         if not place.strict:  # may spill to any node that is allowed
             place = dataclasses.replace(place, nodes=usable_nodes())
         capacity.require(place, more)
@@ -104,18 +136,16 @@ class Arena:
             if start > self._populated:
                 capacity.require(place, length)
             try:
-                shared.populate(self._own, start, length)
+                shared.populate(self._segment, start, length)
             except OSError as error:
                 raise OutOfMemory(
-                    f"{self.kind.name}: {length:,} bytes of shared memory were refused ({error})"
+                    f"{name}: {length:,} bytes of shared memory were refused ({error})"
                 ) from None
         self._populated = wanted
 
 
 def _give_back(arena: Arena, taken: Stretch) -> None:
-    heap = arena._heap
-    assert heap is not None
-    heap.give(taken)
+    arena._ground.heap.give(taken)
 
 
 def make(allgather: Allgather, rank: int, kind: Kind, reserved: int) -> Arena:
@@ -167,10 +197,8 @@ def _attempt(
             told = allgather((None, problem))
         arena = None
         if not any(each for _, each in told):
-            arena = Arena(kind, rank, way, segments)
             try:
-                fcntl.lockf(arena.lock, fcntl.LOCK_EX, 1, rank)
-                arena.reserve(reserved)
+                arena = _arena(kind, rank, way, segments, reserved)
             except OSError as error:  # a kernel or file system without record locks
                 problem = f"rank {rank}: {way}: no lock ({error})"
             except HbmcommError as error:
@@ -183,6 +211,17 @@ def _attempt(
             raise type(each)(f"rank {number}: {each}")
     found = next((each for _, each in told if each), "")
     return None if found else arena, found
+
+
+def _arena(kind: Kind, rank: int, way: Way, segments: Sequence[Segment], reserved: int) -> Arena:
+    lock = segments[0].descriptor
+    fcntl.lockf(lock, fcntl.LOCK_EX, 1, rank)
+    ground = Growing(kind, way, segments[rank])
+    ground.hold(reserved)
+    for segment in segments[1:]:
+        segment.close_file()
+    addresses = [segment.address for segment in segments]
+    return Arena(kind, ground, addresses, rank, reserved, lock=lock, kept=tuple(segments))
 
 
 def _find_all(

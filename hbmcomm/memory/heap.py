@@ -21,11 +21,16 @@ class Heap:
         self._free = [Stretch(start, end)]
         self._lock = threading.RLock()  # a collected array may give back while another is taken
 
-    def take(self, nbytes: int, alignment: int) -> Stretch | None:
-        """The lowest free stretch of that size on a multiple of `alignment`, if there is one."""
+    def take(self, nbytes: int, alignment: int, above: int = 0) -> Stretch | None:
+        """The lowest free stretch of that size on a multiple of `alignment`, if there is one.
+
+        Args:
+            nbytes, alignment: What is asked for.
+            above: It starts at this offset or after it.
+        """
         with self._lock:
             for index, free in enumerate(self._free):
-                start = -(-free.start // alignment) * alignment
+                start = -(-max(free.start, above) // alignment) * alignment
                 if start + nbytes <= free.end:
                     taken = Stretch(start, start + nbytes)
                     rest = (Stretch(free.start, start), Stretch(taken.end, free.end))

@@ -24,6 +24,7 @@ _ffi.cdef("""
     void *mmap(void *, size_t, int, int, int, long);
     int munmap(void *, size_t);
     int madvise(void *, size_t, int);
+    void *memset(void *, int, size_t);
     long syscall(long, ...);
 """)
 _libc: Any = _ffi.dlopen(None)
@@ -148,6 +149,11 @@ def populate(address: int, nbytes: int) -> None:
     memory = _ffi.cast("volatile char *", address)
     for offset in range(0, nbytes, PAGE):
         memory[offset] = memory[offset]
+
+
+def zero(address: int, nbytes: int) -> None:
+    """Fills a range with zeros."""
+    _libc.memset(_ffi.cast("void *", address), 0, nbytes)
 
 
 def collapse(address: int, nbytes: int) -> None:

@@ -3,6 +3,10 @@
 Three ways, best first: move_pages (exact), get_mempolicy (exact, slower), numa_maps with pagemap
 (needs no privilege; of a mapping on several nodes, an array's part is taken in proportion).
 Containers refuse the first two by default.
+
+Of a dax device's pages the kernel tells nothing, or the wrong thing (tried with 6.1: move_pages
+says ENOENT, numa_maps nothing, get_mempolicy the node that the device is attached to instead of its
+own). They cannot move, and are where the device is: on its target node, which sysfs knows.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
-from hbmcomm.memory import kernel
+from hbmcomm.memory import dax, kernel
+from hbmcomm.memory.dax import Device
 from hbmcomm.memory.kernel import PAGE
 
 _PAGES_AT_ONCE = 2**16
@@ -30,22 +35,54 @@ Way = Callable[[int, int], dict[int, int]]
 def placement(array: NDArray[Any]) -> dict[int, int]:
     """{node: bytes} of the touched pages under an array, from its lowest byte to its highest.
 
-    Pages that nobody has touched are nowhere yet and do not count.
+    Pages that nobody has touched are nowhere yet and do not count, but for a device's, all of which
+    are there. A device's target node counts by its number even while it is no node.
 
     Raises:
-        PlacementUnknown: The kernel refuses all three ways.
+        PlacementUnknown: The kernel refuses all three ways, or knows no target node of a device.
     """
-    return _ask(array)[1]
+    found: Counter[int] = Counter()
+    for low, high, device in _parts(array):
+        if device is None:
+            found.update(_ask(low, high)[1])
+        elif device.node is None:
+            raise PlacementUnknown(
+                f"the kernel knows no node of {device.path} (target_node of {device.name} in "
+                "sysfs); where its memory is, only the machine's description can tell"
+            )
+        else:
+            found[device.node] += high - low
+    return dict(sorted(found.items()))
 
 
-def placement_method() -> str:
-    """The way that this process may ask by: "move_pages", "get_mempolicy" or "numa_maps"."""
-    return _ask(np.ones(1))[0]
+def placement_method(array: NDArray[Any] | None = None) -> str:
+    """How `placement` comes to know: "move_pages", "get_mempolicy", "numa_maps" or "device".
+
+    Args:
+        array: The one that is meant; left out: one of ordinary memory. Parts of an array that lie
+            on a device are told by that ("device"), whatever else it spans.
+    """
+    if array is not None and any(device for _, _, device in _parts(array)):
+        return "device"
+    return _ask(*byte_bounds(np.ones(1)))[0]
 
 
-def _ask(array: NDArray[Any]) -> tuple[str, dict[int, int]]:
+def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, Device | None]]:
+    """The array's range of addresses, in parts that lie on a device and parts that do not."""
+    if not array.size:
+        return
+    start, end = byte_bounds(array)
+    for low, high, device in dax.mapped(start, end):
+        if start < low:
+            yield start, low, None
+        yield low, high, device
+        start = high
+    if start < end:
+        yield start, end, None
+
+
+def _ask(start: int, end: int) -> tuple[str, dict[int, int]]:
     refusals = []
-    start, end = byte_bounds(array) if array.size else (0, 0)
     for name, way in _WAYS.items():
         try:
             return name, way(start, end)

@@ -41,11 +41,11 @@ class Notice:
 class Segment:
     """A mapping of a shared file and the file's descriptor; both go with the object."""
 
-    def __init__(self, descriptor: int, nbytes: int) -> None:
+    def __init__(self, descriptor: int, nbytes: int, alignment: int = HUGE_PAGE) -> None:
         self.descriptor = descriptor
         self.nbytes = nbytes
         try:
-            self.address = kernel.map_shared(descriptor, nbytes, HUGE_PAGE)
+            self.address = kernel.map_shared(descriptor, nbytes, alignment)
         except OSError:
             os.close(descriptor)
             raise

@@ -16,7 +16,7 @@ import pytest
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, OutOfMemory
 from hbmcomm.memory import arena, capacity, kernel, shared
 from hbmcomm.memory.arena import Arena
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.kinds import Kind, resolve
 
 MIB = 2**20
 
@@ -105,14 +105,14 @@ def test_memory_that_goes_while_it_is_populated_is_an_error(
 
 
 def test_one_rank_without_memory_is_an_error_on_every_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    reserve = Arena.reserve
+    make_one = arena._arena
 
-    def short_on_one(self: Arena, nbytes: int) -> None:
-        if self._own is self._segments[1]:
+    def short_on_one(kind: Kind, rank: int, *others: Any) -> Arena:
+        if rank == 1:
             raise OutOfMemory("nothing left")
-        reserve(self, nbytes)
+        return make_one(kind, rank, *others)
 
-    monkeypatch.setattr(Arena, "reserve", short_on_one)
+    monkeypatch.setattr(arena, "_arena", short_on_one)
     found = with_ranks(3, make)
     assert [type(each) for each in found] == [OutOfMemory] * 3
     assert {str(each) for each in found} == {"rank 1: nothing left"}

@@ -1,0 +1,201 @@
+"""A device-dax file such as /dev/dax0.0: what it is, whether this process may use it, and its kind.
+
+Memory that firmware or an administrator set apart, as a character device. It is mapped, shared,
+from borders of its own alignment; it cannot be written, cut, or bound: its pages are where the
+device is, on its target node. Maps nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hbmcomm.errors import KindUnavailable
+from hbmcomm.memory import sysfs as reader
+from hbmcomm.memory.kinds import Kind
+
+SYSFS = Path("/sys")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that may be mapped; bytes."""
+
+    path: str
+    name: str
+    """The kernel's, such as dax0.0; a container may call the file something else."""
+    number: tuple[int, int]
+    nbytes: int
+    alignment: int
+    node: int | None
+    """Its target node: where its memory is, whether that is a node now or only would become one."""
+
+    @property
+    def evidence(self) -> str:
+        """Where its node is read."""
+        found = "none" if self.node is None else self.node
+        return f"{self.path}: target_node {found} in /sys/bus/dax/devices/{self.name}"
+
+
+def look(path: str, sysfs: Path = SYSFS) -> Device:
+    """The device behind a file.
+
+    Raises:
+        KindUnavailable: There is none that this process can map; says why and what to do.
+    """
+    try:
+        state = Path(path).stat()
+    except OSError as error:
+        raise KindUnavailable(_why_missing(path, error, sysfs)) from None
+    if not stat.S_ISCHR(state.st_mode):
+        what = "a folder" if stat.S_ISDIR(state.st_mode) else "no character device"
+        raise KindUnavailable(
+            f"device={path}: this is {what}; name a dax device such as /dev/dax0.0 "
+            "(into a container it goes by --device, not by -v)"
+        )
+    number = os.major(state.st_rdev), os.minor(state.st_rdev)
+    folder = _folder(number, sysfs)
+    if folder is None:
+        raise KindUnavailable(
+            f"device={path}: character device {number[0]}:{number[1]} is no dax device; "
+            f"those here are {_known(sysfs)}"
+        )
+    device = _read(path, number, folder)
+    _check_usable(device, folder, state)
+    return device
+
+
+def open_file(device: Device) -> int:
+    """A descriptor to map the device by.
+
+    Raises:
+        KindUnavailable: It is refused; says by whom.
+    """
+    try:
+        return os.open(device.path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise KindUnavailable(_why_refused(device.path, error)) from None
+
+
+def kind_of(device: Device) -> Kind:
+    """The kind `dax`: this device's memory or none."""
+    nodes = () if device.node is None else (device.node,)
+    return Kind("dax", nodes, "bind", emulated=False, evidence=device.evidence)
+
+
+def mapped(
+    start: int, end: int, procfs: Path = Path("/proc"), sysfs: Path = SYSFS
+) -> Iterator[tuple[int, int, Device]]:
+    """The parts of a range of addresses of this process that are mapped from dax devices."""
+    try:
+        lines = (procfs / "self/maps").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) ...s \S+ \S+ \d+ +(/.*)", line)
+        if not found:
+            continue
+        low, high = max(int(found[1], 16), start), min(int(found[2], 16), end)
+        if low < high and (device := _device_at(found[3], sysfs)):
+            yield low, high, device
+
+
+def _device_at(path: str, sysfs: Path) -> Device | None:
+    try:
+        state = Path(path).stat()
+    except OSError:
+        return None
+    number = os.major(state.st_rdev), os.minor(state.st_rdev)
+    folder = _folder(number, sysfs) if stat.S_ISCHR(state.st_mode) else None
+    return _read(path, number, folder) if folder else None
+
+
+def _folder(number: tuple[int, int], sysfs: Path) -> Path | None:
+    """Where sysfs has a character device, if it is one of the dax bus."""
+    folder = sysfs / f"dev/char/{number[0]}:{number[1]}"
+    return folder.resolve() if (folder / "subsystem").resolve().name == "dax" else None
+
+
+def _read(path: str, number: tuple[int, int], folder: Path) -> Device:
+    node = _number(folder / "target_node", -1)
+    return Device(
+        path=path,
+        name=folder.name,
+        number=number,
+        nbytes=_number(folder / "size", 0),
+        alignment=_number(folder / "align", 2 * 2**20),
+        node=node if node >= 0 else None,
+    )
+
+
+def _number(file: Path, otherwise: int) -> int:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):  # kernels before 5.1 have no target_node, before 5.10 no align
+        return otherwise
+
+
+def _check_usable(device: Device, folder: Path, state: os.stat_result) -> None:
+    if (folder / "driver").resolve().name == "kmem":
+        raise KindUnavailable(_why_online(device.path, device.name, device.node))
+    if device.nbytes <= 0:
+        raise KindUnavailable(
+            f"device={device.path}: {device.name} has no memory (size 0); "
+            "give it some with daxctl create-device or ndctl create-namespace --mode=devdax"
+        )
+    if not os.access(device.path, os.R_OK | os.W_OK):
+        raise KindUnavailable(_why_not_permitted(device.path, state))
+
+
+def _why_missing(path: str, error: OSError, sysfs: Path) -> str:
+    name = Path(path).name
+    for device in reader.dax_devices(sysfs):
+        if device.name == name and device.online:
+            return _why_online(path, name, device.target_node)
+    if error.errno == errno.ENOENT:
+        return (
+            f"device={path}: there is no such file; the dax devices of this machine are "
+            f"{_known(sysfs)} (in a container, pass one in: docker --device {path})"
+        )
+    return f"device={path}: {error.strerror}"
+
+
+def _why_online(path: str, name: str, node: int | None) -> str:
+    return (
+        f"device={path}: {name} is online as memory, node {node}; take kind dax_kmem "
+        f"(or hbw, where it is HBM) instead of device=, or make it a device again: "
+        f"daxctl reconfigure-device --mode=devdax --force {name}"
+    )
+
+
+def _why_not_permitted(path: str, state: os.stat_result) -> str:
+    return (
+        f"device={path}: this process (user {os.geteuid()}, groups "
+        f"{', '.join(str(group) for group in sorted({os.getegid(), *os.getgroups()}))}) may not "
+        f"read and write it: mode {stat.S_IMODE(state.st_mode):o}, user {state.st_uid}, group "
+        f"{state.st_gid}. As root: chgrp a group of this user's, chmod 660 {path}; "
+        f"in a container as well: docker --group-add {state.st_gid}"
+    )
+
+
+def _why_refused(path: str, error: OSError) -> str:
+    if error.errno == errno.EPERM:  # not EACCES: a container's list of devices
+        return (
+            f"device={path}: this container may not open it ({error.strerror}): "
+            f"pass it in with docker --device {path}, not as a mount (-v)"
+        )
+    if error.errno in (errno.ENXIO, errno.ENODEV):
+        return (
+            f"device={path}: the device is gone ({error.strerror}), perhaps online as memory by "
+            "now (daxctl list); then take kind dax_kmem instead of device="
+        )
+    return f"device={path}: opening it was refused ({error.strerror})"
+
+
+def _known(sysfs: Path) -> str:
+    return ", ".join(device.name for device in reader.dax_devices(sysfs)) or "none"

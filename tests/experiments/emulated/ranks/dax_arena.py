@@ -1,0 +1,155 @@
+"""Rank program: an arena on a device is shared, clean, exclusive, and where the device is.
+
+Usage: dax_arena.py DEVICE. DEVICE is a dax device, or a regular file that stands in for one where
+there is none: its pages are then ordinary memory. Every rank prints "on the device" when all held.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from stand_in import MIB, STALE, size_of, use
+
+import hbmcomm
+from hbmcomm import Communicator
+
+SIZES = (1, 1000, 70_000, 300_001)
+"""Elements of 8 bytes: in a slot, lent, direct, and in many pieces."""
+
+
+def plant(path: str) -> None:
+    """What a user before us may have left: every byte, the table of claims and all."""
+    with Path(path).open("r+b", buffering=0) as file:
+        left = mmap.mmap(file.fileno(), size_of(path))
+        for start in range(0, len(left), MIB):
+            left[start : start + MIB] = bytes([STALE]) * MIB
+        left.close()
+
+
+def another_job(path: str) -> str:
+    """What another job finds that wants the device now."""
+    command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return found.stdout + found.stderr
+
+
+def check_alike(comm: Any, world: Any) -> None:
+    """Collectives on arrays of the device give what MPI's give on private ones."""
+    rank, ranks = comm.rank, comm.size
+    part = size_of(comm.device) // MPI.COMM_WORLD.size
+    for n in SIZES:
+        if n * 8 * ranks > part // 8:
+            continue
+        x, y = comm.empty(n), comm.empty(n)
+        many, more = comm.empty(n * ranks), comm.empty(n * ranks)
+        for start in (rank, rank + 7):  # the second time what the first left is there
+            x[:] = np.arange(n) * ranks + start
+            many[:] = np.arange(n * ranks) + 1000 * start
+            root = start % ranks
+            root = world.bcast(root, 0)
+            for name, send, receive in (
+                ("Allreduce", x, y),
+                ("Allgather", x, many),
+                ("Alltoall", many, more),
+                ("Reduce_scatter_block", many, y),
+            ):
+                expected = np.empty_like(np.array(receive))
+                getattr(world, name)(np.array(send), expected)
+                getattr(comm, name)(send, receive)
+                assert np.array_equal(receive, expected), f"{name} of {n} is wrong"
+            for name, send, receive in (
+                ("Gather", x, more),
+                ("Scatter", many, y),
+                ("Reduce", x, y),
+            ):
+                expected = np.array(receive)
+                getattr(world, name)(np.array(send), expected, root=root)
+                getattr(comm, name)(send, receive, root=root)
+                assert np.array_equal(receive, expected), f"{name} of {n} is wrong"
+            copy = np.array(x)
+            world.Bcast(copy, root=root)
+            comm.Bcast(x, root=root)
+            assert np.array_equal(x, copy), f"Bcast of {n} is wrong"
+            comm.Barrier()
+
+
+def check_place(array: np.ndarray, path: str, real: bool) -> None:
+    """Every page is accounted for, on the node that sysfs gives."""
+    node = (
+        int(Path(f"/sys/bus/dax/devices/{Path(path).name}/target_node").read_text()) if real else 0
+    )
+    assert hbmcomm.placement(array) == {node: array.nbytes}, hbmcomm.placement(array)
+    if real:
+        assert hbmcomm.placement_method(array) == "device"
+        assert hbmcomm.placement(array[5:-3]) == {node: array[5:-3].nbytes}
+    assert hbmcomm.placement_method() != "device"
+
+
+def check_derived(comm: Any, world: Any) -> None:
+    """Communicators derived from one share its device, and give back what they took of it."""
+    large = comm.empty(MIB // 8)
+    with comm.Dup() as twin:
+        assert (twin.transport, twin.kind, twin.device) == ("direct", "dax", comm.device)
+        check_alike(twin, world)
+        half = twin.Split(comm.rank % 2, -comm.rank)
+        check_alike(half, world.Split(comm.rank % 2, -comm.rank))
+        half.Free()
+    for _ in range(30):  # many more than would fit if they stayed
+        with comm.Dup() as twin:
+            twin.Allreduce(large, twin.empty_like(large))
+
+
+def main(path: str) -> None:
+    world = MPI.COMM_WORLD
+    real = use(path)
+    if world.rank == 0:
+        plant(path)
+    world.Barrier()
+    comm = Communicator(world, device=path)
+    assert (comm.kind, comm.transport, comm.device) == ("dax", "direct", path)
+    first = comm.empty(3 * MIB, "u1")
+    assert hbmcomm.source(first) == "arena"
+    assert not first.any(), "bytes of an earlier job are visible"
+    first.fill(STALE)
+    check_place(first, path, real)
+    check_alike(comm, world)
+    check_derived(comm, world)
+
+    second = Communicator(world, device=path)  # the same ranks: the same part of the device
+    second.Allreduce(first, second.empty(3 * MIB, "u1"))
+    second.Free()
+    if world.size > 1:  # other ranks: refused to all of them
+        part = world.Create_group(world.group.Incl([0]))
+        if world.rank == 0:
+            Communicator(part, device=path).Free()
+    if world.rank == 0:
+        said = another_job(path)
+        assert said.startswith(f"refused: rank 0: device={path} is in use by process"), said
+        assert f"process {os.getpid()} (dax_arena.py" in said, said
+        assert "had" not in said
+    world.Barrier()
+    comm.Free()
+    if world.rank == 0:  # a rank's array is left
+        said = another_job(path)
+        assert said.startswith("refused"), said
+    world.Barrier()
+    del comm, second, first
+    world.Barrier()
+    if world.rank == 0:
+        said = another_job(path)
+        assert said.endswith("all of it zero\n"), said
+    world.Barrier()
+    with Communicator(world, device=path) as again:
+        assert not again.empty(MIB, "u1").any(), "bytes of an earlier job are visible"
+    print("on the device", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

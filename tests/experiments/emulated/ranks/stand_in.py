@@ -1,0 +1,31 @@
+"""A dax device for a rank program: a real one, or a regular file that stands in for one.
+
+The file's pages are ordinary memory, and all else that the library does with a device it does
+with the file.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from hbmcomm.memory import dax
+from hbmcomm.memory.dax import Device
+
+MIB = 2**20
+STALE = 0xA5
+"""What earlier users leave."""
+
+
+def use(path: str) -> bool:
+    """Whether this is a real device; a regular file is made to pass for one."""
+    if stat.S_ISCHR(Path(path).stat().st_mode):
+        return True
+    device = Device(path, "stand-in", (0, 0), Path(path).stat().st_size, 2 * MIB, 0)
+    dax.look = lambda path: device
+    return False
+
+
+def size_of(path: str) -> int:
+    """Bytes of the device that can be mapped."""
+    return dax.look(path).nbytes // (2 * MIB) * (2 * MIB)
