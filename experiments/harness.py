@@ -241,6 +241,7 @@ def _describe(key: tuple[str, str], pool: Pool) -> dict[str, Any]:
         "emulated": pool.emulated,
         "nodes": list(pool.nodes),
         "source": hbmcomm.source(pool.send),
+        "bytes": pool.send.nbytes + pool.recv.nbytes,
         "placement_method": hbmcomm.placement_method(),
         "placement": {str(node): size for node, size in sorted(pool.placement.items())},
     }

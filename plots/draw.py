@@ -6,6 +6,7 @@ The same folder gives the same bytes, whatever the locale, the working directory
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from experiments.errors import ExperimentsError
 from experiments.results import load
 from plots.figures.container import container
 from plots.figures.contest import contest
+from plots.figures.map import placement_map
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.times import times
@@ -63,9 +65,26 @@ def _write(drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str]
 
 
 def drawings(found: Findings) -> list[Drawing | Skipped]:
-    """Every figure, in the paper's order; those that the campaign cannot fill say why."""
+    """Every figure, in the paper's order; those that the campaign cannot fill say why.
+
+    Of an emulated machine the map comes first, which alone is real; the words of all say so.
+    """
     with style():
-        return [*times(found), *speedup(found), *placement(found), *container(found)]
+        timed = [*times(found), *speedup(found), *placement(found)]
+        maps, costs = placement_map(found), container(found)
+    if not found.machine:
+        return [*timed, *maps, *costs]
+    return [_on_emulated_machine(each, found.machine) for each in (*maps, *timed, *costs)]
+
+
+def _on_emulated_machine(each: Drawing | Skipped, machine: str) -> Drawing | Skipped:
+    if isinstance(each, Skipped):
+        return each
+    return replace(
+        each,
+        caption=f"{machine} {each.caption}",
+        description=f"{machine} {each.description}",
+    )
 
 
 def encode(drawing: Drawing, form: str) -> bytes:

@@ -4,7 +4,7 @@ Knows what a campaign asked for, what it found and what it could not measure; dr
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -22,8 +22,9 @@ from experiments.statistics import (
     paired_ratio,
     verdict,
 )
-from plots import caveats, paths
+from plots import caveats, paths, places
 from plots.labels import EMULATED, ENVIRONMENTS, VM_DOCKER, arm_place, in_container
+from plots.places import Place
 
 HOST = "host"
 REFERENCE = "imb"
@@ -59,6 +60,8 @@ class Findings:
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
         machine: why no time here means anything: the emulated machine that it was measured on, in
             one sentence, or "".
+        places: where every rank and every page was, as maps.
+        pages: the same as places.frame() lists it.
     """
 
     times: pd.DataFrame
@@ -76,6 +79,8 @@ class Findings:
     losses: tuple[paths.Loss, ...] = ()
     paths: tuple[str, ...] = ()
     machine: str = ""
+    places: tuple[Place, ...] = ()
+    pages: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def find(campaign: Campaign) -> Findings:
@@ -94,6 +99,8 @@ def find(campaign: Campaign) -> Findings:
         lost=paths.short(campaign.launches),
         losses=tuple(paths.losses(paths.by_arm(campaign.launches))),
         paths=paths.sentences(campaign.launches),
+        places=places.places(campaign.launches),
+        pages=places.frame(campaign.launches),
     )
 
 

@@ -67,7 +67,7 @@ def sheet(
     *,
     rows: int,
     columns: int,
-    panel_height: float,
+    panel_height: float | Sequence[float],
     column_heads: Sequence[str] = (),
     row_heads: Sequence[str] = (),
     legend: Sequence[Artist] = (),
@@ -81,17 +81,18 @@ def sheet(
 
     Args:
         details: what all panels have in common; one grey paragraph below the heading.
-        panel_height, left, below: inches; left is for tick labels, below for the x axis.
+        panel_height, left, below: inches; left is for tick labels, below for the x axis. Rows
+            of unlike height are named one by one.
         column_heads, row_heads: what the panels of a column, and of a row, have in common.
         legend: handles, each with its label.
         alerts: what a reader must not overlook; printed in colour above the panels.
         notes: how to read the marks; small print below the panels.
     """
     inner = COLUMN_INCHES - 2 * _MARGIN
-    head_lines = _wrap(heading, inner, HEAD_POINTS, bold=True)
-    detail_lines = _wrap(details, inner, TEXT_POINTS)
-    alert_lines = [line for text in alerts for line in _wrap(text, inner, TEXT_POINTS, bold=True)]
-    note_lines = [line for text in notes for line in _wrap(text, inner, TEXT_POINTS)]
+    head_lines = wrap(heading, inner, HEAD_POINTS, bold=True)
+    detail_lines = wrap(details, inner, TEXT_POINTS)
+    alert_lines = [line for text in alerts for line in wrap(text, inner, TEXT_POINTS, bold=True)]
+    note_lines = [line for text in notes for line in wrap(text, inner, TEXT_POINTS)]
     legend_lines = -(-len(legend) // legend_columns)
     top = (
         _MARGIN
@@ -103,7 +104,8 @@ def sheet(
     )
     row_gap = 0.1 + (_HEAD if row_heads else 0.0)
     bottom = below + (_LINE * len(note_lines) + _GAP if note_lines else 0.0) + _MARGIN
-    grid = rows * panel_height + (rows - 1) * row_gap
+    heights = [panel_height] * rows if isinstance(panel_height, float) else list(panel_height)
+    grid = sum(heights) + (rows - 1) * row_gap
     height = top + grid + bottom
     figure = Figure(figsize=(COLUMN_INCHES, height))
 
@@ -152,7 +154,8 @@ def sheet(
         right=1 - 0.1 / COLUMN_INCHES,
         top=1 - top / height,
         bottom=bottom / height,
-        hspace=row_gap / panel_height,
+        hspace=row_gap * rows / sum(heights),
+        height_ratios=heights,
         wspace=0.2,
     )
     panels = spec.subplots(sharex=True, sharey=True, squeeze=False)
@@ -174,7 +177,7 @@ def say_instead(axes: Axes, text: str) -> None:
     """Put the reason where the data of a panel would be."""
     text = f"Not measured. {text}"
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    lines = _wrap(text, box.width - 0.16, TEXT_POINTS)
+    lines = wrap(text, box.width - 0.16, TEXT_POINTS)
     room = int(box.height / _LINE)
     if len(lines) > room:
         lines = [*lines[: room - 1], lines[room - 1].rsplit(" ", 1)[0] + " …"]
@@ -201,7 +204,7 @@ def _print(
     return y
 
 
-def _wrap(text: str, inches: float, points: float, *, bold: bool = False) -> list[str]:
+def wrap(text: str, inches: float, points: float, *, bold: bool = False) -> list[str]:
     """Break text into lines no wider than `inches`, by the font's own widths.
 
     One per cent is left for the rounding that hinting adds at a screen's resolution.

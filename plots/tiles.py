@@ -1,0 +1,194 @@
+"""Where the boxes of a machine's map stand, in inches: which node beside which, and where ranks go.
+
+A node without CPUs stands above the node with CPUs that it serves best, by HMAT's word, else by
+distance. Pure; knows nothing of colours and pages.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from plots.places import Node
+
+GAP = 0.055  # between tiles
+WIDE_GAP = 0.15  # between tiles of different groups
+MOST_SLOT = 1.15
+WIDE = 0.72  # a box from which on a line holds its number and its bytes with their unit
+STRIP = 0.17  # of a node's memory: one line
+STACKED = 0.29  # the same in two lines
+ABREAST = 4  # letters that a line of the smallest box holds
+MARK = 0.157  # across a rank's mark
+PITCH = 0.162  # from one to the next
+PAD = 0.03
+MOST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A node with CPUs, and those without that stand beside it; group: of near tiles, from 0."""
+
+    node: int
+    near: tuple[int, ...]
+    group: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node's memory on the map; inches from the lower left corner."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    @property
+    def width(self) -> float:
+        """From the left to the right edge."""
+        return self.right - self.left
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A rank, or several where there is no room for each of them; the middle of it."""
+
+    ranks: tuple[int, ...]
+    node: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A map of so many inches.
+
+    Attributes:
+        memory: the box of each node's memory, by the node's number.
+        homes: a box around memory and ranks of each node with CPUs.
+        backs: a box behind each tile.
+        wide: whether a box has room for units.
+        stacked: whether a node's number and its bytes stand one below the other.
+        band: inches between the nodes with CPUs and those without, for lines.
+    """
+
+    width: float
+    height: float
+    memory: Mapping[int, Box]
+    homes: Mapping[int, Box]
+    backs: tuple[Box, ...]
+    marks: tuple[Mark, ...]
+    wide: bool
+    stacked: bool
+    band: float
+
+
+def tiles(nodes: Sequence[Node]) -> list[Tile]:
+    """One for each node with CPUs, near ones side by side.
+
+    A node without CPUs that is as near to several stands beside the first of them.
+    """
+    with_cpus = [node for node in nodes if node.cpus]
+    near: dict[int, list[int]] = {node.id: [] for node in with_cpus}
+    for node in nodes:
+        if not node.cpus and with_cpus:
+            near[owners(node, with_cpus)[0]].append(node.id)
+    return [
+        Tile(number, tuple(near[number]), place)
+        for place, group in enumerate(groups(with_cpus))
+        for number in group
+    ]
+
+
+def owners(node: Node, with_cpus: Sequence[Node]) -> list[int]:
+    """The nodes with CPUs that one without serves best: by HMAT, else the nearest, all of a tie."""
+    numbers = [each.id for each in with_cpus]
+    told = [number for number in numbers if number in node.initiators]
+    far = dict(node.distances)
+    least = min(far.get(number, 255) for number in numbers)
+    return told or [number for number in numbers if far.get(number, 255) == least]
+
+
+def groups(with_cpus: Sequence[Node]) -> list[list[int]]:
+    """Nodes that are nearer to each other than to the others: the sockets, where that shows."""
+    far = {node.id: dict(node.distances) for node in with_cpus}
+    apart = sorted({far[a].get(b, 255) for a in far for b in far if a != b})
+    if len(apart) < 2:
+        return [sorted(far)]
+    found: list[list[int]] = []
+    for number in sorted(far):
+        mine = next((g for g in found if far[number].get(g[0], 255) < apart[-1]), None)
+        if mine is None:
+            found.append([number])
+        else:
+            mine.append(number)
+    return found
+
+
+def slots(nodes: Sequence[Node]) -> int:
+    """How many boxes stand side by side."""
+    return sum(max(1, len(tile.near)) for tile in tiles(nodes))
+
+
+def plan(
+    nodes: Sequence[Node],
+    ranks: Mapping[int, Sequence[int]],
+    width: float,
+    *,
+    band: float,
+    letters: int = 0,
+    below_marks: float = 0.0,
+) -> Plan:
+    """Boxes and marks within so many inches.
+
+    Args:
+        ranks: by node, those whose CPU it has.
+        band: inches between the nodes with CPUs and those without, for lines.
+        letters: of a node's number and its bytes without their unit, at most.
+        below_marks: inches below each mark, for its CPU.
+    """
+    every = tiles(nodes)
+    gaps = [WIDE_GAP if one.group != other.group else GAP for one, other in pairwise(every)]
+    count = slots(nodes)
+    inner = sum(GAP * (len(tile.near) - 1) for tile in every if tile.near)
+    slot = min(MOST_SLOT, (width - sum(gaps) - inner) / count)
+    wide = slot >= WIDE
+    stacked = not wide and letters > ABREAST
+    strip = STACKED if stacked else STRIP
+    marked = {tile.node: _cells(ranks.get(tile.node, ()), _across(tile, slot)) for tile in every}
+    lines = max(len(rows) for rows in marked.values())
+    row = PITCH + below_marks
+    home = strip + lines * row + 2 * PAD
+    height = home + (band + strip if any(tile.near for tile in every) else 0.0)
+    memory: dict[int, Box] = {}
+    homes: dict[int, Box] = {}
+    backs, marks = [], []
+    left = 0.0
+    for tile, gap in zip(every, [*gaps, 0.0], strict=True):
+        right = left + _across(tile, slot)
+        homes[tile.node] = Box(left, right, 0.0, home)
+        memory[tile.node] = Box(left, right, 0.0, strip)
+        backs.append(Box(left, right, 0.0, height if tile.near else home))
+        for place, number in enumerate(tile.near):
+            begin = left + place * (slot + GAP)
+            memory[number] = Box(begin, begin + slot, height - strip, height)
+        for down, cells in enumerate(marked[tile.node]):
+            y = home - PAD - PITCH / 2 - down * row
+            step = PITCH if len(cells) > 1 or len(cells[0]) == 1 else 0.0
+            for place, held in enumerate(cells):
+                x = (left + right) / 2 + (place - (len(cells) - 1) / 2) * step
+                marks.append(Mark(held, tile.node, x, y))
+        left = right + gap
+    return Plan(width, height, memory, homes, tuple(backs), tuple(marks), wide, stacked, band)
+
+
+def _across(tile: Tile, slot: float) -> float:
+    count = max(1, len(tile.near))
+    return count * slot + (count - 1) * GAP
+
+
+def _cells(ranks: Sequence[int], width: float) -> list[list[tuple[int, ...]]]:
+    """Rows of marks: a mark for each rank, or one for all where they would need too many rows."""
+    across = max(1, int((width - 0.01) / PITCH))
+    if len(ranks) > MOST_ROWS * across:
+        return [[tuple(ranks)]]
+    held: list[tuple[int, ...]] = [(rank,) for rank in ranks]
+    return [held[first : first + across] for first in range(0, len(held), across)]
