@@ -1,0 +1,78 @@
+"""What a request comes to before anything is started: commands, limits, refusals."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import campaign, results, spec
+from experiments.campaign import Request
+from experiments.choices import SpecError
+from experiments.emulated import description
+from experiments.emulated.boot import QemuMissing
+from experiments.results import ResultsError
+from experiments.spec import Experiment
+from experiments.stages import Stages
+
+
+def asked(environments: str, **flags: Any) -> Experiment:
+    """The quick campaign, which emulates HBM where there is none."""
+    return spec.restrict(spec.load("quick"), environments=environments, blocks=1, **flags)
+
+
+def lines(environments: str, out: Path, **flags: Any) -> list[str]:
+    return campaign.dry_run(asked(environments, **flags), Request(out))
+
+
+def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Path) -> None:
+    told = lines("vm:plain,vm-docker:plain", tmp_path / "out", profiles="tuned", ranks="4")
+    assert len(told) == 2
+    for line in told:
+        assert "experiments.emulated.inside --agent plain.agent" in line
+        assert "/opt/hbmcomm/bin/mpiexec -n 4" in line
+        assert "mpi_yield_when_idle 0" in line  # the machine described has 4 CPUs, whatever ours
+    assert sum("docker run --rm" in line for line in told) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_where_hbm_is_on_this_machine_is_not_told_in_a_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_THRESHOLD", "77")
+    assert all("MEMKIND_HBW_THRESHOLD=77" in line for line in lines("host", tmp_path))
+    assert not any("MEMKIND" in line for line in lines("vm:knl-snc4-flat", tmp_path))
+
+
+def test_hbm_is_emulated_in_a_guest_that_has_none(tmp_path: Path) -> None:
+    (line,) = lines("vm:plain", tmp_path)
+    assert "MEMKIND_HBW_NODES=0 " in line
+    (line,) = lines("vm-docker:plain", tmp_path, profiles="tuned")
+    assert "--env=MEMKIND_HBW_NODES=0 " in line
+
+
+def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
+    assert lines("vm:knl-snc4-flat", tmp_path, ranks="64")
+    with pytest.raises(SpecError, match=r"65 ranks .* knl-snc4-flat has 8 cores"):
+        lines("vm:knl-snc4-flat", tmp_path, ranks="65")
+
+
+def test_without_qemu_that_is_said_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    out, stages = tmp_path / "out", Stages()
+    with pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"):
+        campaign.run(asked("vm:plain"), Request(out), stages)
+    assert stages.seconds == {}
+    assert not out.exists()
+
+
+def test_a_campaign_is_not_completed_in_another_machine(tmp_path: Path) -> None:
+    machine = json.loads(json.dumps(asdict(description.load("plain"))))
+    machine["nodes"][0]["memory_bytes"] += 1
+    header = {"name": "quick", "experiment": asked("vm:plain").to_dict(), "seed": 1, "schedule": []}
+    results.create(tmp_path / "out", header | {"emulated": {"description": machine}})
+    with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
+        campaign.resume(tmp_path / "out", Stages())
