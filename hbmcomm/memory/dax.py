@@ -66,7 +66,7 @@ def look(path: str, sysfs: Path = SYSFS) -> Device:
             f"those here are {_known(sysfs)}"
         )
     device = _read(path, number, folder)
-    _check_usable(device, folder, state)
+    _check_usable(device, folder)
     return device
 
 
@@ -140,7 +140,7 @@ def _number(file: Path, otherwise: int) -> int:
         return otherwise
 
 
-def _check_usable(device: Device, folder: Path, state: os.stat_result) -> None:
+def _check_usable(device: Device, folder: Path) -> None:
     if (folder / "driver").resolve().name == "kmem":
         raise KindUnavailable(_why_online(device.path, device.name, device.node))
     if device.nbytes <= 0:
@@ -148,8 +148,7 @@ def _check_usable(device: Device, folder: Path, state: os.stat_result) -> None:
             f"device={device.path}: {device.name} has no memory (size 0); "
             "give it some with daxctl create-device or ndctl create-namespace --mode=devdax"
         )
-    if not os.access(device.path, os.R_OK | os.W_OK):
-        raise KindUnavailable(_why_not_permitted(device.path, state))
+    os.close(open_file(device))
 
 
 def _why_missing(path: str, error: OSError, sysfs: Path) -> str:
@@ -173,21 +172,13 @@ def _why_online(path: str, name: str, node: int | None) -> str:
     )
 
 
-def _why_not_permitted(path: str, state: os.stat_result) -> str:
-    return (
-        f"device={path}: this process (user {os.geteuid()}, groups "
-        f"{', '.join(str(group) for group in sorted({os.getegid(), *os.getgroups()}))}) may not "
-        f"read and write it: mode {stat.S_IMODE(state.st_mode):o}, user {state.st_uid}, group "
-        f"{state.st_gid}. As root: chgrp a group of this user's, chmod 660 {path}; "
-        f"in a container as well: docker --group-add {state.st_gid}"
-    )
-
-
 def _why_refused(path: str, error: OSError) -> str:
-    if error.errno == errno.EPERM:  # not EACCES: a container's list of devices
+    if error.errno == errno.EACCES:
+        return f"device={path}: {_why_not_permitted(path, Path(path).stat())}"
+    if error.errno == errno.EPERM:  # of a container's list of devices
         return (
-            f"device={path}: this container may not open it ({error.strerror}): "
-            f"pass it in with docker --device {path}, not as a mount (-v)"
+            f"device={path}: this container may not open it ({error.strerror}); "
+            f"pass it in by docker --device {path}, not as a mount (-v)"
         )
     if error.errno in (errno.ENXIO, errno.ENODEV):
         return (
@@ -195,6 +186,22 @@ def _why_refused(path: str, error: OSError) -> str:
             "now (daxctl list); then take kind dax_kmem instead of device="
         )
     return f"device={path}: opening it was refused ({error.strerror})"
+
+
+def _why_not_permitted(path: str, state: os.stat_result) -> str:
+    groups = ", ".join(str(group) for group in sorted({os.getegid(), *os.getgroups()}))
+    mode = stat.S_IMODE(state.st_mode)
+    found = (
+        f"user {os.geteuid()} in groups {groups} may not read and write it: "
+        f"mode {mode:o}, user {state.st_uid}, group {state.st_gid}"
+    )
+    join = f"(docker: --device {path} --group-add {state.st_gid}, as invoke run does)"
+    if mode & 0o060 == 0o060:
+        return f"{found}; join group {state.st_gid} {join}"
+    return (
+        f"{found}; as root, chgrp GROUP {path} and chmod 660 {path}, then join that group "
+        "(docker: --device and --group-add, as invoke run does)"
+    )
 
 
 def _known(sysfs: Path) -> str:
