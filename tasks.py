@@ -6,12 +6,14 @@ A user's mistake is answered with one message on standard error and exit code 1,
 import time
 from pathlib import Path
 
-from invoke import task
+from invoke import Exit, task
 
 from experiments import campaign, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
 from experiments.campaign import Request
+from experiments.emulated import command as emulated
+from experiments.emulated import description, verdict
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.provision import doctor as machine_doctor
@@ -116,7 +118,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 @task(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": "of host,docker,podman,charliecloud,apptainer, or all that can be had",
+        "env": "of host,docker,podman,charliecloud,apptainer, or all that can be had; or in an "
+        "emulated machine: vm:MACHINE, vm-docker:MACHINE",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",
@@ -159,6 +162,7 @@ def run(
     Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
+               ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --resume --out results/docker-20260102-030405
     """
     if resume:
@@ -193,6 +197,53 @@ def run(
     failures = campaign.run(chosen, request, Stages())
     print(folder)
     _tell(failures, folder)
+
+
+@task(
+    help={
+        "machine": "its name, or the path of a .toml file (left out: lists those there are)",
+        "check": "hold what it shows against its description, and memory against its kinds",
+        "line": "run a shell line in it instead of giving a shell",
+        "mpi": "openmpi, mpich or impi: whose image the guest is made of",
+        "base": "base image, as for build",
+        "yes": "install what the system lacks without asking",
+    }
+)
+@told
+def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", yes=False):
+    """
+    An emulated machine with HBM nodes: a shell in its guest, one command there, or a check.
+
+    The guest is made of the harness image, has an engine of its own and forgets everything at its
+    end. With --check, the exit code is 1 where something is not as its description says.
+
+    Examples:  ./inv vm
+               ./inv vm --machine knl-snc4-flat
+               ./inv vm --machine xeon-max-flat-snc4 --check
+               ./inv vm --machine hbm-as-dax --line 'numactl -H; ls -l /dev/dax*'
+    """
+    choose("mpi", mpi, FLAVOURS)
+    if not machine:
+        print(emulated.machines(), end="")
+        return
+    description.load(machine)  # a typo is told before anything is installed
+    stages = Stages()
+    lacking = packages.ensure(stages.say, yes, (*packages.PACKAGES, *packages.EMULATION))
+    if lacking:
+        stages.say(str(lacking))
+    if check:
+        found = emulated.check(machine, mpi, base, stages)
+        print(verdict.to_table(found), end="")
+        if not all(row.ok for row in found):
+            raise ExperimentsError(f"{machine} is not what its description says")
+        return
+    code = (
+        emulated.run(machine, line, mpi, base, stages)
+        if line
+        else emulated.shell(machine, mpi, base, stages)
+    )
+    if code:
+        raise Exit(code=code)
 
 
 @task(

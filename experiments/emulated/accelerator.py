@@ -54,7 +54,8 @@ def boot_sector() -> bytes:
 def trial(accelerator: str, disk: str) -> list[str]:
     """The command that boots a disk and ends with PROOF when its program has run."""
     return [
-        *(PROGRAM, "-accel", accelerator, "-machine", "q35", "-m", "64M", "-no-reboot"),
+        *(PROGRAM, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "64M"),
+        "-no-reboot",
         *("-nodefaults", "-no-user-config", "-display", "none"),
         *("-drive", f"file={disk},format=raw,if=virtio,readonly=on"),
         *("-device", f"isa-debug-exit,iobase={PORT:#x},iosize=0x4"),

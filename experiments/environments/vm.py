@@ -6,6 +6,7 @@ starts, watches and ends it as a process of its own: emulated/inside.py stands i
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,11 +36,26 @@ class Vm:
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json and comes back with what it wrote."""
         command = self.there.command(launch, LAUNCHES / folder.name)
-        words = [self.python, "-m", "experiments.emulated.inside"]
-        words += ["--agent", str(self.agent), "--folder", str(folder)]
+        options: tuple[str, ...] = ()
         if isinstance(command, Container):  # its client may end before it
             gone = shlex.join([command.engine, "rm", "--force", command.options["name"]])
-            words += ["--root", "--after", gone]
+            options = ("--root", "--after", gone)
         else:
             assert isinstance(command, Process), "a guest has no network for several containers"
-        return Process((*words, "--", *command.words()), grace=GRACE)
+        return inside(self.agent, folder, command.words(), *options, python=self.python)
+
+
+def inside(
+    agent: Path, folder: Path, words: Sequence[str], *options: str, python: str = sys.executable
+) -> Process:
+    """The process of this machine that stands for a command in a guest.
+
+    Args:
+        agent: socket of the guest's agent.
+        folder: of this machine; goes to LAUNCHES there, and what the command writes comes back.
+        options: of emulated/inside.py.
+        python: the interpreter that holds this project.
+    """
+    program = (python, "-m", "experiments.emulated.inside")
+    where = ("--agent", str(agent), "--folder", str(folder))
+    return Process((*program, *where, *options, "--", *words), grace=GRACE)

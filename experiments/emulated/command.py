@@ -1,0 +1,106 @@
+"""What stands behind `invoke vm`: which machines there are, a shell in one, a command, a check."""
+
+import contextlib
+import io
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.emulated import boot, description, question, verdict
+from experiments.emulated.boot import BootFailed, Guest
+from experiments.emulated.verdict import Row
+from experiments.environments.command import Process
+from experiments.environments.mpiexec import mpiexec
+from experiments.environments.vm import LAUNCHES, inside
+from experiments.execute import execute
+from experiments.provision import engine, guest, image
+from experiments.provision.guest import Disk
+from experiments.stages import Stages
+
+LAST_LINES = 12  # of what a check said that failed
+
+
+def machines() -> str:
+    """A table of the machines: name, what it stands for."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name in description.names():
+        found = description.load(name)
+        table.add_row(name, f"{found.title} (stands for {found.stands_for})")
+    text = io.StringIO()
+    Console(file=text, width=100, highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
+    """A shell in a guest on this terminal; the exit code of the machine."""
+    machine = description.load(name)
+    disk = _disk(mpi, base, stages)
+    stages.say(f"{name}: booting; leave it with exit or Ctrl-D, or end it with Ctrl-A X")
+    return boot.shell(machine, disk)
+
+
+def run(name: str, line: str, mpi: str, base: str, stages: Stages) -> int:
+    """A shell line in a guest, as its ordinary user; its exit code. What it says, it says here."""
+    with _booted(name, mpi, base, stages) as booted, tempfile.TemporaryDirectory() as folder:
+        command = inside(booted.socket, Path(folder), ["sh", "-c", line])
+        return subprocess.run(command.argv, check=False).returncode
+
+
+def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
+    """Whether a machine shows what its description says, and memory lies where its kind promises.
+
+    Raises:
+        BootFailed: the program that finds out failed, with its last words.
+    """
+    with _booted(name, mpi, base, stages) as booted, stages.stage("check"):
+        return checked(booted, mpi)
+
+
+def checked(booted: Guest, mpi: str = "openmpi") -> tuple[Row, ...]:
+    """The same of a guest that runs."""
+    machine = booted.description
+    with tempfile.TemporaryDirectory(prefix="check-") as place:
+        folder, log = Path(place) / "check", Path(place) / "log"
+        folder.mkdir()
+        asked = json.dumps(question.question())
+        (folder / question.QUESTION).write_text(asked, encoding="utf-8")
+        python = f"{image.PREFIX}/bin/python"
+        program = (python, "-m", "experiments.emulated.check", str(LAUNCHES / folder.name))
+        ranks = question.ranks(machine)
+        argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
+        words = Process(tuple(argv), variables).words()
+        code = execute(inside(booted.socket, folder, words), log, None, _wait)
+        found = folder / question.FOUND
+        if code or not found.exists():
+            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            raise BootFailed(
+                f"the check in {machine.name} ended with code {code}; its last words:\n"
+                + "\n".join(f"    {line}" for line in said)
+            )
+        return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")))
+
+
+@contextlib.contextmanager
+def _booted(name: str, mpi: str, base: str, stages: Stages) -> Iterator[Guest]:
+    machine = description.load(name)
+    with boot.booted(machine, _disk(mpi, base, stages), stages.say) as booted:
+        yield booted
+
+
+def _disk(mpi: str, base: str, stages: Stages) -> Disk:
+    """The disk; an engine runs only for as long as making it takes."""
+    boot.version()  # where QEMU is missing, that is said before minutes are spent
+    with engine.running() as client:
+        with stages.stage("image"):
+            made = image.ensure(client, base, mpi, stages.say)
+        with stages.stage("guest's disk"):
+            return guest.ensure(client, made, stages.say)
+
+
+def _wait() -> None:
+    """Nothing to look at while a check runs."""
