@@ -12,7 +12,7 @@ import pandas as pd
 
 from experiments.external.imb import DIFFERENCES
 from experiments.statistics import CLAIM_BLOCKS
-from plots import cost
+from plots import cost, whereabouts
 from plots.findings import (
     BASELINE,
     OURS,
@@ -54,7 +54,13 @@ class Answer:
 
 
 def answers(found: Findings) -> list[Answer]:
-    """The campaign's answers, in the order in which the paper asks; what has none comes last."""
+    """The campaign's answers, in the order in which the paper asks; what has none comes last.
+
+    On an emulated machine no question about time is asked, only where ranks and pages were.
+    """
+    where = _where(found)
+    if found.machine:
+        return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
     asked = [Answer("How much faster are collectives in high-bandwidth memory?", _memory(found))]
     asked += [
         Answer(f"How much slower than {OURS} is {transport}?", _transport(found, transport))
@@ -71,8 +77,52 @@ def answers(found: Findings) -> list[Answer]:
         )
         if _asked(found, factor)
     ]
-    asked += [*_containers(found), *_python(found)]
+    asked += [*where, *_containers(found), *_python(found)]
     return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
+
+
+def _where(found: Findings) -> list[Answer]:
+    """Where ranks and pages were, of machines on which that is a question."""
+    asked = [
+        place
+        for place in found.places
+        if found.machine or sum(node.total_bytes > 0 for node in place.nodes) > 1
+    ]
+    if not asked:
+        return []
+    pages = [each for place in asked for panel in place.panels for each in panel.pages]
+    strays = sum(each.as_asked < 1 for each in pages)
+    told = (
+        "Every page of every rank's buffers was on the nodes asked for, in every kind and launch."
+    )
+    if strays:
+        told = (
+            f"Not always where asked: of {len(pages)} pairs of a rank and a kind of memory, "
+            f"{strays} had pages elsewhere."
+        )
+    return [
+        Answer(
+            "Where was every rank, and where was every page?",
+            told if pages else "Not measured. No launch had buffers in a kind of memory.",
+            points=tuple(whereabouts.answer(place) for place in asked),
+        )
+    ]
+
+
+def _no_time(found: Findings) -> str:
+    return (
+        f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, distances "
+        "and bandwidths as the machine's description has them, and no node is faster than another; "
+        "ratios of such times say nothing about high-bandwidth memory or containers."
+    )
+
+
+def _missing(found: Findings) -> list[Answer]:
+    """What was asked for and could not be had."""
+    return [
+        Answer(f"What of {level}?", f"Not measured. {level}: {why}")
+        for level, why in found.unmeasured.items()
+    ]
 
 
 def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":

@@ -90,19 +90,20 @@ def page(campaign: Campaign) -> str:
 
 def marks(found: Findings) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
-    told = []
-    if found.blocks < CLAIM_BLOCKS:
+    told = [found.machine] if found.machine else []
+    if found.blocks < CLAIM_BLOCKS and not found.machine:
         told.append(
             f"Quick campaign: {found.blocks} paired blocks, signed-rank p not below "
             f"{least_p(found.blocks):.3f}"
         )
     if emulated(found.times):
         told.append("High-bandwidth memory emulated on ordinary memory")
-    told.append(
-        f"Noise floor ±{percent_text(found.floor)}"
-        if found.floor == found.floor
-        else "No A/A pair, so no noise floor"
-    )
+    if not found.machine:
+        told.append(
+            f"Noise floor ±{percent_text(found.floor)}"
+            if found.floor == found.floor
+            else "No A/A pair, so no noise floor"
+        )
     if found.caveats:
         count = len(found.caveats)
         told.append(

@@ -13,6 +13,7 @@ from experiments.statistics import COVERAGE, EQUIVALENCE
 from plots.findings import BASELINE, HOST, OURS, Findings, in_order
 from plots.labels import (
     MPIS,
+    NOTHING,
     OPERATIONS,
     arm_place,
     bandwidth_text,
@@ -25,6 +26,7 @@ from plots.labels import (
     seconds_text,
 )
 from plots.style import TRANSPORTS
+from plots.whereabouts import percent
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ _FACTORS: dict[str, _Column] = {
     "mpi": ("MPI", mpi_name, False),
     "ranks": ("ranks", str, True),
     "binding": ("binding", str, False),
+    "rank": ("rank", str, True),
     "locality": ("locality", str, False),
     "operation": ("operation", operation_name, False),
     "transport": ("transport", str, False),
@@ -123,9 +126,17 @@ def tables(found: Findings) -> list[Table]:
             "by the Intel MPI Benchmarks (IMB-MPI1).",
             found.python,
         ),
+        (
+            "pages",
+            "Where every rank and every page was",
+            "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
+            "its buffers on each node, as the kernel tells by the method named; launches of the "
+            "arm that agree to the byte. Where launches differ each way has a row.",
+            found.pages,
+        ),
     ]
     return [
-        _table(name, title, caption, data)
+        _table(name, title, f"{found.machine} {caption}".strip(), data)
         for name, title, caption, data in candidates
         if not data.empty
     ]
@@ -183,6 +194,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    ">": r"\textgreater{}",
     "µ": r"\textmu{}",
     "×": r"\texttimes{}",
     "±": r"\textpm{}",
@@ -192,8 +204,8 @@ _LATEX = {
 
 def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
     factors = [key for key in _FACTORS if key in data]
-    varied = [key for key in factors if data[key].nunique() > 1 or key in ("operation", "bytes")]
-    measures = _TIMES if "median_s" in data else _GROUPS if "cells" in data else _RATIOS
+    varied = [key for key in factors if data[key].nunique() > 1 or key in _ALWAYS]
+    measures = _measures(data)
     ordered = data.sort_values(varied, key=_reading_order, kind="stable")
     flags = ordered.get("emulated", pd.Series(False, index=ordered.index))
     shown = ordered.assign(
@@ -228,15 +240,24 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
             [_FACTORS[key][1](row[key]) for key in varied] + [form(row) for _, form in measures]
             for row in shown
         ],
-        numeric=[_FACTORS[key][2] for key in varied] + [text != "verdict" for text, _ in measures],
+        numeric=[_FACTORS[key][2] for key in varied] + [text not in _TEXTS for text, _ in measures],
         factors=len(varied),
         cells=[int(index) for index in ordered.index],
     )
 
 
+def _measures(data: pd.DataFrame) -> "list[tuple[str, Callable[[_Row], str]]]":
+    """What a row tells, by what it is a row of."""
+    if "median_s" in data:
+        return _TIMES
+    if "cpu_node" in data:
+        return _PAGES
+    return _GROUPS if "cells" in data else _RATIOS
+
+
 def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
     """Names in the order in which figures show them; numbers as they are."""
-    if column.name in ("ranks", "bytes"):
+    if column.name in ("ranks", "rank", "bytes"):
         return column
     if column.name == "arm":
         return column.map(
@@ -247,6 +268,8 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 _Row = dict[Any, Any]
+_ALWAYS = ("operation", "bytes", "rank")  # factors that have a column even if they never vary
+_TEXTS = ("verdict", "on nodes", "method")  # columns after the factors that hold no numbers
 
 _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
     ("median", lambda row: seconds_text(row["median_s"])),
@@ -277,3 +300,23 @@ _RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
     ("p (Holm)", lambda row: p_text(row["p_holm"])),
     ("least", lambda row: p_text(row["least_p_holm"])),
 ]
+_PAGES: list[tuple[str, Callable[[_Row], str]]] = [
+    ("CPU", lambda row: str(row["cpu"])),
+    ("its node", lambda row: str(row["cpu_node"]) if row["cpu_node"] >= 0 else NOTHING),
+    ("asked for", lambda row: row["asked"]),
+    ("on nodes", lambda row: placed_text(row["placed"])),
+    ("as asked", lambda row: percent(row["as_asked"])),
+    ("method", lambda row: row["method"]),
+    ("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
+]
+
+
+def launches_text(count: int, of: int, names: str) -> str:
+    """ "6 of 6"; of fewer than half their names as well: "1 of 6: 0003-host"."""
+    return f"{count} of {of}" + (f": {names}" if 2 * count < of else "")
+
+
+def placed_text(placed: str) -> str:
+    """ "4: 8 MiB; 5: 4 KiB" of "4: 8388608; 5: 4096"."""
+    pairs = (each.split(": ") for each in placed.split("; ") if each)
+    return "; ".join(f"{node}: {bytes_text(int(size))}" for node, size in pairs) or NOTHING

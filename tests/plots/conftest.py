@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -127,138 +128,16 @@ def medians() -> Callable[..., pd.DataFrame]:
     return make_cells
 
 
-GIB = 2**30
-
-
-def numa(*cpus: int, hbm: int = 0, sockets: int = 1) -> list[dict[str, Any]]:
-    """Nodes as a result keeps them: one with so many CPUs each, then `hbm` without, one for each.
-
-    The nodes are dealt out to the sockets in order.
-    """
-    count = len(cpus)
-    socket = {n: n % count * sockets // count for n in range(count + hbm)}
-    first = [sum(cpus[:n]) for n in range(count)]
-    return [
-        {
-            "id": n,
-            "cpus": list(range(first[n], first[n] + cpus[n])) if n < count else [],
-            "total_bytes": int(1.5 * GIB) if n < count else GIB // 2,
-            "read_bandwidth": None,
-            "initiators": [] if n < count else [n - count],
-            "is_hbm": n >= count,
-            "distances": {
-                str(other): 10
-                if other == n
-                else (17 if other % count == n % count else 21)
-                + (10 if socket[n] != socket[other] else 0)
-                for other in range(count + hbm)
-            },
-        }
-        for n in range(count + hbm)
-    ]
-
-
-MACHINES = {
-    "plain": numa(2),
-    "knl-snc4-flat": numa(2, 2, 2, 2, hbm=4),
-    "xeon-max-flat-snc4": numa(*[2] * 8, hbm=8, sockets=2),
-    "sixty-four": numa(64, hbm=1),
-}
-
-
-def make_launch(
-    machine: str = "knl-snc4-flat",
-    *,
-    ranks: int = 8,
-    binding: str = "packed",
-    arm: str = "vm-knl-snc4-flat",
-    block: int = 0,
-    kinds: tuple[str, ...] = ("regular", "hbw"),
-    localities: tuple[str, ...] = ("local", "remote"),
-    placed: dict[tuple[str, str, int], dict[int, int]] | None = None,
-    skipped: str = "",
-    emulated: str = "tcg",
-) -> dict[str, Any]:
-    """A launch's result as far as places go; a rank's buffers are 2 MiB.
-
-    Args:
-        placed: {(kind, locality, rank): {node: bytes}} where pages are elsewhere than asked.
-        skipped: why the last kind was not measured; "" where it was.
-    """
-    nodes = MACHINES[machine]
-    homes = [node for node in nodes if node["cpus"]]
-    packed = [cpu for node in homes for cpu in node["cpus"]]
-    dealt = [cpu for turn in zip(*(node["cpus"] for node in homes), strict=True) for cpu in turn]
-    order = packed if binding == "packed" else dealt
-    pins = [order[rank % len(order)] for rank in range(ranks)]
-    measured = kinds[:-1] if skipped else kinds
-
-    def pool(rank: int, kind: str, locality: str) -> dict[str, Any]:
-        home = next(node for node in homes if pins[rank] in node["cpus"])
-        fitting = [n["id"] for n in nodes if bool(n["cpus"]) == (kind == "regular")] or [0]
-        far = {n: home["distances"][str(n)] for n in fitting}
-        edge = max if locality == "remote" else min
-        asked = (
-            fitting if kind in ("hbw_all", "hbw_interleave") else [edge(far, key=far.__getitem__)]
-        )
-        spread = {n: 2**21 // len(asked) for n in asked}
-        return {
-            "kind": kind,
-            "locality": locality,
-            "emulated": False,
-            "nodes": asked,
-            "source": "arena",
-            "bytes": 2**21,
-            "placement_method": "move_pages",
-            "placement": {
-                str(n): size
-                for n, size in ((placed or {}).get((kind, locality, rank)) or spread).items()
-            },
-        }
-
-    asked = spec.load("placement")
-    name, profile, layout = arm_levels(arm)
-    launch = Launch(
-        *("placement", block, arm, name, profile, layout, "harness", "openmpi", ranks, binding),
-        "float32",
-        asked.measurement,
-        (),
-    )
-    return {
-        "format": 2,
-        "launch": launch.to_dict(),
-        "environment": {
-            "machine": {"emulated": f"{machine} ({emulated})" if emulated else "no"},
-            "topology": {
-                "nodes": nodes,
-                "hbm": {
-                    "nodes": [n["id"] for n in nodes if n["is_hbm"]],
-                    "rule": "HMAT read bandwidth",
-                    "evidence": [],
-                    "emulated": False,
-                },
-            },
-        },
-        "ranks": [
-            {
-                "rank": rank,
-                "cpu": pins[rank],
-                "pools": [pool(rank, *each) for each in product(measured, localities)],
-            }
-            for rank in range(ranks)
-        ],
-        "cells": [
-            vars(Cell("bcast", "direct", kinds[-1], each, 1024)) | {"skipped": skipped}
-            for each in localities
-            if skipped
-        ],
-    }
+_spec = spec_from_file_location("launched", Path(__file__).parent / "launched.py")
+assert _spec is not None and _spec.loader is not None
+_launched = module_from_spec(_spec)  # pytest imports no neighbours
+_spec.loader.exec_module(_launched)
 
 
 @pytest.fixture(scope="session")
 def launched() -> Callable[..., dict[str, Any]]:
     """launched(machine, ...): a launch's result with these places."""
-    return make_launch
+    return _launched.make_launch
 
 
 def write_campaign(
@@ -272,17 +151,23 @@ def write_campaign(
     profiles: str | None = None,
     layouts: str | None = None,
     mpis: str | None = None,
+    machine: str = "",
 ) -> Path:
     """A results folder of the quick experiment, as the runner leaves it.
 
     Args:
+        machine: the emulated machine that everything ran on, instead of the host.
         slim: only direct and mpi, only in regular memory.
         missing: lines of campaign.json that say which arm is missing and why.
         hbw: without it, every cell in that kind is skipped.
     """
     experiment = spec.restrict(
         spec.load("quick"),
-        environments="host,docker" if docker else "host",
+        environments=f"vm:{machine},vm-docker:{machine}"
+        if machine
+        else "host,docker"
+        if docker
+        else "host",
         profiles=profiles,
         layouts=layouts,
         mpis=mpis,
@@ -311,12 +196,14 @@ def write_campaign(
     rng = np.random.default_rng(3)
     for launch in (launch for block in plan for launch in block.launches):
         with results.incoming(folder, launch.name) as place:
-            _write_launch(launch, place, rng, hbw)
+            _write_launch(launch, place, rng, hbw, machine)
             results.accept(folder, launch.name, place)
     return folder
 
 
-def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bool) -> None:
+def _write_launch(
+    launch: Launch, place: Path, rng: np.random.Generator, hbw: bool, machine: str
+) -> None:
     copies = sorted({(cell.kind, cell.bytes) for cell in launch.cells})
     every = [Cell("copy", "mpi", kind, "local", size) for kind, size in copies]
     cells, samples = [], {}
@@ -324,7 +211,7 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         if cell.kind == "hbw" and not hbw:
             cells.append(vars(cell) | {"skipped": "this machine has no high-bandwidth memory"})
             continue
-        levels = vars(cell) | {"emulated": cell.kind == "hbw"}
+        levels = vars(cell) | {"emulated": cell.kind == "hbw" and not machine}
         median = seconds(
             levels
             | {"ranks": launch.ranks, "binding": launch.binding, "mpi": launch.mpi}
@@ -351,6 +238,9 @@ def _write_launch(launch: Launch, place: Path, rng: np.random.Generator, hbw: bo
         "load": float(rng.random()),
     }
     result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    if machine:
+        there = _launched.make_launch(machine, ranks=launch.ranks, localities=("local",))
+        result |= {"environment": environment | there["environment"], "ranks": there["ranks"]}
     result["command"] = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
@@ -372,6 +262,13 @@ def drawn(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> li
 def quick_page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of that campaign."""
     return report(campaign_folder, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def emulated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two blocks on an emulated machine and in Docker there; few cells."""
+    folder = tmp_path_factory.mktemp("results") / "emulated"
+    return write_campaign(folder, machine="knl-snc4-flat", profiles="tuned", layouts="one")
 
 
 @pytest.fixture(scope="session")
