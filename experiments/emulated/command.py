@@ -61,8 +61,8 @@ def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
         return checked(booted, mpi)
 
 
-def checked(booted: Guest, mpi: str = "openmpi") -> tuple[Row, ...]:
-    """The same of a guest that runs."""
+def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[Row, ...]:
+    """The same of a guest that runs, whose dax devices may have been brought online."""
     machine = booted.description
     with tempfile.TemporaryDirectory(prefix="check-") as place:
         folder, log = Path(place) / "check", Path(place) / "log"
@@ -82,7 +82,7 @@ def checked(booted: Guest, mpi: str = "openmpi") -> tuple[Row, ...]:
                 f"the check in {machine.name} ended with code {code}; its last words:\n"
                 + "\n".join(f"    {line}" for line in said)
             )
-        return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")))
+        return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")), online)
 
 
 @contextlib.contextmanager

@@ -1,16 +1,37 @@
-"""Guests of emulated machines: a disk for all of them, and one booted machine for small tests."""
+"""Guests of emulated machines: a disk for all of them, one machine for small tests, and visits.
 
-from collections.abc import Iterator
+A visit boots a machine once and runs there whatever the collected tests ask of it, one errand after
+the other; two visits go on at a time, since a machine without KVM keeps one core busy.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
 
 from experiments.emulated import boot, description
 from experiments.emulated.boot import Guest
+from experiments.emulated.question import FOUND
+from experiments.environments import profiles
+from experiments.environments.command import Container
+from experiments.environments.mpiexec import mpiexec
+from experiments.environments.vm import LAUNCHES
 from experiments.provision import guest as guest_provision
 from experiments.provision import packages
 from experiments.provision.guest import Disk
-from experiments.provision.image import Image
+from experiments.provision.image import PREFIX, Image
+
+PROGRAMS = Path(__file__).parent / "ranks"
+AT_A_TIME = 2  # visits
+ERRAND_PATIENCE = 300  # seconds
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +51,134 @@ def plain(disk: Disk) -> Iterator[Guest]:
     """A machine of one node; what a test leaves in it, the next one finds."""
     with boot.booted(description.load("plain"), disk) as guest:
         yield guest
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command in a guest ended: its code, what it said, and the content of FOUND."""
+
+    code: int
+    said: str
+    found: Any
+
+    def right(self) -> Any:
+        """What it found; fails with its words where it did not end well."""
+        assert self.code == 0, self.said
+        return self.found
+
+
+@dataclass(frozen=True)
+class There:
+    """A guest as an errand sees it; `place` holds the folders of its commands."""
+
+    guest: Guest
+    place: Path
+
+    def run(self, name: str, words: Sequence[str], *files: Path, root: bool = False) -> Ran:
+        """A command over a folder of that name with copies of these files, as a launch runs it."""
+        folder = self.place / f"{self.guest.description.name}-{name}"
+        folder.mkdir()
+        for file in files:
+            shutil.copy(file, folder)
+        inside = [sys.executable, "-m", "experiments.emulated.inside"]
+        inside += ["--agent", str(self.guest.socket), "--folder", str(folder)]
+        inside += ["--root"] if root else []
+        done = subprocess.run(
+            [
+                *inside,
+                "--",
+                *(word.replace("FOLDER", str(LAUNCHES / folder.name)) for word in words),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=ERRAND_PATIENCE,
+            check=False,
+        )
+        found = folder / FOUND
+        return Ran(
+            done.returncode, done.stdout, json.loads(found.read_text()) if found.exists() else None
+        )
+
+    def ranks(self, name: str, ranks: int, program: Sequence[str], *files: Path) -> Ran:
+        """Ranks on the guest itself; FOLDER in the program's words is where the files are."""
+        return self.run(name, ["env", *self._mpiexec(ranks, program)], *files)
+
+    def contained(
+        self,
+        name: str,
+        ranks: int,
+        program: Sequence[str],
+        *files: Path,
+        machine: profiles.Machine,
+        profile: str = "tuned",
+        limit: str = "",
+    ) -> Ran:
+        """Ranks in a container of the guest; `limit` is of its memory, as Docker takes it."""
+        self.guest.start_engine()
+        allowed = profiles.options(profile, machine, ranks)
+        folder = f"{LAUNCHES}/{self.guest.description.name}-{name}"
+        options = allowed | {"volumes": {folder: {"bind": folder, "mode": "rw"}}}
+        words = ["env", *self._mpiexec(ranks, program, contained=profile == "default")]
+        line = Container("hbmcomm:openmpi", words, options).shell().replace("FOLDER", folder)
+        if limit:
+            line = line.replace("docker run", f"docker run --memory={limit} --memory-swap={limit}")
+        return self.run(name, ["sh", "-c", line], *files, root=True)
+
+    def root(self, line: str) -> str:
+        """What a shell line says that root runs in the guest; it must end well."""
+        with self.guest.agent() as connection:
+            found = connection.run("/bin/sh", "-c", line)
+        assert found.code == 0, found.output
+        return found.output
+
+    def _mpiexec(self, ranks: int, program: Sequence[str], contained: bool = False) -> list[str]:
+        cpus = self.guest.description.cpus
+        words = [f"{PREFIX}/bin/python", *program]
+        argv, variables = mpiexec("openmpi", PREFIX, ranks, cpus, words, contained)
+        variables |= {"OPENBLAS_NUM_THREADS": "1"}  # NumPy loads in 3 s, else in 5 for 8 CPUs
+        return [*(f"{name}={value}" for name, value in sorted(variables.items())), *argv]
+
+
+Errand = Callable[[There], Any]
+
+
+@pytest.fixture(scope="session")
+def visits(
+    request: pytest.FixtureRequest, disk: Disk, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[dict[Errand, Any]]]]:
+    """{machine: what its errands brought}, of all that the collected tests ask for."""
+    asked: dict[str, dict[Errand, None]] = {}
+    for item in request.session.items:
+        for mark in item.iter_markers("visit"):
+            machine, errand = mark.args
+            asked.setdefault(machine, {})[errand] = None
+    place = tmp_path_factory.mktemp("visits")
+
+    def visit(machine: str) -> dict[Errand, Any]:
+        brought: dict[Errand, Any] = {}
+        with boot.booted(description.load(machine), disk) as guest:
+            for errand in asked[machine]:
+                try:
+                    brought[errand] = errand(There(guest, place))
+                except Exception as error:  # the test that asked for it fails, no other
+                    brought[errand] = error
+        return brought
+
+    # the longest first
+    order = sorted(asked, key=lambda machine: len(asked[machine]), reverse=True)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield {machine: pool.submit(visit, machine) for machine in order}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def brought(request: pytest.FixtureRequest, visits: dict[str, Future[dict[Errand, Any]]]) -> Any:
+    """What the errand of this test's mark `visit(machine, errand)` brought."""
+    mark = request.node.get_closest_marker("visit")
+    assert mark is not None, "mark the test with visit(machine, errand)"
+    machine, errand = mark.args
+    found = visits[machine].result()[errand]
+    if isinstance(found, Exception):
+        raise found
+    return found

@@ -1,0 +1,174 @@
+"""A campaign in an emulated machine, as a user starts it: measured, stopped, killed, completed."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import campaign, claim, leftovers, results, spec
+from experiments.campaign import Request
+from experiments.emulated import description, qemu
+from experiments.provision.guest import Disk
+from experiments.results import Campaign
+from experiments.stages import Stages
+
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
+
+MACHINE = "knl-snc4-flat"
+ARMS = {f"vm-{MACHINE}", f"vm-docker-{MACHINE}-tuned-one"}
+GONE_PATIENCE = 15.0  # seconds until nothing of a killed driver may be left
+EXPERIMENT = """
+title = "Placement in a guest"
+question = "Is everything where it was asked to be?"
+[factors]
+operations = ["allreduce"]
+transports = ["direct"]
+kinds = ["regular", "hbw"]
+localities = ["local", "remote"]
+sizes = "64KiB"
+[launches]
+environments = ["vm:knl-snc4-flat", "vm-docker:knl-snc4-flat"]
+ranks = [4]
+bindings = ["spread"]
+blocks = 1
+[measurement]
+time_cap = 0.01
+min_iterations = 2
+max_iterations = 4
+"""
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("asked") / "placed.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def measured(experiment: Path, disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """One boot, one launch in each arm."""
+    out = tmp_path_factory.mktemp("measured") / "out"
+    assert campaign.run(spec.load(str(experiment)), Request(out, seed=1), Stages()) == []
+    return results.load(out)
+
+
+def pools(measured: Campaign) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every rank's CPU and each of its pools, in all launches."""
+    for launch in measured.launches:
+        for rank in launch["ranks"]:
+            for pool in rank["pools"]:
+                yield rank["cpu"], pool
+
+
+def test_each_arm_measures_every_cell(measured: Campaign) -> None:
+    assert set(measured.cells["arm"]) == ARMS
+    counts = measured.cells.groupby("arm").size()
+    assert set(counts) == {2 * 2}
+    assert not measured.cells["emulated"].any()
+
+
+def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Campaign) -> None:
+    knl = description.load(MACHINE)
+    quadrant_of = {cpu: node.id for node in knl.cpu_nodes for cpu in node.cpus}
+    seen = set()
+    for cpu, pool in pools(measured):
+        quadrant, nodes = quadrant_of[cpu], {int(node) for node in pool["placement"]}
+        own = {node.id for node in knl.local_hbm(quadrant)}
+        assert sum(pool["placement"].values()) == 2 * 64 * 2**10  # send and receive buffer
+        if pool["locality"] == "local":
+            assert nodes == (own if pool["kind"] == "hbw" else {quadrant})
+        else:
+            every = knl.hbm_nodes if pool["kind"] == "hbw" else knl.cpu_nodes
+            assert nodes == set(pool["nodes"])
+            assert nodes < {node.id for node in every} - own - {quadrant}
+        seen.add((quadrant, pool["kind"], pool["locality"]))
+    assert len(seen) == 4 * 2 * 2
+
+
+def test_what_was_emulated_stands_beside_the_results(measured: Campaign) -> None:
+    told = measured.header["emulated"]
+    assert told["machine"] == told["description"]["name"] == MACHINE
+    assert told["accelerator"] in qemu.ACCELERATORS
+    assert told["qemu"]
+    assert told["disk"]
+    assert {launch["environment"]["machine"]["emulated"] for launch in measured.launches} == {
+        f"{MACHINE} ({told['accelerator']})"
+    }
+    assert any(MACHINE in warning for warning in measured.warnings)
+
+
+def emulators(mark: str) -> set[str]:
+    """QEMU's processes among those that carry a driver's mark."""
+    return {who for who in leftovers.marked(mark) if _is_emulator(int(who.partition(".")[0]))}
+
+
+def _is_emulator(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(qemu.PROGRAM.encode())
+    except OSError:
+        return False
+
+
+def in_its_first_launch(driver: Any, out: Path, *words: str) -> "tuple[subprocess.Popen[str], str]":
+    """The driver of a campaign on bare metal there, and its mark, once a launch has begun."""
+    process = driver.start("run", *words, "--out", str(out))
+    mark = leftovers.identity(process.pid)
+    driver.wait_for(lambda: list(out.glob("incoming/*/launch.json")), "launch under way")
+    return process, mark
+
+
+def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
+    driver: Any, experiment: Path, tmp_path: Path, disk: Disk
+) -> None:
+    out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
+    words = ("--experiment", str(experiment), "--env", "vm:plain")
+    process, mark = in_its_first_launch(driver, out, *words)
+    try:
+        (emulator,) = emulators(mark)
+        os.kill(int(emulator.partition(".")[0]), signal.SIGKILL)
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "the guest of plain ended while 0000-vm-plain ran in it: QEMU ended with code -9" in said
+    assert "--resume boots it again" in said
+    assert "Traceback" not in said
+    assert results.failed(out) == {}
+
+    process, mark = in_its_first_launch(driver, out, "--resume")
+    try:
+        assert emulators(mark)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert f"--resume --out {out}" in said
+    assert not leftovers.marked(mark)
+    assert set(leftovers.SHM.iterdir()) <= shm
+    assert not (out / "incoming").exists()
+
+
+def test_no_emulator_outlives_a_killed_driver(
+    driver: Any, experiment: Path, tmp_path: Path, disk: Disk
+) -> None:
+    out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
+    words = ("--experiment", str(experiment), "--env", "vm:plain", "--out", str(out))
+    process = driver.start("run", *words)
+    mark = leftovers.identity(process.pid)
+    try:
+        driver.wait_for(lambda: emulators(mark), "emulated machine")
+    finally:
+        process.kill()
+        process.wait()
+    killed = time.monotonic()
+    driver.wait_for(lambda: not leftovers.marked(mark), "end of what it left")
+    driver.wait_for(lambda: not (out / claim.NAME).exists(), "end of its guard")
+    assert time.monotonic() - killed < GONE_PATIENCE
+    assert set(leftovers.SHM.iterdir()) <= shm

@@ -1,0 +1,68 @@
+"""Docker in a guest, in a container that may use one quadrant: what is passed through, and told."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.profiles import Machine
+
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
+
+PROGRAM = Path(__file__).parent / "ranks" / "confined.py"
+QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=1000, gid=1000)
+OTHER = "5"
+
+
+def tuned(there):
+    """The first quadrant with the tuned profile."""
+    program = [f"FOLDER/{PROGRAM.name}", "FOLDER", OTHER]
+    return there.contained("tuned", 2, program, PROGRAM, machine=QUADRANT)
+
+
+def default(there):
+    """The same with the engine's own filter and capabilities."""
+    program = [f"FOLDER/{PROGRAM.name}", "FOLDER", OTHER]
+    return there.contained("default", 2, program, PROGRAM, machine=QUADRANT, profile="default")
+
+
+@pytest.mark.visit("knl-snc4-flat", tuned)
+def test_with_the_tuned_profile_local_hbm_works(brought) -> None:
+    for rank in brought.right()["ranks"]:
+        assert rank["local"]["private"]["pages"] == {"4": 65536}
+        assert rank["local"]["private"]["way"] == "move_pages"
+        assert rank["local"]["arena"]["pages"] == {"4": 65536}
+        assert all(set(seen) == {"4"} for seen in rank["local"]["arena"]["seen"])
+
+
+@pytest.mark.visit("knl-snc4-flat", tuned)
+def test_the_hbm_of_another_quadrant_is_refused(brought) -> None:
+    ranks = brought.right()["ranks"]
+    for rank in ranks:
+        for told in (rank["other"], rank["other arena"]):
+            assert told.startswith("KindUnavailable: ")
+            assert "hbw needs node 5, but this process may use only nodes 0,4" in told
+            assert "--cpuset-mems" in told
+        for where in ("private", "arena"):  # all HBM includes what may not be used
+            assert rank["all"][where]["error"] == "KindUnavailable"
+            assert "node 5-7" in rank["all"][where]["text"]
+    assert {rank["cpu"] for rank in ranks} == {0, 1}
+
+
+@pytest.mark.visit("knl-snc4-flat", tuned)
+def test_the_container_sees_the_whole_machine(brought) -> None:
+    topology = brought.right()["topology"]
+    assert [node["id"] for node in topology["nodes"]] == list(range(8))
+    assert topology["nodes"][0]["distances"]["4"] == 31
+    assert topology["hbm"]["nodes"] == [4, 5, 6, 7]
+    assert "Knights Landing" in topology["hbm"]["rule"]
+    assert any("hwloc calls it MCDRAM" in each for each in topology["hbm"]["evidence"])
+
+
+@pytest.mark.visit("knl-snc4-flat", default)
+def test_the_default_profile_is_told_what_it_lacks(brought) -> None:
+    for rank in brought.right()["ranks"]:
+        for where in ("private", "arena"):
+            assert rank["local"][where]["error"] == "KindUnavailable"
+            text = rank["local"][where]["text"]
+            assert "SYS_NICE" in text
+            assert "tuned" in text

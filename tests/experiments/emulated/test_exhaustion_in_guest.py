@@ -1,0 +1,55 @@
+"""An HBM node of 512 MiB that is asked for more: an error of ours on every rank, and no killing."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.profiles import Machine
+
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
+
+PROGRAM = Path(__file__).parent / "ranks" / "exhausted.py"
+MACHINE = "knl-quadrant-flat"
+ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=1000, gid=1000)
+
+
+def bare(there):
+    """600 MiB on the guest itself, and what its kernel said afterwards."""
+    program = [f"FOLDER/{PROGRAM.name}", "FOLDER", "600"]
+    return there.ranks("bare", 2, program, PROGRAM), there.root("dmesg")
+
+
+def confined(there):
+    """300 MiB, which the node has, in a container that may have 256 in all."""
+    program = [f"FOLDER/{PROGRAM.name}", "FOLDER", "300"]
+    ran = there.contained("limited", 2, program, PROGRAM, machine=ALL, limit="256m")
+    return ran, there.root("dmesg")
+
+
+@pytest.mark.visit(MACHINE, bare)
+def test_more_than_the_node_has_is_an_error_on_every_rank(brought) -> None:
+    ran, kernel = brought
+    for rank in ran.right():
+        for where in ("private", "arena"):
+            assert rank[where].startswith("OutOfMemory: hbw: asked for 6")
+            assert "on node 1" in rank[where]
+            assert "MiB are free there" in rank[where]
+        assert rank["after"] == {"1": 2**20}
+    _nobody_was_killed(kernel)
+
+
+@pytest.mark.visit(MACHINE, confined)
+def test_more_than_the_container_may_have_is_one_too(brought) -> None:
+    ran, kernel = brought
+    for rank in ran.right():
+        for where in ("private", "arena"):
+            assert rank[where].startswith("OutOfMemory: hbw: asked for 3")
+            assert "the memory limit of this cgroup leaves" in rank[where]
+            assert "--memory" in rank[where]
+        assert rank["after"] == {"1": 2**20}
+    _nobody_was_killed(kernel)
+
+
+def _nobody_was_killed(kernel: str) -> None:
+    assert "Linux version" in kernel  # the log is whole
+    assert "oom" not in kernel.lower().replace("oom_score", "")
