@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TASKS = (
     *("bench", "build", "compare", "doctor", "export", "paper", "plot", "report", "run"),
-    "test",
+    *("test", "vm"),
 )
 
 
@@ -58,6 +58,8 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["run", "--profiles", "tunde"], "unknown profiles 'tunde'; did you mean 'tuned'?"),
         (["run", "--layouts", "isolatd"], "did you mean 'isolated'?"),
         (["run", "--external", "IMB"], "runs on the host with impi"),
+        (["vm", "--machine", "knl-snc4-fat"], "did you mean 'knl-snc4-flat'?"),
+        (["vm", "--machine", "plain", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi"),
         (["run", "--resume", "--ranks", "2"], "drop the other flags"),
         (["run", "--resume", "--out", "nowhere"], "there is no results folder nowhere"),
         (["plot", "--results", "nowhere"], "there is no results folder nowhere"),

@@ -1,0 +1,69 @@
+"""`./inv vm` as a user types it."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.emulated import description
+from experiments.provision.guest import Disk
+
+ROOT = Path(__file__).parents[3]
+INVOKE = [sys.executable, "-m", "invoke", "vm"]
+PATIENCE = 240.0  # seconds until a guest says the next word, its disk made before it
+
+
+def test_without_a_name_it_lists_the_machines() -> None:
+    listed = subprocess.run(INVOKE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines() if line[0] != " "] == (
+        description.names()
+    )
+
+
+@pytest.mark.container
+@pytest.mark.timeout(300)
+def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) -> None:
+    command = [*INVOKE, "--machine", "gh200", "--line", "echo on $(nproc) CPUs; exit 3"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (3, "on 4 CPUs\n"), found.stderr
+
+
+@pytest.mark.container
+@pytest.mark.timeout(600)
+def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
+    told = _said(terminal, b"plain:/hbmcomm#")
+    os.write(terminal, b"cat /sys/class/dmi/id/sys_vendor; sleep 300\r")
+    told += _said(terminal, b"\nhbmcomm")
+    os.write(terminal, b"\x03")
+    told += _said(terminal, b"plain:/hbmcomm#")
+    os.write(terminal, b"echo ended with $?\r")
+    told += _said(terminal, b"ended with 130")
+    os.write(terminal, b"exit\r")
+    told += _said(terminal, None)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, told.decode()
+
+
+def _said(terminal: int, wanted: bytes | None) -> bytes:
+    """What is said up to some words, or up to the end."""
+    said, deadline = b"", time.monotonic() + PATIENCE
+    while wanted is None or wanted not in said:
+        assert time.monotonic() < deadline, said.decode()
+        if select.select([terminal], [], [], 1.0)[0]:
+            try:
+                more = os.read(terminal, 4096)
+            except OSError:  # how a terminal of this kernel says that its other end is closed
+                more = b""
+            if not more:
+                assert wanted is None, said.decode()
+                break
+            said += more
+    return said
