@@ -1,6 +1,7 @@
 """Docker in a guest, in a container that may use one quadrant: what is passed through, and told."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,20 +14,20 @@ QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=1000, gid=1000)
 OTHER = "5"
 
 
-def tuned(there):
+def tuned(there: Any) -> Any:
     """The first quadrant with the tuned profile."""
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", OTHER]
     return there.contained("tuned", 2, program, PROGRAM, machine=QUADRANT)
 
 
-def default(there):
+def default(there: Any) -> Any:
     """The same with the engine's own filter and capabilities."""
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", OTHER]
     return there.contained("default", 2, program, PROGRAM, machine=QUADRANT, profile="default")
 
 
 @pytest.mark.visit("knl-snc4-flat", tuned)
-def test_with_the_tuned_profile_local_hbm_works(brought) -> None:
+def test_with_the_tuned_profile_local_hbm_works(brought: Any) -> None:
     for rank in brought.right()["ranks"]:
         assert rank["local"]["private"]["pages"] == {"4": 65536}
         assert rank["local"]["private"]["way"] == "move_pages"
@@ -35,7 +36,7 @@ def test_with_the_tuned_profile_local_hbm_works(brought) -> None:
 
 
 @pytest.mark.visit("knl-snc4-flat", tuned)
-def test_the_hbm_of_another_quadrant_is_refused(brought) -> None:
+def test_the_hbm_of_another_quadrant_is_refused(brought: Any) -> None:
     ranks = brought.right()["ranks"]
     for rank in ranks:
         for told in (rank["other"], rank["other arena"]):
@@ -49,7 +50,7 @@ def test_the_hbm_of_another_quadrant_is_refused(brought) -> None:
 
 
 @pytest.mark.visit("knl-snc4-flat", tuned)
-def test_the_container_sees_the_whole_machine(brought) -> None:
+def test_the_container_sees_the_whole_machine(brought: Any) -> None:
     topology = brought.right()["topology"]
     assert [node["id"] for node in topology["nodes"]] == list(range(8))
     assert topology["nodes"][0]["distances"]["4"] == 31
@@ -59,7 +60,7 @@ def test_the_container_sees_the_whole_machine(brought) -> None:
 
 
 @pytest.mark.visit("knl-snc4-flat", default)
-def test_the_default_profile_is_told_what_it_lacks(brought) -> None:
+def test_the_default_profile_is_told_what_it_lacks(brought: Any) -> None:
     for rank in brought.right()["ranks"]:
         for where in ("private", "arena"):
             assert rank["local"][where]["error"] == "KindUnavailable"

@@ -1,6 +1,7 @@
 """An HBM node of 512 MiB that is asked for more: an error of ours on every rank, and no killing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,13 @@ MACHINE = "knl-quadrant-flat"
 ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=1000, gid=1000)
 
 
-def bare(there):
+def bare(there: Any) -> Any:
     """600 MiB on the guest itself, and what its kernel said afterwards."""
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", "600"]
     return there.ranks("bare", 2, program, PROGRAM), there.root("dmesg")
 
 
-def confined(there):
+def confined(there: Any) -> Any:
     """300 MiB, which the node has, in a container that may have 256 in all."""
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", "300"]
     ran = there.contained("limited", 2, program, PROGRAM, machine=ALL, limit="256m")
@@ -27,7 +28,7 @@ def confined(there):
 
 
 @pytest.mark.visit(MACHINE, bare)
-def test_more_than_the_node_has_is_an_error_on_every_rank(brought) -> None:
+def test_more_than_the_node_has_is_an_error_on_every_rank(brought: Any) -> None:
     ran, kernel = brought
     for rank in ran.right():
         for where in ("private", "arena"):
@@ -39,7 +40,7 @@ def test_more_than_the_node_has_is_an_error_on_every_rank(brought) -> None:
 
 
 @pytest.mark.visit(MACHINE, confined)
-def test_more_than_the_container_may_have_is_one_too(brought) -> None:
+def test_more_than_the_container_may_have_is_one_too(brought: Any) -> None:
     ran, kernel = brought
     for rank in ran.right():
         for where in ("private", "arena"):

@@ -1,5 +1,7 @@
 """On every emulated machine all memory is found, and given, as its description says."""
 
+from typing import Any
+
 import pytest
 
 from experiments.emulated import command, description, verdict
@@ -8,7 +10,7 @@ from experiments.emulated.verdict import Row
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
 
-def check(there):
+def check(there: Any) -> Any:
     """A whole check of where everything is."""
     return command.checked(there.guest)
 

@@ -1,6 +1,7 @@
 """8 ranks over the 4 quadrants of a Knights Landing: right results, and each byte crosses once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,12 +10,12 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)
 PROGRAM = Path(__file__).parent / "ranks" / "quadrants.py"
 
 
-def quadrants(there):
+def quadrants(there: Any) -> Any:
     """All collectives over the quadrants."""
     return there.ranks("quadrants", 8, [f"FOLDER/{PROGRAM.name}"], PROGRAM)
 
 
 @pytest.mark.visit("knl-snc4-flat", quadrants)
-def test_collectives_are_right_and_each_byte_crosses_once(brought) -> None:
+def test_collectives_are_right_and_each_byte_crosses_once(brought: Any) -> None:
     assert brought.code == 0, brought.said
     assert brought.said.split() == ["right"] * 8

@@ -1,0 +1,59 @@
+"""Where bytes are and should be, in values and words."""
+
+import pytest
+
+from experiments.emulated import placed
+from experiments.emulated.placed import Pages, Promise
+
+
+@pytest.mark.parametrize(
+    ("promise", "pages", "holds"),
+    [
+        (Promise((4,)), Pages({4: 8192}), True),
+        (Promise((4,)), Pages({4: 8192, 5: 1}), False),
+        (Promise((4,)), Pages({5: 8192}), False),
+        (Promise((4,)), Pages({4: 8191}, missing=1), False),
+        (Promise((4,)), Pages({}), False),
+        (Promise((4,)), Pages({}, error="refused"), False),
+        (Promise((4, 5)), Pages({4: 8192}), True),
+        (Promise((4, 5), evenly=True), Pages({4: 8192, 5: 8192}), True),
+        (Promise((4, 5), evenly=True), Pages({4: 4096, 5: 12288}), True),
+        (Promise((4, 5), evenly=True), Pages({4: 4000, 5: 12384}), False),
+        (Promise((4, 5), evenly=True), Pages({4: 16384}), False),
+    ],
+)
+def test_a_promise_holds_or_does_not(promise: Promise, pages: Pages, holds: bool) -> None:
+    assert promise.holds(pages, placed.PAGE) is holds
+
+
+def test_places_in_words() -> None:
+    assert str(Pages({4: 4096})) == "4"
+    assert str(Pages({4: 4096, 5: 4096})) == "4-5 evenly"
+    assert str(Pages({4: 30000, 0: 10000})) == "4 (75.0%), 0 (25.0%)"
+    assert str(Pages({4: 4096}, missing=4096)) == "4, 4,096 bytes nowhere"
+    assert str(Pages({})) == "none"
+    assert str(Pages({}, error="KindUnavailable: no HBM")) == "KindUnavailable: no HBM"
+    assert str(Promise((0, 1, 3))) == "0-1,3"
+    assert str(Promise((4, 5), evenly=True)) == "4-5 evenly"
+
+
+def test_ranks_that_are_alike_are_told_once() -> None:
+    assert placed.ranks(["4", "4"]) == "every rank: 4"
+    assert placed.ranks(["4", "5"]) == "rank 0: 4; rank 1: 5"
+
+
+def test_answers_become_places() -> None:
+    assert placed.of({"pages": {"4": 100}}, 120) == Pages({4: 100}, missing=20)
+    assert placed.of({"pages": {"4": 100}}) == Pages({4: 100})
+    assert placed.of({"error": "OutOfMemory", "text": "no"}).error == "OutOfMemory: no"
+    assert placed.of(None).error == "not looked at"
+
+
+def test_views_add_up_and_an_error_stays_one() -> None:
+    assert placed.together([Pages({4: 1}), Pages({4: 2, 5: 3})]) == Pages({4: 3, 5: 3})
+    assert placed.together([Pages({4: 1}), Pages({}, error="refused")]).error == "refused"
+
+
+def test_numbers_as_the_kernel_lists_them() -> None:
+    assert placed.numbers([8, 0, 1, 2]) == "0-2,8"
+    assert placed.numbers([]) == "none"
