@@ -92,9 +92,7 @@ def _where(found: Findings) -> list[Answer]:
         return []
     pages = [each for place in asked for panel in place.panels for each in panel.pages]
     strays = sum(each.as_asked < 1 for each in pages)
-    told = (
-        "Every page of every rank's buffers was on the nodes asked for, in every kind and launch."
-    )
+    told = "Every page of every rank was on the nodes asked for, in every kind and launch."
     if strays:
         told = (
             f"Not always where asked: of {len(pages)} pairs of a rank and a kind of memory, "

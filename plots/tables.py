@@ -194,7 +194,6 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    ">": r"\textgreater{}",
     "µ": r"\textmu{}",
     "×": r"\texttimes{}",
     "±": r"\textpm{}",

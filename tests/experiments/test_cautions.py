@@ -127,3 +127,13 @@ def test_what_is_unlike_about_an_external_program_is_told_once() -> None:
     several = launches(**external) | {"0001-imb": launches(**external)["0000-docker"]}
     header = HEADER | {"schedule": [{"launches": list(several)}]}
     assert cautions(header, several, cells(), {}) == ["imb counts in steps", "imb checks nothing"]
+
+
+def test_an_emulated_machine_is_told_once() -> None:
+    there = {"hashes": {"numpy": "aaaa"}, "machine": {"emulated": "gh200 (tcg)"}}
+    found = launches(environment=there)
+    found["0000-host"] = found["0000-docker"]
+    (said,) = cautions(HEADER, found, cells(), {})
+    assert said == (
+        "Emulated machine gh200 (tcg): where ranks and pages are is real, times mean nothing"
+    )

@@ -218,3 +218,22 @@ def test_only_launches_timed_in_groups_of_one_size_are_compared() -> None:
     assert compare(campaign("a", every), campaign("b", other)).left_out == [
         "1 cells were timed back to back in groups of different sizes"
     ]
+
+
+def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
+    there = {
+        "versions": {"mpi": OPENMPI, "python": "3.11.7"},
+        "machine": {"kernel": "6.1", "emulated": "gh200 (tcg)"},
+        "topology": {
+            "nodes": [
+                {"id": 0, "cpus": [0, 1], "is_hbm": False},
+                {"id": 1, "cpus": [], "is_hbm": True},
+            ]
+        },
+    }
+    real, emulated = campaign("a", cells(1e-5)), campaign("b", cells(1e-5), environment=there)
+    assert compare(real, real).warning == ""
+    found = compare(real, emulated)
+    assert found.warning.startswith("Emulated machine gh200 (tcg)")
+    assert ("machine.emulated", "not recorded", "gh200 (tcg)") in told(found)
+    assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in told(found)

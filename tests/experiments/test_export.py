@@ -140,5 +140,36 @@ def test_osus_latencies_are_means_over_iterations_then_over_ranks(campaign: Camp
     )
 
 
+@pytest.fixture
+def emulated(campaign: Campaign) -> Campaign:
+    """The same campaign, as if it had run on an emulated machine."""
+    for path in (campaign.folder / "launches").glob("*.json"):
+        launch = json.loads(path.read_text())
+        launch["environment"]["machine"] = {"emulated": "gh200 (tcg)"}
+        path.write_text(json.dumps(launch))
+    return results.load(campaign.folder)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_every_row_of_an_emulated_machine_says_so(
+    emulated: Campaign, tmp_path: Path, raw: bool
+) -> None:
+    export.export(emulated, "csv", tmp_path / "cells.csv", raw=raw)
+    assert set(export.read(tmp_path / "cells.csv")["emulated_machine"]) == {"gh200 (tcg)"}
+
+
+def test_every_table_of_an_emulated_machine_says_so(emulated: Campaign) -> None:
+    tables = "".join(export.osu(emulated)).split("\n\n")
+    for table in tables:
+        assert table.strip().splitlines()[2] == (
+            "# Emulated machine gh200 (tcg): where ranks and pages are is real, times mean nothing."
+        )
+
+
+def test_on_a_real_machine_no_row_is_emulated(campaign: Campaign) -> None:
+    assert set(campaign.cells["emulated_machine"]) == {"no"}
+    assert "Emulated machine" not in "".join(export.osu(campaign))
+
+
 def _file(launch: dict[str, dict[str, object]]) -> str:
     return f"{launch['launch']['block']:04d}-{launch['launch']['arm']}.npz"

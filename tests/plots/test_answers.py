@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from experiments.external.imb import DIFFERENCES
 from plots.answers import NO_CLAIM, answers, beyond
 from plots.findings import Findings
+from plots.places import places
 
 Find = Callable[..., Findings]
 
@@ -144,3 +146,58 @@ def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:
     )
     assert sentence(found, "spread ranks").startswith("The median cell takes 1.10 times as long")
     assert sentence(found, "distant buffer") == "Not measured. remote: one NUMA node"
+
+
+@pytest.fixture
+def emulated(findings: Find, launched: Callable[..., dict[str, Any]]) -> Find:
+    """emulated(launch, ...): findings of an emulated machine with these places."""
+
+    def found(*launches: dict[str, Any], **levels: Any) -> Findings:
+        arms = ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
+        machine = "knl-snc4-flat (tcg)"
+        made = findings(arms=arms, machine=machine, emulated=False, blocks=2, **levels)
+        return replace(made, places=places(launches))
+
+    return found
+
+
+def test_an_emulated_machine_answers_where_pages_were_and_nothing_about_time(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    where, time = answers(emulated(launched(), launched(binding="spread")))
+    assert where.sentence == (
+        "Every page of every rank was on the nodes asked for, in every kind and launch."
+    )
+    assert [point.partition(":")[0] for point in where.points] == [
+        "8 ranks packed",
+        "8 ranks spread",
+    ]
+    assert time.sentence.startswith("Not answered, and not to be answered here. Emulated machine")
+    assert not any(" times as " in each.sentence for each in (where, time))
+
+
+def test_pages_that_strayed_are_no_success(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    usual: dict[str, Any] = {"kinds": ("hbw_preferred",), "localities": ("local",)}
+    moved = launched(**usual, placed={("hbw_preferred", "local", 0): {0: 2**21}})
+    where, _ = answers(emulated(moved))
+    assert where.sentence == (
+        "Not always where asked: of 8 pairs of a rank and a kind of memory, 1 had pages elsewhere."
+    )
+
+
+def test_what_an_emulated_campaign_could_not_measure_is_told(emulated: Find) -> None:
+    said = [each.sentence for each in answers(emulated(missing={"remote": "one node"}))]
+    assert said[-1] == "Not measured. remote: one node"
+
+
+def test_on_a_real_machine_places_are_an_answer_where_there_is_more_than_one_node(
+    findings: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    asks = "where was every page"
+    one = replace(findings(), places=places([launched("plain", ranks=2, emulated="")]))
+    assert not any(asks in each.question for each in answers(one))
+    several = replace(findings(), places=places([launched(emulated="")]))
+    assert any(asks in each.question for each in answers(several))
+    assert any("faster" in each.question for each in answers(several))

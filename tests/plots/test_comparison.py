@@ -45,3 +45,12 @@ def test_json_holds_the_same_with_null_for_what_is_no_number(
     assert cell["verdict"] == "undecided"
     assert cell["ratio"] > 0
     assert cell["bytes"] in (1024, 65536, 4194304)
+
+
+def test_an_emulated_machine_is_told_before_anything_else(
+    emulated_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warning = "Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real"
+    assert text(emulated_folder, emulated_folder).startswith(warning)
+    comparison.show(emulated_folder, emulated_folder, False, True, Stages(Console(quiet=True)))
+    assert json.loads(capsys.readouterr().out)["warning"].startswith(warning)

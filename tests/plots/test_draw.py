@@ -60,6 +60,24 @@ def test_emulated_memory_is_labelled_in_every_figure(drawn: list[Path]) -> None:
             assert EMULATED in words(path.read_text()), path.name
 
 
+def test_an_emulated_machine_is_labelled_in_every_figure_and_its_map_comes_first(
+    emulated_folder: Path, tmp_path: Path
+) -> None:
+    drawn = draw(emulated_folder, tmp_path, ("svg",))
+    assert drawn[0].name == "placement-map-2-ranks-packed.svg"
+    assert {path.suffix for path in drawn} == {".svg", ".csv", ".tex"}
+    for path in drawn:
+        told = path.read_text()
+        if path.suffix == ".svg":
+            assert "pages are is real, times mean nothing." in words(told), path.name
+        elif path.suffix == ".csv":
+            head, *rows = told.splitlines()
+            assert head.endswith(",emulated_machine"), path.name
+            assert {row.rsplit(",", 1)[1] for row in rows} == {"knl-snc4-flat (tcg)"}, path.name
+        else:
+            assert "times mean nothing" in told, path.name
+
+
 def test_no_file_holds_a_date(drawn: list[Path]) -> None:
     for path in drawn:
         content = path.read_bytes()

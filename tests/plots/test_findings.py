@@ -8,7 +8,7 @@ import pytest
 
 from experiments.results import load
 from plots import findings
-from plots.findings import Findings
+from plots.findings import Findings, alerts, container_arms
 
 Find = Callable[..., Findings]
 
@@ -106,3 +106,30 @@ def test_what_is_missing_may_be_an_engine_or_one_of_its_arms() -> None:
 
 def test_names_are_ordered_known_ones_first() -> None:
     assert findings.in_order(["b", "z", "a", "b"], ["z"]) == ["z", "a", "b"]
+
+
+EMULATED = {"arms": ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one"), "emulated": False}
+
+
+def test_every_row_of_an_emulated_machine_says_so(findings: Find) -> None:
+    found = findings(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+    assert found.machine.startswith("Emulated machine knl-snc4-flat (tcg):")
+    for frame in (found.times, found.speedups, found.transports):
+        assert set(frame["emulated_machine"]) == {"knl-snc4-flat (tcg)"}
+        assert alerts(frame) == [found.machine]
+    plain = findings(blocks=2)
+    assert plain.machine == ""
+    assert set(plain.times["emulated_machine"]) == {"no"}
+
+
+def test_without_a_host_no_container_has_a_ratio(findings: Find) -> None:
+    found = findings(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+    assert found.containers.empty and found.groups.empty
+    assert container_arms(findings(blocks=2).times) == ["docker-tuned-one"]
+
+
+def test_places_and_pages_come_from_the_launches(emulated_folder: Path) -> None:
+    found = findings.find(load(emulated_folder))
+    (place,) = found.places
+    assert place.machine == "knl-snc4-flat (tcg)"
+    assert len(found.pages) == 2 * 2 * 2  # arms, ranks, kinds

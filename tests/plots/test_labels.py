@@ -84,3 +84,37 @@ def test_bandwidths_are_in_powers_of_ten() -> None:
     assert labels.bandwidth_text(12.34e9) == "12.3 GB/s"
     assert labels.bandwidth_text(5e6) == "0.00500 GB/s"
     assert labels.bandwidth_text(float("nan")) == labels.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("arm", "levels", "name", "short"),
+    [
+        ("host", ("host", "", ""), "host", "host"),
+        (
+            "docker-tuned-per-rank",
+            ("docker", "tuned", "per-rank"),
+            "Docker, tuned, a container per rank",
+            "docker-tuned-per-rank",
+        ),
+        (
+            "vm-knl-snc4-flat",
+            ("vm-knl-snc4-flat", "", ""),
+            "emulated knl-snc4-flat",
+            "vm",
+        ),
+        (
+            "vm-docker-gh200-default-one",
+            ("vm-docker-gh200", "default", "one"),
+            "Docker in emulated gh200, default, one container",
+            "vm-docker-default-one",
+        ),
+        ("podman", ("podman", "", "one"), "Podman", "podman"),
+    ],
+)
+def test_an_arm_is_named_by_its_levels(
+    arm: str, levels: tuple[str, str, str], name: str, short: str
+) -> None:
+    assert labels.arm_levels(arm) == levels
+    assert labels.arm_name(arm) == name
+    assert labels.short_arm(arm) == short
+    assert labels.in_container(arm) == (levels[2] != "")

@@ -163,3 +163,17 @@ def test_tables_have_heads_with_scope(page: str) -> None:
         ' scope="col"',
         ' scope="row"',
     }
+
+
+def test_an_emulated_machine_is_the_first_word_and_places_are_the_first_answer_and_figure(
+    emulated_folder: Path, tmp_path: Path
+) -> None:
+    page = report(emulated_folder, tmp_path).read_text(encoding="utf-8")
+    said = text(page)
+    warning = "Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real"
+    assert said.index(warning) < said.index("Where was every rank") < said.index("How fast is it?")
+    figures = re.findall(r'<figure id="([^"]+)">', page)
+    assert figures[0] == "placement-map-2-ranks-packed"
+    assert "is left out: what a container costs in time is not to be had" in said
+    assert "faster beyond the noise floor" not in said
+    assert 'id="table-pages"' in page

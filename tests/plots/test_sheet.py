@@ -59,6 +59,15 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
         "sizes": SMALL[::5],
         "blocks": 2,
     },
+    "emulated machine": {
+        "arms": ("vm-xeon-max-flat-snc4", "vm-docker-xeon-max-flat-snc4-privileged-one"),
+        "emulated": False,
+        "machine": "xeon-max-flat-snc4 (tcg)",
+        "bindings": ("packed", "spread"),
+        "transports": ("mpi",),
+        "sizes": SMALL[::5],
+        "blocks": 2,
+    },
     "far buffers missing": {
         "arms": ("host",),
         "bindings": ("packed", "spread"),

@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from experiments.statistics import CONTAINER
 from plots.findings import Findings
 from plots.labels import ratio_text
+from plots.places import frame
 from plots.tables import Table, csv, escape, latex, tables
 
 Find = Callable[..., Findings]
@@ -124,3 +127,41 @@ def test_every_special_character_of_latex_is_escaped() -> None:
         r"a\_b 5\% \#1 \textasciitilde{}\textasciicircum{}\{\}\textbackslash{}\&\$"
         r"\textless{}\textgreater{}"
     )
+
+
+@pytest.fixture
+def pages(findings: Find, launched: Callable[..., dict[str, Any]]) -> Table:
+    """The table of two launches' pages; in one a rank's have strayed."""
+    usual: dict[str, Any] = {"kinds": ("hbw", "hbw_preferred"), "localities": ("local",)}
+    moved = {("hbw_preferred", "local", 3): {3: 2**20, 5: 2**20}}
+    launches = [launched(block=n, **usual, placed=None if n else moved) for n in range(3)]
+    found = findings(kinds=("regular",), blocks=1, machine="knl-snc4-flat (tcg)")
+    return table(replace(found, pages=frame(launches)), "pages")
+
+
+def test_each_rank_is_told_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
+    assert pages.head == [
+        "rank",
+        "kind",
+        "CPU",
+        "its node",
+        "asked for",
+        "on nodes",
+        "as asked",
+        "method",
+        "launches",
+    ]
+    assert ["0", "hbw", "0", "0", "4", "4: 2 MiB", "100 %", "move_pages", "3 of 3"] in pages.rows
+    assert len(pages.rows) == 2 * 8 + 1
+    assert pages.caption.startswith("Emulated machine knl-snc4-flat (tcg)")
+
+
+def test_a_launch_whose_pages_differ_has_a_row_with_its_name(pages: Table) -> None:
+    rows = [row for row in pages.rows if row[:2] == ["3", "hbw_preferred"]]
+    assert [row[-1] for row in rows] == ["1 of 3: 0000-vm-knl-snc4-flat", "2 of 3"]
+    assert rows[0][5:7] == ["3: 1 MiB; 5: 1 MiB", "50 %"]
+
+
+def test_pages_read_back_as_they_were(pages: Table) -> None:
+    back = pd.read_csv(io.StringIO(csv(pages)), dtype={"asked": str})
+    pd.testing.assert_frame_equal(back, pages.data, check_exact=True)
