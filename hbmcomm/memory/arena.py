@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
 from hbmcomm.memory import capacity, kernel, shared
-from hbmcomm.memory.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block
+from hbmcomm.memory.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block, why_unbound
 from hbmcomm.memory.heap import Heap, Stretch
 from hbmcomm.memory.kinds import Kind, usable_nodes
 from hbmcomm.memory.shared import Notice, Segment, Way
@@ -130,13 +130,9 @@ class Growing:
         place = self._kind
         if not place.strict:  # may spill to any node that is allowed
             place = dataclasses.replace(place, nodes=usable_nodes())
-        capacity.require(place, more)
-        for start in range(self._populated, wanted, capacity.STEP):
-            length = min(capacity.STEP, wanted - start)
-            if start > self._populated:
-                capacity.require(place, length)
+        for start, length in capacity.steps(place, more):
             try:
-                shared.populate(self._segment, start, length)
+                shared.populate(self._segment, self._populated + start, length)
             except OSError as error:
                 raise OutOfMemory(
                     f"{name}: {length:,} bytes of shared memory were refused ({error})"
@@ -242,10 +238,7 @@ def _bind(kind: Kind, segment: Segment) -> None:
         kernel.bind(segment.address, segment.nbytes, kind.policy, kind.nodes)
     except OSError as error:
         if not set(usable_nodes()) <= set(kind.nodes):
-            raise KindUnavailable(
-                f"{kind.name}: binding shared memory was refused ({error}); "
-                "in a container, allow mbind (docker: --cap-add SYS_NICE)"
-            ) from None
+            raise KindUnavailable(why_unbound(kind, error)) from None
 
 
 def _segment_bytes(ranks: int) -> int:

@@ -109,7 +109,7 @@ def _from_kernel(kind: Kind, nbytes: int) -> Block:
             kernel.bind(block.address, length, kind.policy, kind.nodes)
     except OSError as error:
         if not _binding_is_moot(kind):
-            raise KindUnavailable(_why_unbound(kind, error)) from None
+            raise KindUnavailable(why_unbound(kind, error)) from None
     return block
 
 
@@ -132,10 +132,11 @@ def _binding_is_moot(kind: Kind) -> bool:
     return usable <= set(kind.nodes) and (kind.policy != "interleave" or len(usable) == 1)
 
 
-def _why_unbound(kind: Kind, error: OSError) -> str:
+def why_unbound(kind: Kind, error: OSError) -> str:
+    """What mbind's refusal means and what to do."""
     asked = f"{kind.name}: binding memory to node {format_list(kind.nodes)} was refused ({error})"
     if error.errno == errno.EPERM:
-        return f"{asked}; in a container, allow mbind (docker: --cap-add SYS_NICE)"
+        return f"{asked}; {kernel.POLICY_CALLS_IN_A_CONTAINER}"
     if kind.policy == "preferred" and len(kind.nodes) > 1:
         return f"{asked}; this kernel can prefer one node only: pin the thread to CPUs of one node"
     return asked

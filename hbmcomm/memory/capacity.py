@@ -6,6 +6,7 @@ this looks first, keeps a margin, and populates blocks step by step.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from hbmcomm.errors import OutOfMemory
@@ -15,32 +16,61 @@ from hbmcomm.memory.kinds import Kind
 
 MIB = 2**20
 STEP = 64 * MIB
-"""Bytes populated between two looks at the free memory."""
+"""Bytes populated at most between two looks at the free memory."""
+SMALLEST_STEP = 2 * MIB
+SHARERS = 16
+"""Ranks that may take the last of a node at a time: none of them goes further, unseen by the
+others, than its part of what is free."""
 
 
-def require(kind: Kind, nbytes: int) -> None:
-    """Raises OutOfMemory unless the kind's nodes and the cgroup have `nbytes` to give now."""
+def require(kind: Kind, nbytes: int, had: int = 0) -> int:
+    """The bytes that the kind's nodes and the cgroup can give now, at least `nbytes`.
+
+    Args:
+        kind: Whose nodes.
+        nbytes: What is still wanted.
+        had: What was had before of the same block, for the message.
+
+    Raises:
+        OutOfMemory: They have less.
+    """
+    asked = f"{kind.name}: asked for {_mib(had + nbytes)}"
+    where = f"on node {sysfs.format_list(kind.nodes)}"
+    taken = f" (had {_mib(had)} of it, then others took the rest)" if had else ""
     free = free_bytes(kind.nodes)
     if nbytes > free:
         raise OutOfMemory(
-            f"{kind.name}: asked for {_mib(nbytes)} on node {sysfs.format_list(kind.nodes)}, "
-            f"{_mib(free)} are free there; ask for less, free arrays, "
+            f"{asked} {where}{taken}, {_mib(free)} are free there; ask for less, free arrays, "
             "or take a kind that may spill, such as regular or hbw_preferred"
         )
     room = headroom()
     if nbytes > room:
         raise OutOfMemory(
-            f"{kind.name}: asked for {_mib(nbytes)}, the memory limit of this cgroup leaves "
+            f"{asked}{taken}, the memory limit of this cgroup leaves "
             f"{_mib(room)}; ask for less or raise it (docker: --memory)"
         )
+    return min(free, room)
+
+
+def steps(kind: Kind, nbytes: int) -> Iterator[tuple[int, int]]:
+    """Offset and length of the pieces of a block, each when all that is left of it can be had.
+
+    The less is free, the smaller they are, since other ranks may be taking the same.
+
+    Raises:
+        OutOfMemory: There is no more.
+    """
+    start = 0
+    while start < nbytes:
+        share = require(kind, nbytes - start, start) // SHARERS // SMALLEST_STEP * SMALLEST_STEP
+        length = min(nbytes - start, max(SMALLEST_STEP, min(STEP, share)))
+        yield start, length
+        start += length
 
 
 def populate(kind: Kind, address: int, nbytes: int) -> None:
-    """Makes every page of a block, once required, be there; OutOfMemory if others were faster."""
-    for start in range(0, nbytes, STEP):
-        length = min(STEP, nbytes - start)
-        if start:
-            require(kind, length)
+    """Makes every page of a block be there; OutOfMemory where the memory is short."""
+    for start, length in steps(kind, nbytes):
         try:
             kernel.populate(address + start, length)
         except OSError as error:

@@ -90,7 +90,7 @@ def _ask(start: int, end: int) -> tuple[str, dict[int, int]]:
             refusals.append(f"{name} ({error.strerror or error})")
     raise PlacementUnknown(
         f"the kernel does not say where pages are; refused: {', '.join(refusals)}; "
-        "in a container, allow get_mempolicy (docker: --cap-add SYS_NICE)"
+        f"{kernel.POLICY_CALLS_IN_A_CONTAINER}"
     )
 
 

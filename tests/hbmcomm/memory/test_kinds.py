@@ -67,6 +67,8 @@ def test_a_node_outside_the_cpuset_is_named_with_what_is_allowed(machine) -> Non
         machine("knl_snc4_flat").kind("hbw_all", allowed=(0, 4))
     with pytest.raises(KindUnavailable, match="hbw needs node 5, "):
         machine("knl_snc4_flat").kind("hbw", allowed=(0, 4), nodes=(5,))
+    with pytest.raises(KindUnavailable, match="hbw needs node 5, "):  # mbind would just narrow it
+        machine("knl_snc4_flat").kind("hbw", allowed=(0, 4), nodes=(4, 5))
 
 
 def test_ordinary_memory_is_what_the_cpuset_leaves_of_it(machine) -> None:
