@@ -18,6 +18,7 @@ SWITCHES = {
     "cpuset_cpus": "--cpuset-cpus",
     "cpuset_mems": "--cpuset-mems",
     "devices": "--device",
+    "group_add": "--group-add",
     "pids_limit": "--pids-limit",
     "network": "--network",
     "hostname": "--hostname",

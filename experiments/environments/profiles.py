@@ -23,6 +23,7 @@ class Machine:
         dax: memory device files, such as /dev/dax0.0.
         uid, gid: who owns what the container writes; never root.
         memlock: bytes that a process here may lock at most, -1 for no limit.
+        groups: of the device files, beside gid: an engine passes a file in with its owner and mode.
     """
 
     cpus: str
@@ -31,6 +32,7 @@ class Machine:
     uid: int
     gid: int
     memlock: int = -1
+    groups: tuple[int, ...] = ()
 
 
 def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") -> dict[str, Any]:
@@ -76,6 +78,7 @@ def _common(machine: Machine, ranks: int) -> dict[str, Any]:
         "cpuset_cpus": machine.cpus,
         "cpuset_mems": machine.mems,
         "devices": [f"{path}:{path}:rw" for path in machine.dax],
+        **({"group_add": [str(group) for group in machine.groups]} if machine.groups else {}),
         "pids_limit": 1024 + 64 * ranks,
     }
 

@@ -38,13 +38,15 @@ def machine() -> Machine:
     uid, gid = owner()
     allowed = parse_list(status().get("Mems_allowed_list", ""))
     mems = [node.id for node in topology.nodes if node.total_bytes]
+    dax = devices(Path("/dev") / device.name for device in topology.dax)
     return Machine(
         cpus=",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))),
         mems=",".join(str(node) for node in mems if node in allowed or not allowed),
-        dax=devices(Path("/dev") / device.name for device in topology.dax),
+        dax=dax,
         uid=uid,
         gid=gid,
         memlock=resource.getrlimit(resource.RLIMIT_MEMLOCK)[1],
+        groups=groups(dax, gid),
     )
 
 
@@ -66,3 +68,9 @@ def emulated(described: Description) -> Machine:
 def devices(paths: Iterable[Path]) -> tuple[str, ...]:
     """Those that are device files: memory that is online as a node has none."""
     return tuple(str(path) for path in paths if path.exists() and stat.S_ISCHR(path.stat().st_mode))
+
+
+def groups(paths: Iterable[str], own: int) -> tuple[int, ...]:
+    """Groups beside one's own whose members may read and write these files."""
+    states = [Path(path).stat() for path in paths]
+    return tuple(sorted({each.st_gid for each in states if each.st_mode & 0o060 == 0o060} - {own}))

@@ -23,7 +23,7 @@ from experiments.environments.vm import Vm
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/results/incoming/0000")
 PREFIX = Path("/opt/hbmcomm")
-QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20)
+QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234,))
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(
     schedule.schedule(spec.load("quick"), 1)[0].launches[0],
@@ -136,6 +136,7 @@ def test_the_sdk_is_given_the_same_as_the_shell_line_says() -> None:
         "cpuset_cpus": "0-15",
         "cpuset_mems": "0,4",
         "devices": ["/dev/dax0.0:/dev/dax0.0:rw"],
+        "group_add": ["1234"],
         "pids_limit": 1152,
     }
 
@@ -196,8 +197,10 @@ def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuse
 
 
 def test_a_machine_without_memory_devices_passes_none() -> None:
-    bare = replace(QUADRANT, dax=())
-    assert profiles.options("tuned", bare, 2)["devices"] == []
+    bare = replace(QUADRANT, dax=(), groups=())
+    options = profiles.options("tuned", bare, 2)
+    assert options["devices"] == []
+    assert "group_add" not in options
 
 
 def test_a_machine_without_a_limit_of_locked_memory_passes_none() -> None:

@@ -25,6 +25,19 @@ def test_only_device_files_are_passed_on(tmp_path: Path) -> None:
     assert passthrough.devices(paths) == ("/dev/null",)
 
 
+def test_a_container_joins_the_groups_that_may_use_its_devices(tmp_path: Path) -> None:
+    files = []
+    for name, mode in (("dax0.0", 0o660), ("dax1.0", 0o600), ("dax2.0", 0o640)):
+        files.append(tmp_path / name)
+        files[-1].touch()
+        files[-1].chmod(mode)
+    group = files[0].stat().st_gid
+    paths = [str(file) for file in files]
+    assert passthrough.groups(paths, own=group + 1) == (group,)
+    assert passthrough.groups(paths, own=group) == ()
+    assert passthrough.groups(paths[1:], own=group + 1) == ()
+
+
 def test_a_container_gets_no_more_cpus_than_this_process_has() -> None:
     assert parse_list(passthrough.machine().cpus) == os.sched_getaffinity(0)
 
