@@ -4,7 +4,7 @@ Pure. Launches that are alike in it share a map, whatever arm they are of; one t
 left out: its pages have a panel of their own, its ranks a map of their own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,14 @@ class Pages:
 
     Attributes:
         asked: the nodes that the kind stands for there.
+        near: the nodes that belong to the rank's CPU: its own, and those without CPUs beside it.
         placed: (node, bytes) as the kernel told, in the order of nodes.
         unknown: bytes of the buffers that the kernel put nowhere; 0 where a result does not say
             how long they are.
     """
 
     asked: tuple[int, ...]
+    near: tuple[int, ...]
     placed: tuple[tuple[int, int], ...]
     unknown: int
     method: str
@@ -56,7 +58,15 @@ class Pages:
     @property
     def as_asked(self) -> float:
         """The share of all bytes that lies on the nodes asked for."""
-        there = sum(size for node, size in self.placed if node in self.asked)
+        return self._share(self.asked)
+
+    @property
+    def local(self) -> float:
+        """The share of all bytes that lies on the nodes of the rank's CPU."""
+        return self._share(self.near)
+
+    def _share(self, nodes: tuple[int, ...]) -> float:
+        there = sum(size for node, size in self.placed if node in nodes)
         return there / self.total if self.total else 1.0
 
     @property
@@ -151,8 +161,8 @@ def frame(launches: Launches) -> pd.DataFrame:
 
     Columns: arm, mpi, ranks, binding, rank, cpu, cpu_node (-1: none has it), kind, locality,
     emulated, asked ("4" or "4, 5"), placed ("4: 1048576; 5: 4096", bytes by node), pages_bytes,
-    as_asked (share on the nodes asked for), method, launches (of the arm, alike to the byte), of
-    (launches of the arm), names, and recorded.COLUMN.
+    as_asked and local (shares on the nodes asked for, and of the rank's CPU), method, launches (of
+    the arm, alike to the byte), of (launches of the arm), names, and recorded.COLUMN.
     """
     rows: dict[tuple[Any, ...], list[str]] = {}
     counted: dict[tuple[Any, ...], int] = {}
@@ -165,7 +175,8 @@ def frame(launches: Launches) -> pd.DataFrame:
         for rank in _ranks(launch):
             place = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]))
             for pool in rank["pools"]:
-                what = (pool["kind"], pool["locality"], _pages(pool))
+                near = local_nodes(nodes, place[2])
+                what = (pool["kind"], pool["locality"], _pages(pool, near))
                 key = (*group, *place, *what, recorded.machine(launch))
                 rows.setdefault(key, []).append(_name(launch))
     names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
@@ -178,6 +189,7 @@ def frame(launches: Launches) -> pd.DataFrame:
                 "placed": "; ".join(f"{node}: {size}" for node, size in key[9].placed),
                 "pages_bytes": key[9].total,
                 "as_asked": key[9].as_asked,
+                "local": key[9].local,
                 "method": key[9].method,
                 "launches": len(alike),
                 "of": counted[key[:4]],
@@ -201,6 +213,25 @@ def by_node(panel: Panel) -> dict[int, int]:
 def node_of(nodes: Iterable[Node], cpu: int) -> int:
     """The number of the node that has a CPU; -1 where none has it."""
     return next((node.id for node in nodes if cpu in node.cpus), -1)
+
+
+def owners(node: Node, with_cpus: Sequence[Node]) -> list[int]:
+    """The nodes with CPUs that one without serves best: by HMAT, else the nearest, all of a tie."""
+    numbers = [each.id for each in with_cpus]
+    told = [number for number in numbers if number in node.initiators]
+    far = dict(node.distances)
+    least = min(far.get(number, 255) for number in numbers)
+    return told or [number for number in numbers if far.get(number, 255) == least]
+
+
+def local_nodes(nodes: Sequence[Node], cpu_node: int) -> tuple[int, ...]:
+    """A node with CPUs and those without that it is an owner of, as hbmcomm.Topology has them."""
+    with_cpus = [node for node in nodes if node.cpus]
+    return tuple(
+        node.id
+        for node in nodes
+        if cpu_node in ([node.id] if node.cpus else owners(node, with_cpus))
+    )
 
 
 def _tells(launch: Mapping[str, Any]) -> bool:
@@ -233,9 +264,11 @@ def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
     found: dict[tuple[str, str], dict[Any, list[tuple[Mapping[str, Any], tuple[Pages, ...]]]]] = {}
     for launch in launches:
         kinds: dict[tuple[str, str], list[Pages]] = {}
+        nodes = _nodes(launch)
         for rank in _ranks(launch):
+            near = local_nodes(nodes, node_of(nodes, rank["cpu"]))
             for pool in rank["pools"]:
-                kinds.setdefault((pool["kind"], pool["locality"]), []).append(_pages(pool))
+                kinds.setdefault((pool["kind"], pool["locality"]), []).append(_pages(pool, near))
         for key, pages in kinds.items():
             alike = tuple((each.asked, each.picture, each.unknown > 0) for each in pages)
             found.setdefault(key, {}).setdefault(alike, []).append((launch, tuple(pages)))
@@ -293,11 +326,12 @@ def _nodes(launch: Mapping[str, Any]) -> tuple[Node, ...]:
     )
 
 
-def _pages(pool: Mapping[str, Any]) -> Pages:
+def _pages(pool: Mapping[str, Any], near: tuple[int, ...]) -> Pages:
     placed = tuple(sorted((int(node), int(size)) for node, size in pool["placement"].items()))
     known = sum(size for _, size in placed)
     return Pages(
         tuple(pool["nodes"]),
+        near,
         placed,
         max(0, int(pool.get("bytes", known)) - known),
         pool["placement_method"],

@@ -130,8 +130,9 @@ def tables(found: Findings) -> list[Table]:
             "pages",
             "Where every rank and every page was",
             "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
-            "its buffers on each node, as the kernel tells by the method named; launches of the "
-            "arm that agree to the byte. Where launches differ each way has a row.",
+            "its buffers on each node, as the kernel tells by the method named; local is what "
+            "lies on the node of the CPU or on one without CPUs beside it; launches of the arm "
+            "that agree to the byte. Where launches differ each way has a row.",
             found.pages,
         ),
     ]
@@ -305,6 +306,7 @@ _PAGES: list[tuple[str, Callable[[_Row], str]]] = [
     ("asked for", lambda row: row["asked"]),
     ("on nodes", lambda row: placed_text(row["placed"])),
     ("as asked", lambda row: percent(row["as_asked"])),
+    ("local", lambda row: percent(row["local"])),
     ("method", lambda row: row["method"]),
     ("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
 ]

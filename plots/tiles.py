@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from plots.places import Node
+from plots.places import Node, owners
 
 GAP = 0.055  # between tiles
 WIDE_GAP = 0.15  # between tiles of different groups
@@ -96,15 +96,6 @@ def tiles(nodes: Sequence[Node]) -> list[Tile]:
         for place, group in enumerate(groups(with_cpus))
         for number in group
     ]
-
-
-def owners(node: Node, with_cpus: Sequence[Node]) -> list[int]:
-    """The nodes with CPUs that one without serves best: by HMAT, else the nearest, all of a tie."""
-    numbers = [each.id for each in with_cpus]
-    told = [number for number in numbers if number in node.initiators]
-    far = dict(node.distances)
-    least = min(far.get(number, 255) for number in numbers)
-    return told or [number for number in numbers if far.get(number, 255) == least]
 
 
 def groups(with_cpus: Sequence[Node]) -> list[list[int]]:

@@ -31,13 +31,17 @@ def percent(share: float) -> str:
 
 def as_asked(panel: Panel) -> float:
     """The share of all ranks' bytes that lies on the nodes asked for."""
-    total = sum(each.total for each in panel.pages)
-    return sum(each.as_asked * each.total for each in panel.pages) / total if total else 1.0
+    return _mean([(each.as_asked, each.total) for each in panel.pages])
+
+
+def local(panel: Panel) -> float:
+    """The share of all ranks' bytes that lies on the nodes of their CPUs."""
+    return _mean([(each.local, each.total) for each in panel.pages])
 
 
 def verdict(panel: Panel) -> str:
-    """ "100 % where asked"."""
-    return f"{percent(as_asked(panel))} where asked"
+    """ "100 % as asked, 0 % local"."""
+    return f"{percent(as_asked(panel))} as asked, {percent(local(panel))} local"
 
 
 def splits(panel: Panel) -> list[str]:
@@ -111,15 +115,23 @@ def answer(place: Place) -> str:
     measured = [panel for panel in place.panels if panel.pages]
     right = [panel for panel in measured if as_asked(panel) == 1]
     said = f"{ranks_text(place.ranks)} {place.binding}: "
-    names = ", ".join(_names(right))
-    if right:
-        said += f"every page of {names} on the nodes asked for"
+    by_share: dict[str, list[Panel]] = {}
+    for panel in right:
+        by_share.setdefault(percent(local(panel)), []).append(panel)
+    told = [f"of {', '.join(_names(each))}, {share} local" for share, each in by_share.items()]
+    said += f"every page on the nodes asked for {'; '.join(told)}" if right else ""
     others = [
         f"{panel.kind}, {panel.locality}, {alike(panel) or 'in all launches'}: {verdict(panel)}"
         for panel in measured
         if panel not in right
     ]
     return said + ("; " if right and others else "") + "; ".join(others) + "."
+
+
+def _mean(shares: Sequence[tuple[float, int]]) -> float:
+    """Of (share, bytes); 1 of no bytes at all. Exact where all shares are 0 or 1."""
+    total = sum(size for _, size in shares)
+    return sum(share * size for share, size in shares) / total if total else 1.0
 
 
 def _names(panels: Sequence[Panel]) -> list[str]:

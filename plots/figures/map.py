@@ -16,7 +16,7 @@ from plots import tiles, whereabouts
 from plots.figures import nodes
 from plots.findings import Findings
 from plots.labels import EMULATED, arm_name, mpi_name, ranks_text
-from plots.places import Panel, Place
+from plots.places import Panel, Place, owners
 from plots.sheet import Drawing, Skipped, say_instead, sheet, wrap
 from plots.style import ALERT, COLUMN_INCHES, INK, MUTED, PAPER, TEXT_POINTS, look
 
@@ -100,7 +100,8 @@ def _drawing(place: Place, name: str, machine: str, others: Sequence[Place]) -> 
         "Each box is the memory of a NUMA node, those without CPUs above the node with CPUs that "
         "they serve best; near nodes stand close together. A line leads from a rank to each node "
         "that holds its pages, heavier for a larger share, and a node's fill is the share of the "
-        f"fullest. As the kernel tells ({', '.join(place.methods)}), to the byte.",
+        "fullest. Local is what lies on the node of a rank's CPU or on one without CPUs beside it. "
+        f"As the kernel tells ({', '.join(place.methods)}), to the byte.",
         _description(place),
         page.figure,
     )
@@ -200,7 +201,7 @@ def _notes(place: Place, machines: tiles.Plan, plan: tiles.Plan) -> list[str]:
         notes.append(f"In a box below the first panel: the node, then the {pages} on it.")
     with_cpus = [node for node in place.nodes if node.cpus]
     for node in place.nodes:
-        near = tiles.owners(node, with_cpus) if with_cpus and not node.cpus else []
+        near = owners(node, with_cpus) if with_cpus and not node.cpus else []
         if len(near) > 1:
             notes.append(f"Node {node.id} is as near to each of nodes {whereabouts.spans(near)}.")
     hbm = [node.id for node in place.nodes if node.is_hbm]

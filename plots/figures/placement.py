@@ -12,9 +12,10 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import HOST, Findings, alerts, in_order, rows, usual
+from plots.findings import Findings, alerts, in_order, rows, usual
 from plots.labels import (
     OPERATIONS,
+    arm_place,
     bytes_text,
     operation_name,
     ranks_text,
@@ -50,7 +51,7 @@ def placement(found: Findings) -> list[Drawing | Skipped]:
             "are (local, remote)"
         )
         return [Skipped(NAME, TITLE, reason)]
-    arm = in_order(frame["arm"], (HOST,))[0]
+    arm = min(frame["arm"], key=arm_place)
     frame = frame[frame["arm"] == arm]
     return [_drawing(part, arm, lacking) for part in parts(frame)]
 

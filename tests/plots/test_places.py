@@ -76,6 +76,14 @@ def test_a_page_more_or_less_makes_no_other_panel_but_another_row(launched: Laun
     assert len(only(places([launched(**PREFERRED, placed=few)])).panels) == 1
 
 
+def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launched) -> None:
+    place = only(places([launched("xeon-max-flat-snc4", ranks=16)]))
+    for panel in place.panels:
+        for rank, each in enumerate(panel.pages):
+            assert each.near == (rank // 2, rank // 2 + 8)
+            assert each.local == (1.0 if panel.locality == "local" else 0.0)
+
+
 def test_bytes_on_no_node_are_counted_as_not_where_asked(launched: Launched) -> None:
     launch = launched(ranks=1, placed={("regular", "local", 0): {0: MIB}}, localities=("local",))
     pages = only(places([launch])).panels[0].pages[0]
@@ -109,6 +117,7 @@ def test_a_row_says_who_where_what_was_asked_and_what_was_found(launched: Launch
         "placed": f"3: {MIB}; 5: {MIB}",
         "pages_bytes": 2 * MIB,
         "as_asked": 0.5,
+        "local": 0.5,
         "method": "move_pages",
         "launches": 2,
         "of": 2,

@@ -148,10 +148,22 @@ def test_each_rank_is_told_with_its_cpu_and_where_its_pages_are(pages: Table) ->
         "asked for",
         "on nodes",
         "as asked",
+        "local",
         "method",
         "launches",
     ]
-    assert ["0", "hbw", "0", "0", "4", "4: 2 MiB", "100 %", "move_pages", "3 of 3"] in pages.rows
+    assert [
+        "0",
+        "hbw",
+        "0",
+        "0",
+        "4",
+        "4: 2 MiB",
+        "100 %",
+        "100 %",
+        "move_pages",
+        "3 of 3",
+    ] in pages.rows
     assert len(pages.rows) == 2 * 8 + 1
     assert pages.caption.startswith("Emulated machine knl-snc4-flat (tcg)")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plots.places import Node, places
-from plots.tiles import MARK, Box, Plan, Tile, owners, plan, tiles
+from plots.places import Node, owners, places
+from plots.tiles import MARK, Box, Plan, Tile, plan, tiles
 
 Launched = Callable[..., dict[str, Any]]
 WIDTH = 3.24

@@ -41,7 +41,7 @@ def test_nearly_all_is_not_all_and_nearly_nothing_is_not_nothing(share: float, t
 
 def test_pages_where_they_were_asked_need_few_words(launched: Launched) -> None:
     found = panel(launched, "hbw")
-    assert whereabouts.verdict(found) == "100 % where asked"
+    assert whereabouts.verdict(found) == "100 % as asked, 100 % local"
     assert whereabouts.splits(found) == []
     assert whereabouts.alike(found) == ""
 
@@ -49,12 +49,12 @@ def test_pages_where_they_were_asked_need_few_words(launched: Launched) -> None:
 def test_interleaved_pages_are_told_with_their_shares(launched: Launched) -> None:
     found = panel(launched, "hbw_interleave")
     assert whereabouts.splits(found) == ["every rank: 25 % each on 4–7"]
-    assert whereabouts.verdict(found) == "100 % where asked"
+    assert whereabouts.verdict(found) == "100 % as asked, 25 % local"
 
 
 def test_a_rank_whose_pages_strayed_is_named_with_its_shares(launched: Launched) -> None:
     found = panel(launched, "hbw_preferred", {3: {1: MIB // 2, 5: 3 * MIB // 2}})
-    assert whereabouts.verdict(found) == "96.9 % where asked"
+    assert whereabouts.verdict(found) == "96.9 % as asked, 100 % local"
     assert whereabouts.splits(found) == ["rank 3: 25 % on 1, 75 % on 5"]
 
 
@@ -93,10 +93,10 @@ def test_a_place_is_told_in_a_sentence(launched: Launched) -> None:
     moved = {("hbw_preferred", "local", 0): {0: 2 * MIB}}
     found = place(launched(kinds=("hbw", "hbw_preferred"), localities=("local",), placed=moved))
     assert whereabouts.answer(found) == (
-        "8 ranks packed: every page of hbw (local) on the nodes asked for; "
-        "hbw_preferred, local, in all launches: 87.5 % where asked."
+        "8 ranks packed: every page on the nodes asked for of hbw (local), 100 % local; "
+        "hbw_preferred, local, in all launches: 87.5 % as asked, 100 % local."
     )
     assert whereabouts.ranks_at(found).startswith("node 0 ranks 0–1 on CPUs 0–1; node 1 ranks 2–3")
     assert whereabouts.sentence(found.panels[0]).startswith(
-        "hbw, local: 100 % where asked; ranks 0–1 on node 4; ranks 2–3 on node 5;"
+        "hbw, local: 100 % as asked, 100 % local; ranks 0–1 on node 4; ranks 2–3 on node 5;"
     )

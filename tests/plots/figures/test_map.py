@@ -112,7 +112,7 @@ def test_pages_that_strayed_and_launches_that_differ_are_on_the_map(
     ] * 2
     told = said(drawing)
     assert "Not the same in all launches: hbw_preferred, local." in told
-    assert "in 2 of 3 launches" in told and "93.8 % where asked" in told
+    assert "in 2 of 3 launches" in told and "93.8 % as asked" in told
     assert "rank 3: 50 % each on 3, 5" in told
     assert "rank 3: 50 % each on 3, 5" in drawing.description
 
