@@ -130,14 +130,21 @@ class Growing:
         place = self._kind
         if not place.strict:  # may spill to any node that is allowed
             place = dataclasses.replace(place, nodes=usable_nodes())
+        try:
+            self._populate(place, more)
+        except OutOfMemory:
+            kernel.discard(self.address + self._populated, more, shared=True)
+            raise
+        self._populated = wanted
+
+    def _populate(self, place: Kind, more: int) -> None:
         for start, length in capacity.steps(place, more):
             try:
                 shared.populate(self._segment, self._populated + start, length)
             except OSError as error:
                 raise OutOfMemory(
-                    f"{name}: {length:,} bytes of shared memory were refused ({error})"
+                    f"{place.name}: {length:,} bytes of shared memory were refused ({error})"
                 ) from None
-        self._populated = wanted
 
 
 def _give_back(arena: Arena, taken: Stretch) -> None:

@@ -70,7 +70,11 @@ def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
     if nbytes >= HUGE_PAGES_FROM and kind.policy != "interleave":
         kernel.advise_huge_pages(block.address, nbytes)
     if kind.strict:
-        capacity.populate(kind, block.address, nbytes)
+        try:
+            capacity.populate(kind, block.address, nbytes)
+        except OutOfMemory:  # memkind would keep for a while what was had
+            kernel.discard(block.address, nbytes, shared=False)
+            raise
     return block
 
 

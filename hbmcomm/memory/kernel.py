@@ -59,6 +59,7 @@ _MODE_NAMES: dict[int, Policy] = {
 _MODE_FLAGS = 0b111 << 13
 _BY_ADDRESS = 2
 _NODE_OF_ADDRESS = 1 | _BY_ADDRESS
+_REMOVE = 9  # MADV_REMOVE
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
 _COLLAPSE = 25  # MADV_COLLAPSE, since 6.1
 _PROT_NONE, _MAP_FIXED, _MAP_NORESERVE = 0, 0x10, 0x4000
@@ -161,6 +162,15 @@ def populate(address: int, nbytes: int) -> None:
 def zero(address: int, nbytes: int) -> None:
     """Fills a range with zeros."""
     _libc.memset(_ffi.cast("void *", address), 0, nbytes)
+
+
+def discard(address: int, nbytes: int, shared: bool) -> None:
+    """Takes the memory of a range's whole pages back, shared ones from their file; they are zero
+    when they are touched again. A refusal is none."""
+    first, last = -(-address // PAGE) * PAGE, (address + nbytes) & -PAGE
+    if last > first:
+        advice = _REMOVE if shared else mmap.MADV_DONTNEED
+        _libc.madvise(_ffi.cast("void *", first), last - first, advice)
 
 
 def collapse(address: int, nbytes: int) -> None:

@@ -5,6 +5,7 @@ Threads play the ranks here: they talk through a list, and share memory as proce
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,21 @@ def test_memory_that_goes_while_it_is_populated_is_an_error(
     monkeypatch.setattr(kernel, "populate", refuse)
     with pytest.raises(OutOfMemory, match="refused"):
         own.allocate(10 * MIB)
+
+
+def test_what_was_had_of_memory_that_ran_short_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    (own,) = with_ranks(1, make)
+    held = os.fstat(own.lock).st_blocks
+    left = iter([200 * MIB, 20 * MIB])
+    with monkeypatch.context() as patch:
+        patch.setattr(capacity, "free_bytes", lambda nodes: next(left))
+        with pytest.raises(OutOfMemory, match="then others took the rest"):
+            own.allocate(100 * MIB)
+    assert next(left, None) is None
+    assert os.fstat(own.lock).st_blocks == held
+    array = np.asarray(own.allocate(100 * MIB))
+    assert os.fstat(own.lock).st_blocks * 512 >= 100 * MIB
+    assert not array.any()
 
 
 def test_one_rank_without_memory_is_an_error_on_every_rank(monkeypatch: pytest.MonkeyPatch) -> None:

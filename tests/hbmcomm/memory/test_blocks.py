@@ -84,6 +84,26 @@ def test_a_strict_block_is_there_from_the_start() -> None:
     assert kernel.nodes_of(block.address, MIB // kernel.PAGE) == [0] * (MIB // kernel.PAGE)
 
 
+@pytest.mark.parametrize("pinned", [True, False])
+def test_what_was_had_of_a_block_that_ran_short_goes_back(python, pinned: bool) -> None:
+    program = f"""
+import hbmcomm, re
+from pathlib import Path
+from hbmcomm.memory import blocks, capacity
+def resident():
+    return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
+blocks.allocate(hbmcomm.resolve("hbw"), 2**20, {pinned})
+before, left = resident(), iter([400 << 20, 400 << 20, 100 << 20])
+capacity.free_bytes = lambda nodes: next(left)
+try:
+    blocks.allocate(hbmcomm.resolve("hbw"), 300 << 20, {pinned})
+except hbmcomm.OutOfMemory as error:
+    print(resident() - before < 8, error)
+"""
+    result = python(program)
+    assert result.stdout.startswith("True hbw: asked for 300 MiB on node 0 (had "), result
+
+
 def test_an_ordinary_block_comes_page_by_page() -> None:
     block = blocks.allocate(hbmcomm.resolve("regular", nodes=None), MIB, pinned=True)
     assert not block.kind.strict
