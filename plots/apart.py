@@ -53,10 +53,22 @@ def _seen(launches: Launches) -> dict[tuple[str, str], dict[str, list[str]]]:
     for launch in launches:
         asked = launch["launch"]
         values = seen.setdefault((asked.get("mpi", ""), asked["arm"]), {})
-        for key, value in flatten(launch["environment"]).items():
+        for key, value in flatten(_listed(launch["environment"])).items():
             each = values.setdefault(key, [])
             each += [] if value in each else [value]
     return seen
+
+
+def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with lists as a reader writes them."""
+    return {
+        key: _listed(value)
+        if isinstance(value, Mapping)
+        else ", ".join(map(str, value))
+        if isinstance(value, list)
+        else value
+        for key, value in values.items()
+    }
 
 
 def _together(values: Sequence[str]) -> str:

@@ -60,3 +60,13 @@ def test_load_and_the_data_path_have_their_places_elsewhere() -> None:
 def test_many_values_are_counted() -> None:
     every = [launch("host", id=str(number)) for number in range(5)]
     assert common(every) == {"id": "0; 1 (and 3 more)"}
+
+
+def test_nodes_have_a_map_and_what_made_them_hbm_stands_here_in_plain_words() -> None:
+    hbm = {"nodes": [4, 5], "rule": "hwloc"}
+    every = [
+        launch(arm, topology={"nodes": [{"id": number}], "hbm": hbm})
+        for number, arm in enumerate(("host", "docker-tuned-one"))
+    ]
+    assert apart(every) == {}
+    assert common(every) == {"topology.hbm.nodes": "4, 5", "topology.hbm.rule": "hwloc"}

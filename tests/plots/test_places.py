@@ -1,6 +1,8 @@
 """Launches alike share a map; one that differs is never left out."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +98,23 @@ def test_what_was_not_measured_has_a_panel_with_the_reason(launched: Launched) -
     place = only(places([launched("plain", ranks=2, skipped="no HBM")]))
     assert [panel.skipped for panel in place.panels] == ["", "", "no HBM", "no HBM"]
     assert place.panels[2].pages == ()
+
+
+def test_what_a_guest_with_hbm_nodes_recorded_is_one_map_of_both_arms() -> None:
+    """Two launches as QEMU's guest left them, on its bare metal and in Docker there."""
+    launches = json.loads((Path(__file__).parent / "guest.json").read_text())
+    place = only(places(launches))
+    assert place.arms == ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
+    assert place.cpus == (0, 2, 4, 6) and place.binding == "spread"
+    assert place.methods == ("move_pages",)
+    told = {(panel.kind, panel.locality): panel for panel in place.panels}
+    assert {panel.of for panel in place.panels} == {2} == {len(p.launches) for p in place.panels}
+    for rank in range(4):
+        assert told["regular", "local"].pages[rank].shares == ((rank, 1.0),)
+        assert told["hbw", "local"].pages[rank].shares == ((rank + 4, 1.0),)
+    assert all(each.local == 0 for each in told["hbw", "remote"].pages)
+    assert all(each.as_asked == 1 for panel in place.panels for each in panel.pages)
+    assert len(frame(launches)) == 2 * 4 * 4
 
 
 def test_a_row_says_who_where_what_was_asked_and_what_was_found(launched: Launched) -> None:
