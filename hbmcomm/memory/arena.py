@@ -138,9 +138,10 @@ class Growing:
         self._populated = wanted
 
     def _populate(self, place: Kind, more: int) -> None:
+        huge = self._kind.policy != "interleave"
         for start, length in capacity.steps(place, more):
             try:
-                shared.populate(self._segment, self._populated + start, length)
+                shared.populate(self._segment, self._populated + start, length, huge)
             except OSError as error:
                 raise OutOfMemory(
                     f"{place.name}: {length:,} bytes of shared memory were refused ({error})"

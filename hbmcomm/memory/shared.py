@@ -108,16 +108,22 @@ def room_for(way: Way) -> int | None:
     return state.f_bavail * state.f_frsize
 
 
-def populate(segment: Segment, offset: int, nbytes: int) -> None:
-    """Make whole pages of a range be there, huge ones where the kernel gives them.
+def populate(segment: Segment, offset: int, nbytes: int, huge: bool) -> None:
+    """Make whole pages of a range be there.
+
+    Args:
+        huge: As huge pages where the kernel gives them. Not for interleaved memory: what was dealt
+            out over several nodes would be gathered on one, for every rank on the same.
 
     Raises:
         OSError: Memory is short.
     """
     address = segment.address + offset
-    kernel.advise_huge_pages(address, nbytes)
+    if huge:
+        kernel.advise_huge_pages(address, nbytes)
     kernel.populate(address, nbytes)
-    kernel.collapse(address, nbytes)
+    if huge:
+        kernel.collapse(address, nbytes)
 
 
 def _lengthen(descriptor: int, nbytes: int) -> None:

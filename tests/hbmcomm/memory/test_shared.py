@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,12 +71,27 @@ def test_a_segment_takes_no_memory_until_it_is_populated_and_gives_all_back() ->
     descriptors = len(open_files())
     made, _notice, _hide = shared.make("memfd", BYTES)
     assert os.fstat(made.descriptor).st_blocks == 0
-    shared.populate(made, HUGE_PAGE, HUGE_PAGE)
+    shared.populate(made, HUGE_PAGE, HUGE_PAGE, huge=True)
     assert os.fstat(made.descriptor).st_blocks * 512 == HUGE_PAGE
     address = made.address
     del made, _notice, _hide
     assert len(open_files()) == descriptors
     assert f"{address:x}-" not in Path("/proc/self/maps").read_text()
+
+
+def huge_bytes(segment: shared.Segment) -> int:
+    """Of a segment, as this process's page tables have it."""
+    told = Path("/proc/self/smaps").read_text().split(f"\n{segment.address:x}-")[1]
+    return int(re.findall(r"ShmemPmdMapped: +(\d+) kB", told)[0]) * 1024
+
+
+def test_pages_that_were_dealt_out_are_not_gathered_into_huge_ones() -> None:
+    whole, dealt = (shared.make("memfd", BYTES)[0] for _ in range(2))
+    shared.populate(dealt, 0, 4 * HUGE_PAGE, huge=False)
+    assert huge_bytes(dealt) == 0
+    shared.populate(whole, 0, 4 * HUGE_PAGE, huge=True)
+    if not huge_bytes(whole):
+        pytest.skip("this kernel gives shared memory no huge pages")
 
 
 def test_a_file_that_cannot_be_mapped_leaves_nothing_open() -> None:
