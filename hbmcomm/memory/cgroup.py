@@ -12,6 +12,7 @@ from pathlib import Path
 
 _UNLIMITED = sys.maxsize
 _NO_LIMIT_FROM = 2**62  # version 1 spells "no limit" as the largest whole number of pages
+_LARGEST_MARGIN = 64 * 2**20
 _FILES = {
     # version: limit, usage, and the field of memory.stat that the kernel gives up on demand
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -20,7 +21,11 @@ _FILES = {
 
 
 def headroom(procfs: Path = Path("/proc")) -> int:
-    """Bytes until the nearest memory limit; a very large number where there is none."""
+    """Bytes to have until the nearest memory limit; a very large number where there is none.
+
+    A part of each limit is kept back, for page tables and what the processes need beside: past the
+    limit the kernel kills.
+    """
     return min((_room(folder, version) for version, folder in _folders(procfs)), default=_UNLIMITED)
 
 
@@ -70,4 +75,5 @@ def _room(folder: Path, version: str) -> int:
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     except OSError:
         return _UNLIMITED
-    return max(0, allowed - used + int(stat.get(reclaimable, 0)))
+    margin = min(_LARGEST_MARGIN, allowed // 32)
+    return max(0, allowed - used + int(stat.get(reclaimable, 0)) - margin)

@@ -51,30 +51,37 @@ def v1(limit: int, used: int, cache: int = 0) -> dict[str, str]:
     }
 
 
-def test_version_2_leaves_limit_less_usage_plus_cold_cache(proc: Groups, tmp_path: Path) -> None:
+def test_version_2_leaves_limit_less_usage_plus_cold_cache_less_a_margin(
+    proc: Groups, tmp_path: Path
+) -> None:
     limits(tmp_path / "fs/job", **v2(str(100 * MIB), 60 * MIB, cache=10 * MIB))
-    assert headroom(proc("cgroup2", "/job")) == 50 * MIB
+    assert headroom(proc("cgroup2", "/job")) == 50 * MIB - 100 * MIB // 32
 
 
 def test_version_1_counts_the_same(proc: Groups, tmp_path: Path) -> None:
     limits(tmp_path / "fs/job", **v1(100 * MIB, 60 * MIB, cache=10 * MIB))
-    assert headroom(proc("cgroup", "/job")) == 50 * MIB
+    assert headroom(proc("cgroup", "/job")) == 50 * MIB - 100 * MIB // 32
 
 
 def test_a_tighter_limit_above_counts(proc: Groups, tmp_path: Path) -> None:
     limits(tmp_path / "fs/job/step", **v2("max", 5 * MIB))
     limits(tmp_path / "fs/job", **v2(str(20 * MIB), 15 * MIB))
-    assert headroom(proc("cgroup2", "/job/step")) == 5 * MIB
+    assert headroom(proc("cgroup2", "/job/step")) == 5 * MIB - 20 * MIB // 32
 
 
 def test_in_a_container_the_mount_shows_the_own_group(proc: Groups, tmp_path: Path) -> None:
     limits(tmp_path / "fs", **v1(64 * MIB, 60 * MIB))
-    assert headroom(proc("cgroup", "/docker/abc", root="/docker/abc")) == 4 * MIB
+    assert headroom(proc("cgroup", "/docker/abc", root="/docker/abc")) == 2 * MIB
 
 
 def test_a_private_namespace_says_root_and_means_the_mount(proc: Groups, tmp_path: Path) -> None:
     limits(tmp_path / "fs", **v2(str(64 * MIB), 60 * MIB))
-    assert headroom(proc("cgroup2", "/")) == 4 * MIB
+    assert headroom(proc("cgroup2", "/")) == 2 * MIB
+
+
+def test_of_a_large_limit_no_more_than_64_mib_is_kept_back(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/job", **v2(str(2**40), MIB))
+    assert headroom(proc("cgroup2", "/job")) == 2**40 - 65 * MIB
 
 
 def test_usage_past_the_limit_leaves_nothing(proc: Groups, tmp_path: Path) -> None:
