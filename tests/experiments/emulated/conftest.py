@@ -136,7 +136,7 @@ class There:
         cpus = self.guest.description.cpus
         words = [f"{PREFIX}/bin/python", *program]
         argv, variables = mpiexec("openmpi", PREFIX, ranks, cpus, words, contained)
-        variables |= {"OPENBLAS_NUM_THREADS": "1"}  # NumPy loads in 3 s, else in 5 for 8 CPUs
+        variables |= {"OPENBLAS_NUM_THREADS": "1"}  # as inside.py has it, in containers too
         return [*(f"{name}={value}" for name, value in sorted(variables.items())), *argv]
 
 
