@@ -1,5 +1,6 @@
 """The one way in which a test starts MPI ranks."""
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,40 @@ class Ranks:
     output: str
 
 
+def start(
+    folder: Path,
+    program: Path | str,
+    ranks: int,
+    *args: str,
+    mpi: str = "openmpi",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120.0,
+    code: int | None = 0,
+    survivors: bool = False,
+) -> Ranks:
+    """What the fixtures do; `folder` takes what the ranks print."""
+    prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
+    module = ["-m", program] if isinstance(program, str) else [str(program)]
+    argv, variables = mpiexec(
+        mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
+    )
+    if survivors:
+        at = argv.index(f"{prefix}/bin/python")
+        argv[at:at] = [] if mpi == "impi" else UNNOTICED
+        argv.insert(1, SURVIVORS[mpi])
+    log, deadline = folder / "ranks.log", time.monotonic() + timeout
+
+    def tick() -> None:
+        if time.monotonic() > deadline:
+            pytest.fail(f"ranks still ran after {timeout:.0f} s:\n{log.read_text()}")
+
+    found = execute(Process(tuple(argv), variables | dict(env or {})), log, None, tick)
+    output = log.read_text(errors="replace")
+    if code is not None:
+        assert found == code, f"{argv} ended with {found}:\n{output}"
+    return Ranks(found, output)
+
+
 @pytest.fixture
 def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
     """mpirun(program, ranks, *args, mpi="openmpi", env=None, timeout=120, code=0, survivors=False)
@@ -41,39 +76,13 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
     Another exit code than `code` fails the test with what the ranks printed. With `survivors` a
     rank that dies takes no other with it.
     """
+    return functools.partial(start, tmp_path)
 
-    def run(
-        program: Path | str,
-        ranks: int,
-        *args: str,
-        mpi: str = "openmpi",
-        env: Mapping[str, str] | None = None,
-        timeout: float = 120.0,
-        code: int | None = 0,
-        survivors: bool = False,
-    ) -> Ranks:
-        prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
-        module = ["-m", program] if isinstance(program, str) else [str(program)]
-        argv, variables = mpiexec(
-            mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
-        )
-        if survivors:
-            at = argv.index(f"{prefix}/bin/python")
-            argv[at:at] = [] if mpi == "impi" else UNNOTICED
-            argv.insert(1, SURVIVORS[mpi])
-        log, deadline = tmp_path / "ranks.log", time.monotonic() + timeout
 
-        def tick() -> None:
-            if time.monotonic() > deadline:
-                pytest.fail(f"ranks still ran after {timeout:.0f} s:\n{log.read_text()}")
-
-        found = execute(Process(tuple(argv), variables | dict(env or {})), log, None, tick)
-        output = log.read_text(errors="replace")
-        if code is not None:
-            assert found == code, f"{argv} ended with {found}:\n{output}"
-        return Ranks(found, output)
-
-    return run
+@pytest.fixture(scope="session")
+def mpirun_in() -> Callable[..., Ranks]:
+    """mpirun_in(folder, ...) as mpirun(...): for what several tests look at."""
+    return start
 
 
 def pytest_sessionfinish() -> None:

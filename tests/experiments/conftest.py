@@ -60,7 +60,7 @@ environments = ["{environment}"]
 blocks = 3
 aa_pair = false
 [measurement]
-time_cap = 0.3
+time_cap = {seconds}
 min_iterations = 100
 max_iterations = 100000
 """
@@ -68,10 +68,12 @@ max_iterations = 100000
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def measure(self, environment: str, out: Path, **variables: str) -> "subprocess.Popen[str]":
-        """Start to measure the campaign into `out`."""
+    def measure(
+        self, environment: str, out: Path, seconds: float = 0.1, **variables: str
+    ) -> "subprocess.Popen[str]":
+        """Start to measure the campaign into `out`, each of 18 cells for so many seconds."""
         path = self._folder / "small.toml"
-        path.write_text(self.experiment.format(environment=environment))
+        path.write_text(self.experiment.format(environment=environment, seconds=seconds))
         return self.start("run", "--experiment", str(path), "--out", str(out), **variables)
 
     def resume(self, out: Path) -> None:
@@ -80,11 +82,11 @@ max_iterations = 100000
         said = process.communicate(timeout=240)
         assert process.returncode == 0, said[1]
 
-    def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Until the condition holds; fails after two minutes."""
-        deadline = time.monotonic() + 120
+    def wait_for(self, condition: Callable[[], object], what: str, patience: float = 120.0) -> None:
+        """Until the condition holds; fails after so many seconds."""
+        deadline = time.monotonic() + patience
         while not condition():
-            assert time.monotonic() < deadline, f"no {what} within two minutes"
+            assert time.monotonic() < deadline, f"no {what} within {patience:.0f} s"
             time.sleep(0.02)
 
     def start(self, *words: str, **variables: str) -> "subprocess.Popen[str]":
@@ -104,3 +106,9 @@ max_iterations = 100000
 def driver(tmp_path: Path) -> Driver:
     """How a test runs the driver as a user does."""
     return Driver(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def driver_in() -> Callable[[Path], Driver]:
+    """driver_in(folder): the same, for what several tests look at."""
+    return Driver

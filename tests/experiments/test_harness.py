@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,22 @@ def harness(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
+@pytest.fixture(scope="module")
+def measured(
+    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
+    """Where the harness ran over LAUNCH, and its result."""
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    mpirun_in(folder, "experiments.harness", LAUNCH.ranks, str(folder))
+    return folder, json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture
+def result(measured: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    return measured[1]
+
+
 def samples_of(folder: Path) -> dict[str, np.ndarray]:
     with np.load(folder / "samples.npz") as stored:
         return {key: stored[key] for key in stored.files}
@@ -79,9 +96,8 @@ def test_every_operation_is_timed_on_every_rank(
 
 
 def test_each_kind_and_size_is_bounded_by_a_copy_in_the_same_launch(
-    harness: Callable[..., Any],
+    result: dict[str, Any],
 ) -> None:
-    result = harness(LAUNCH)
     copies = [cell["bytes"] for cell in result["cells"] if cell["operation"] == "copy"]
     assert sorted(copies) == [4, 1024, 100_000]
 
@@ -101,8 +117,7 @@ def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
     assert len([cell for cell in result["cells"] if cell["operation"] != "copy"]) == 6
 
 
-def test_where_every_page_and_rank_was_is_recorded(harness: Callable[..., Any]) -> None:
-    result = harness(LAUNCH)
+def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> None:
     assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
     allowed = os.sched_getaffinity(0)
     for rank in result["ranks"]:
@@ -142,16 +157,16 @@ def test_where_ranks_cannot_share_memory_direct_alone_is_skipped_with_the_reason
     assert sum(cell["operation"] == "copy" for cell in cells) == 3
 
 
-def test_the_data_path_is_recorded_as_tried(harness: Callable[..., Any]) -> None:
-    path = harness(LAUNCH)["environment"]["datapath"]
+def test_the_data_path_is_recorded_as_tried(result: dict[str, Any]) -> None:
+    path = result["environment"]["datapath"]
     assert path["cma"].split()[0] in ("works", "refused")
     assert path["kcmp"].split()[0] in ("works", "refused", "not")
     assert path["memfd"] == "works"
     assert {"seccomp", "capabilities_effective", "shm_bytes", "mems_allowed"} <= set(path)
 
 
-def test_the_same_code_has_the_same_hash_on_both_arms(harness: Callable[..., Any]) -> None:
-    hashes = harness(LAUNCH)["environment"]["hashes"]
+def test_the_same_code_has_the_same_hash_on_both_arms(result: dict[str, Any]) -> None:
+    hashes = result["environment"]["hashes"]
     assert {"hbmcomm", "experiments", "core", "numpy", "libmpi", "mpi4py"} <= set(hashes)
 
 
@@ -225,10 +240,10 @@ def test_a_defect_on_any_rank_is_told_with_its_traceback(
 
 
 def test_what_it_writes_is_what_results_takes_in(
-    harness: Callable[..., Any], tmp_path: Path
+    measured: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    harness(LAUNCH)
-    campaign = tmp_path / "campaign"
+    campaign, place = tmp_path / "campaign", tmp_path / LAUNCH.name
+    shutil.copytree(measured[0], place)
     results.create(campaign, {"name": "test"})
-    results.accept(campaign, LAUNCH.name, tmp_path)
+    results.accept(campaign, LAUNCH.name, place)
     assert results.finished(campaign) == {LAUNCH.name}

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,25 @@ def interrupted(
     return subprocess.CompletedProcess([], process.returncode, *said)
 
 
+def structure(out: Path) -> list[list[Any]]:
+    """What a campaign holds, its times apart."""
+    factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
+    cells = results.load(out).cells[factors].sort_values(factors)
+    return cells.to_numpy().tolist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def through(tmp_path_factory: pytest.TempPathFactory, driver_in: Callable[..., Any]) -> Path:
+    """The same campaign on the host, uninterrupted."""
+    folder = tmp_path_factory.mktemp("through")
+    said = driver_in(folder).measure("host", folder / "out").communicate(timeout=240)
+    assert "measurement:" in said[1]
+    return folder / "out"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_on_the_host_finished_launches_stay_and_no_rank_is_left(
-    driver: Any, tmp_path: Path, number: signal.Signals
+def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran_through(
+    driver: Any, tmp_path: Path, through: Path, number: signal.Signals
 ) -> None:
     out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
     found = interrupted(driver, "host", out, number)
@@ -60,23 +77,8 @@ def test_on_the_host_finished_launches_stay_and_no_rank_is_left(
     campaign = results.load(out)
     assert len(campaign.launches) == 3
     assert {path: path.read_bytes() for path in first} == first
+    assert structure(out) == structure(through)
     assert set(Path("/dev/shm").iterdir()) <= shm
-
-
-def test_a_resumed_campaign_has_the_structure_of_one_that_ran_through(
-    driver: Any, tmp_path: Path
-) -> None:
-    stopped, through = tmp_path / "stopped", tmp_path / "through"
-    interrupted(driver, "host", stopped)
-    driver.resume(stopped)
-    said = driver.measure("host", through).communicate(timeout=240)
-    assert "measurement:" in said[1]
-    factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
-    structures = [
-        results.load(out).cells[factors].sort_values(factors).to_numpy().tolist()
-        for out in (stopped, through)
-    ]
-    assert structures[0] == structures[1]
 
 
 @pytest.mark.container
