@@ -111,31 +111,21 @@ def ranks_at(place: Place) -> str:
 
 
 def answer(place: Place) -> str:
-    """A place in one sentence or two: whether all strict kinds are where they were asked."""
-    measured = [panel for panel in place.panels if panel.pages]
-    right = [panel for panel in measured if as_asked(panel) == 1]
-    said = f"{ranks_text(place.ranks)} {place.binding}: "
-    by_share: dict[str, list[Panel]] = {}
-    for panel in right:
-        by_share.setdefault(percent(local(panel)), []).append(panel)
-    told = [f"of {', '.join(_names(each))}, {share} local" for share, each in by_share.items()]
-    said += f"every page on the nodes asked for {'; '.join(told)}" if right else ""
-    others = [
-        f"{panel.kind}, {panel.locality}, {alike(panel) or 'in all launches'}: {verdict(panel)}"
-        for panel in measured
-        if panel not in right
-    ]
-    return said + ("; " if right and others else "") + "; ".join(others) + "."
+    """A place in a sentence: which kinds and localities are how far where they were asked."""
+    by_verdict: dict[str, list[str]] = {}
+    for panel in place.panels:
+        found = verdict(panel) if panel.pages else "not measured"
+        where = alike(panel)
+        name = f"{panel.kind} ({panel.locality})" + (f" {where}" if where else "")
+        by_verdict.setdefault(found, []).append(name)
+    told = [f"{', '.join(names)}: {found}" for found, names in by_verdict.items()]
+    return f"{ranks_text(place.ranks)} {place.binding}. {'; '.join(told)}."
 
 
 def _mean(shares: Sequence[tuple[float, int]]) -> float:
     """Of (share, bytes); 1 of no bytes at all. Exact where all shares are 0 or 1."""
     total = sum(size for _, size in shares)
     return sum(share * size for share, size in shares) / total if total else 1.0
-
-
-def _names(panels: Sequence[Panel]) -> list[str]:
-    return list(dict.fromkeys(f"{panel.kind} ({panel.locality})" for panel in panels))
 
 
 def _who(ranks: Sequence[int], of: int) -> str:

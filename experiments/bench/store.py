@@ -18,6 +18,7 @@ from experiments import results
 from experiments.bench.names import BROKEN, CALLS, MPI_ITSELF
 from experiments.bound import BARRIER, COPY, least_seconds
 from experiments.confounders import flatten
+from experiments.emulated import recorded
 from experiments.results import ResultsError
 from experiments.schedule import FORMAT
 from experiments.statistics import median_interval
@@ -128,6 +129,9 @@ def _notes(header: Mapping[str, Any], launches: list[dict[str, Any]]) -> Iterato
     if len(launches) < len(header["schedule"]):
         yield f"{len(launches)} of {len(header['schedule'])} planned launches are finished"
     yield from header["missing"]
+    machine = recorded.meaning(recorded.machines(map(recorded.machine, launches)))
+    if machine:
+        yield machine.removesuffix(".")
     absent = sorted({note for launch in launches for note in launch["absent"].items()})
     for peer, reason in absent:
         where = sorted(

@@ -11,6 +11,7 @@ from experiments.bench.compare import against_peers, own
 from experiments.bench.names import CALLS, DIRECT, FORMS, PEERS
 from experiments.bench.store import Bench
 from experiments.bound import BARRIER
+from experiments.emulated import recorded
 from plots.figures.marks import HOLLOW, points, size_axis
 from plots.findings import in_order, rows
 from plots.labels import bytes_text, ranks_text, ratio_text, seconds_text, tick_text
@@ -107,6 +108,7 @@ def _grid(
             Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
         )
     asked = bench.header["question"]
+    machine = recorded.meaning(recorded.machines([recorded.machine({"environment": bench.header})]))
     page = sheet(
         heading,
         ("NumPy arrays" if asked["private"] else "arrays of the arena")
@@ -118,6 +120,7 @@ def _grid(
         row_heads=[CALLS[operation] for operation in operations],
         legend=handles,
         legend_columns=4,
+        alerts=[machine] if machine else [],
         notes=notes,
     )
     for panels, operation in zip(page.panels, operations, strict=True):

@@ -168,7 +168,7 @@ def test_an_emulated_machine_answers_where_pages_were_and_nothing_about_time(
     assert where.sentence == (
         "Every page of every rank was on the nodes asked for, in every kind and launch."
     )
-    assert [point.partition(":")[0] for point in where.points] == [
+    assert [point.partition(".")[0] for point in where.points] == [
         "8 ranks packed",
         "8 ranks spread",
     ]

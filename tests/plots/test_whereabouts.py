@@ -93,8 +93,8 @@ def test_a_place_is_told_in_a_sentence(launched: Launched) -> None:
     moved = {("hbw_preferred", "local", 0): {0: 2 * MIB}}
     found = place(launched(kinds=("hbw", "hbw_preferred"), localities=("local",), placed=moved))
     assert whereabouts.answer(found) == (
-        "8 ranks packed: every page on the nodes asked for of hbw (local), 100 % local; "
-        "hbw_preferred, local, in all launches: 87.5 % as asked, 100 % local."
+        "8 ranks packed. hbw (local): 100 % as asked, 100 % local; "
+        "hbw_preferred (local): 87.5 % as asked, 100 % local."
     )
     assert whereabouts.ranks_at(found).startswith("node 0 ranks 0–1 on CPUs 0–1; node 1 ranks 2–3")
     assert whereabouts.sentence(found.panels[0]).startswith(

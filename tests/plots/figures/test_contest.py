@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,15 @@ def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
     assert {look.colour for look in PARTIES.values()} <= set(DARK)
 
 
+def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing() -> None:
+    bench = make()
+    there = replace(bench, header=bench.header | {"machine": {"emulated": "gh200 (tcg)"}})
+    for told, drawings in ((True, drawn(there)), (False, drawn(bench))):
+        for drawing in drawings:
+            said = " ".join(text.get_text() for text in drawing.figure.texts)
+            assert ("Emulated machine gh200 (tcg)" in said) == told
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A bench's folder with one launch, as a run leaves it."""
@@ -125,6 +135,16 @@ def folder(tmp_path: Path) -> Path:
         np.savez(place / "samples.npz", **samples)
         results.accept(out, launch.name, place)
     return out
+
+
+def test_a_launch_on_an_emulated_machine_is_noted(folder: Path) -> None:
+    assert store.load(folder).notes == ()
+    (path,) = (folder / "launches").glob("*.json")
+    launch = json.loads(path.read_text())
+    launch["environment"]["machine"] = {"emulated": "gh200 (tcg)"}
+    path.write_text(json.dumps(launch))
+    (note,) = store.load(folder).notes
+    assert note.startswith("Emulated machine gh200 (tcg)") and not note.endswith(".")
 
 
 def test_the_folder_alone_gives_the_same_bytes_each_time(folder: Path, tmp_path: Path) -> None:
