@@ -111,8 +111,9 @@ def _end(guest: Agent, process: int) -> None:
 
 
 def _fetch(guest: Agent, folder: Path, place: str, brought: set[str]) -> None:
-    """What the command wrote, to the folder on this machine."""
-    names = guest.run("/bin/sh", "-c", f"cd {shlex.quote(place)} && ls -A").output.split("\n")
+    """The files that the command wrote, to the folder on this machine; no folders in it."""
+    line = f"cd {shlex.quote(place)} && find . -maxdepth 1 -type f -printf '%f\\n'"
+    names = guest.run("/bin/sh", "-c", line).output.split("\n")
     for name in names:
         if name and name not in brought:
             content = _read(guest, f"{place}/{name}")

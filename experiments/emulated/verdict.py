@@ -158,11 +158,16 @@ def _memkind(
         cpu: {each.id for each in local if each.id in told.memkind} for cpu, local in own.items()
     }
     yield _own_kind("HBW", high, asked, told.memkind_differs)
-    fastest = {
-        cpu: {max(local, key=lambda each: (each.memory.bandwidth or 0, each.is_hbm)).id}
-        for cpu, local in own.items()
-    }
-    yield _own_kind("HIGHEST_BANDWIDTH_LOCAL", fastest, asked, "")
+    kind, why = "HIGHEST_BANDWIDTH_LOCAL", ""
+    if description.has_hmat:
+        fastest = {
+            cpu: {max(local, key=lambda each: each.memory.bandwidth or 0).id}
+            for cpu, local in own.items()
+        }
+    else:
+        fastest = high
+        why = "without an HMAT memkind knows of no bandwidths, but that MCDRAM is faster than DDR4"
+    yield _own_kind(kind, fastest, asked, why)
 
 
 def _own_kind(

@@ -5,6 +5,7 @@ the other; two visits go on at a time, since a machine without KVM keeps one cor
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -140,6 +141,12 @@ class There:
         return [*(f"{name}={value}" for name, value in sorted(variables.items())), *argv]
 
 
+def processor_time(guest: Guest) -> float:
+    """Seconds that QEMU has kept cores busy so far."""
+    fields = Path(f"/proc/{guest.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 Errand = Callable[[There], Any]
 
 
@@ -159,10 +166,15 @@ def visits(
         brought: dict[Errand, Any] = {}
         with boot.booted(description.load(machine), disk) as guest:
             for errand in asked[machine]:
+                before = processor_time(guest)
                 try:
                     brought[errand] = errand(There(guest, place))
                 except Exception as error:  # the test that asked for it fails, no other
                     brought[errand] = error
+                spent = processor_time(guest) - before
+                print(
+                    f"{machine}: {errand.__name__} took {spent:.0f} s of a core, after {before:.0f}"
+                )
         return brought
 
     # the longest first

@@ -79,8 +79,7 @@ def quadrant() -> Found:
 def plain() -> Found:
     """What is found on the machine without HBM."""
     none = {"error": "Requested memory kind is not available (-1)"}
-    memkind: Found = dict.fromkeys(HBW_KINDS, none)
-    memkind["highest_bandwidth_local"] = {"nodes": [0], "policy": "bind:0"}
+    memkind: Found = dict.fromkeys((*HBW_KINDS, "highest_bandwidth_local"), none)
     memory = {"regular": on(0)} | {kind: refused(f"rank 0: {kind}: {NO_HBM}") for kind in HBW_KINDS}
     return {
         "topology": {
