@@ -165,8 +165,11 @@ def _seed(client: docker.DockerClient, image: Image, data: Path, place: Path) ->
     running = place / "engine"
     running.mkdir()
     with _private(data, running) as private:
-        archive: Any = client.images.get(image.id).save(named=image.tag)  # streamed, never whole
-        private.images.load(archive)
+        # streamed, never whole; without its name, which another checkout may have taken by now
+        archive: Any = client.images.get(image.id).save()
+        (loaded,) = private.images.load(archive)
+        repository, _, tag = image.tag.partition(":")
+        loaded.tag(repository, tag)
 
 
 @contextlib.contextmanager
