@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments.errors import ExperimentsError
 from experiments.provision.paths import ROOT
 
-ALONE = "ranks or container"
+ALONE = "ranks or container or alone"
 """The marks of tests that need the machine for themselves."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""

@@ -18,6 +18,8 @@ from experiments.containers import ContainerRefused, ImageGone
 from experiments.environments.command import Container, Process
 from experiments.execute import EngineLost, execute
 
+pytestmark = pytest.mark.alone
+
 
 def never() -> None:
     """A tick at which nothing happens."""

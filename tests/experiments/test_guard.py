@@ -18,6 +18,8 @@ import pytest
 from experiments import claim, guard, leftovers, sweep
 from experiments.claim import FolderTaken
 
+pytestmark = pytest.mark.alone
+
 DRIVER = """
 import os, subprocess, sys, time
 from pathlib import Path

@@ -15,6 +15,8 @@ import pytest
 def test_of_ranks(): pass
 @pytest.mark.container
 def test_of_a_container(): pass
+@pytest.mark.alone
+def test_of_what_is_left(): pass
 @pytest.mark.browser
 def test_of_a_page(): pass
 def test_of_nothing(): {body}
@@ -40,20 +42,20 @@ def test_what_is_checked_and_in_which_order() -> None:
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["mypy"],
-        ["pytest", "-n", "2", "--dist", "loadfile", "-m", "not (ranks or container)"],
-        ["pytest", "-m", "(ranks or container)"],
+        ["pytest", "-n", "2", "--dist", "loadfile", "-m", "not (ranks or container or alone)"],
+        ["pytest", "-m", "(ranks or container or alone)"],
     ]
 
 
 def test_the_users_marks_hold_in_both_parts() -> None:
     assert [words[-1] for words in parts("not container or browser")] == [
-        "not (ranks or container) and (not container or browser)",
-        "(ranks or container) and (not container or browser)",
+        "not (ranks or container or alone) and (not container or browser)",
+        "(ranks or container or alone) and (not container or browser)",
     ]
 
 
 @pytest.mark.parametrize(
-    ("marks", "split"), [("", [2, 2]), ("not container", [2, 1]), ("browser", [1, 0])]
+    ("marks", "split"), [("", [2, 3]), ("not container", [2, 2]), ("browser", [1, 0])]
 )
 def test_no_test_is_in_two_parts_or_in_none(project: Path, marks: str, split: list[int]) -> None:
     found = []
@@ -72,5 +74,5 @@ def test_a_part_without_tests_is_no_failure_and_two_are(project: Path) -> None:
 
 def test_a_failure_ends_the_suite_and_is_named(project: Path) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    with pytest.raises(SuiteFailed, match=r"pytest -m not \(ranks or container\) failed"):
+    with pytest.raises(SuiteFailed, match=r"pytest -m not \(ranks or container or alone\) failed"):
         suite.run([*parts(""), ["never"]], project)

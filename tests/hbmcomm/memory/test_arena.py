@@ -19,6 +19,8 @@ from hbmcomm.memory import arena, capacity, kernel, shared
 from hbmcomm.memory.arena import Arena
 from hbmcomm.memory.kinds import Kind, resolve
 
+pytestmark = pytest.mark.alone
+
 MIB = 2**20
 
 

@@ -13,6 +13,8 @@ import pytest
 from hbmcomm.memory import kernel, shared
 from hbmcomm.memory.shared import HUGE_PAGE, Way
 
+pytestmark = pytest.mark.alone
+
 BYTES = 64 * HUGE_PAGE
 
 
