@@ -152,6 +152,7 @@ def write_campaign(
     layouts: str | None = None,
     mpis: str | None = None,
     machine: str = "",
+    sizes: str = "1KiB,64KiB,4MiB",
 ) -> Path:
     """A results folder of the quick experiment, as the runner leaves it.
 
@@ -171,7 +172,7 @@ def write_campaign(
         profiles=profiles,
         layouts=layouts,
         mpis=mpis,
-        sizes="1KiB,64KiB,4MiB",
+        sizes=sizes,
         blocks=blocks,
         emulate_hbw=True,
     )
@@ -244,6 +245,12 @@ def _write_launch(
     result["command"] = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
     (place / "result.json").write_text(json.dumps(result))
     np.savez(place / "samples.npz", **samples)
+
+
+@pytest.fixture(scope="session")
+def written() -> Callable[..., Path]:
+    """written(folder, ...): a results folder of one's own."""
+    return write_campaign
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ itself (`incomplete`) is no violation. A figure counts as the one image that its
 the thousands of strokes inside it are left out.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import selenium_axe_python
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+
+from plots.report import report
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -31,10 +34,19 @@ axe.run(without, {resultTypes: ["violations", "passes"]}).then(
 """
 
 
+@pytest.fixture(scope="module")
+def address(written: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with every part that there is, in tables of few rows: axe-core looks at each cell."""
+    arms = {"profiles": "default,tuned", "layouts": "one,isolated", "mpis": "openmpi,mpich"}
+    folder = tmp_path_factory.mktemp("few") / "rows"
+    written(folder, slim=True, sizes="1KiB", **arms)
+    return report(folder, folder.parent).as_uri()
+
+
 @pytest.fixture
-def page(chromium: Any, arms_page: str) -> Any:
+def page(chromium: Any, address: str) -> Any:
     """The page with axe-core beside it."""
-    chromium.get(arms_page)
+    chromium.get(address)
     chromium.set_script_timeout(100)
     chromium.execute_script(AXE.read_text(encoding="utf-8"))
     return chromium
