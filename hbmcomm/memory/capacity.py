@@ -7,10 +7,11 @@ this looks first, keeps a margin, and populates blocks step by step.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from hbmcomm.errors import OutOfMemory
-from hbmcomm.memory import kernel, sysfs
+from hbmcomm.memory import kernel, procfs, sysfs
 from hbmcomm.memory.cgroup import headroom
 from hbmcomm.memory.kinds import Kind
 
@@ -90,8 +91,14 @@ def _free_on(node: int) -> int:
         memory = sysfs.node_memory(Path("/sys"), node)
     except OSError:  # a kernel without NUMA support: the machine is the node
         memory = sysfs.parse_meminfo(Path("/proc/meminfo").read_text())
-    margin = min(64 * MIB, memory.total // 32)
+    margin = _kept_by_kernel().get(node, 0) + min(64 * MIB, memory.total // 32)
     return max(0, memory.available - margin)
+
+
+@cache
+def _kept_by_kernel() -> dict[int, int]:
+    """Read once: it takes long where there are many CPUs, and changes only by an administrator."""
+    return procfs.watermarks(Path("/proc"))
 
 
 def _mib(nbytes: int) -> str:

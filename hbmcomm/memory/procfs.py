@@ -6,6 +6,7 @@ Each function is given the root of a procfs tree. Decides nothing.
 from __future__ import annotations
 
 import itertools
+import mmap
 import re
 from pathlib import Path
 
@@ -42,3 +43,20 @@ def allowed_nodes(procfs: Path) -> tuple[int, ...] | None:
 def machine_memory(procfs: Path) -> NodeMemory:
     """Memory of the whole machine, in bytes."""
     return parse_meminfo((procfs / "meminfo").read_text())
+
+
+def watermarks(procfs: Path) -> dict[int, int]:
+    """{node: bytes} that the kernel keeps free for itself, the high watermarks of all its zones.
+
+    Past the lowest of the three watermarks it kills rather than gives. Empty where nothing says.
+    """
+    try:
+        text = (procfs / "zoneinfo").read_text()
+    except OSError:
+        return {}
+    found: dict[int, int] = {}
+    for zone in re.split(r"^Node ", text, flags=re.MULTILINE)[1:]:
+        high = re.search(r"^ +high +(\d+)", zone, re.MULTILINE)
+        node = int(zone.partition(",")[0])
+        found[node] = found.get(node, 0) + (int(high[1]) * mmap.PAGESIZE if high else 0)
+    return found

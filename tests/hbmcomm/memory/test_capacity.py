@@ -18,6 +18,11 @@ def test_free_memory_is_less_than_all_of_it() -> None:
     assert 0 < capacity.free_bytes((0,)) < total
 
 
+def test_what_the_kernel_keeps_for_itself_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "_kept_by_kernel", lambda: {0: 2**60})
+    assert capacity.free_bytes((0,)) == 0
+
+
 def test_what_fits_is_granted() -> None:
     capacity.require(hbmcomm.resolve("hbw"), MIB)
 
