@@ -93,10 +93,12 @@ def run(
                 continue
             display.begin(launch.name)
             client = clients.get(launch.environment)
+            there = _presence(gone or {}, launch)
             try:
-                _launch(folder, launch, environments(launch), client, owner, display.within)
+                _launch(folder, launch, environments(launch), client, owner, display.within, there)
             except (LaunchFailed, ContainerRefused) as failure:
-                _raise_if_gone(gone or {}, launch)
+                if machine_of(launch.environment):
+                    _await_end(there)
                 if not launch.layout:  # no container
                     raise
                 results.fail(folder, launch.name, launch.to_dict(), str(failure))
@@ -105,17 +107,25 @@ def run(
     return [told for failures in failed.values() for told in failures]
 
 
-def _raise_if_gone(gone: Gone, launch: Launch) -> None:
-    """Where a launch failed because its machine is gone, all others would."""
-    deadline = time.monotonic() + GONE_PATIENCE
-    while ask := gone.get(launch.environment):
+def _presence(gone: Gone, launch: Launch) -> Callable[[], None]:
+    """What raises MachineGone once the emulated machine of a launch is gone."""
+    ask = gone.get(launch.environment, lambda: "")
+
+    def look() -> None:
         if why := ask():
             raise MachineGone(
                 f"the guest of {machine_of(launch.environment)} ended while {launch.name} ran in "
                 f"it: {why}\nFinished launches are kept: --resume boots it again and goes on"
             )
-        if time.monotonic() > deadline:
-            return
+
+    return look
+
+
+def _await_end(look: Callable[[], None]) -> None:
+    """A launch may end before the machine that it fails with is seen to be gone."""
+    deadline = time.monotonic() + GONE_PATIENCE
+    while time.monotonic() < deadline:
+        look()
         time.sleep(POLL)
 
 
@@ -126,6 +136,7 @@ def _launch(
     client: "docker.DockerClient | None",
     owner: tuple[int, int],
     within: Callable[[float], None],
+    there: Callable[[], None],
 ) -> None:
     lines: list[str] = []
 
@@ -138,7 +149,8 @@ def _launch(
         return command
 
     patience = STALLED_THERE if machine_of(launch.environment) else STALLED
-    with attended(folder, launch.name, prepare, client, within, RESUME, patience) as place:
+    told = (within, RESUME, patience, there)
+    with attended(folder, launch.name, prepare, client, *told) as place:
         _refuse_other_code(folder, launch.name, place)
         results.add(place, {"command": lines[0]})
 
@@ -152,6 +164,7 @@ def attended(
     within: Callable[[float], None],
     advice: str,
     patience: float = STALLED,
+    there: Callable[[], None] = lambda: None,
 ) -> Iterator[Path]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
@@ -163,6 +176,7 @@ def attended(
         within: told how much of the launch is done, 0 to 1.
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
+        there: raises once what it runs in is gone.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
@@ -172,7 +186,12 @@ def attended(
         log = folder / "logs" / f"{name}.log"
         log.parent.mkdir(exist_ok=True)
         watch = _Watch(place / "progress", name, within, advice, patience)
-        code = execute(prepare(place), log, client, watch.look)
+
+        def tick() -> None:
+            there()
+            watch.look()
+
+        code = execute(prepare(place), log, client, tick)
         if code:
             raise LaunchFailed(_explain(name, code, log, advice))
         _add_chosen(place, log)

@@ -162,6 +162,8 @@ def main() -> None:
     except agent.GuestLost as lost:
         print(lost, file=sys.stderr)
         sys.exit(os.EX_UNAVAILABLE)
+    except Told:  # before the guest had answered
+        sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

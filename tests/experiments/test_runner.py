@@ -196,6 +196,16 @@ def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
     assert results.failed(folder) == {}
 
 
+def test_a_guest_that_is_gone_is_not_waited_for(folder: Path, blocks: tuple[Block, ...]) -> None:
+    class Waiting(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+    gone = dict.fromkeys(("vm:knl", "vm-docker:knl"), lambda: "QEMU ended with code -9")
+    with pytest.raises(MachineGone, match="QEMU ended with code -9"):
+        runner.run(folder, there(blocks), alike(Waiting()), {}, ME, gone)
+
+
 def test_a_launch_that_fails_in_a_guest_that_lives_is_told_as_such(
     folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
