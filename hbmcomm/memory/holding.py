@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import threading
 import weakref
 from collections.abc import Sequence
 
@@ -48,6 +49,7 @@ class Holding:
         self.heap = Heap(0, self.nbytes)
         self._process = os.getpid()
         self._zeroed = 0
+        self._zeroing = threading.Lock()
         self._left: list[tuple[Stretch, int, int]] = []
         self._claims: list[Claim] = []
         # First the claim, then the mapping that it lies in.
@@ -65,10 +67,11 @@ class Holding:
     def hold(self, end: int) -> None:
         """Zero the slice up to an offset, unless this was done since the device was taken."""
         wanted = min(-(-end // STEP) * STEP, self.nbytes)
-        while self._zeroed < wanted:
-            length = min(wanted - self._zeroed, _AT_ONCE)
-            kernel.zero(self.address + self._zeroed, length)
-            self._zeroed += length
+        with self._zeroing:  # communicators of several threads share the slice
+            while self._zeroed < wanted:
+                length = min(wanted - self._zeroed, _AT_ONCE)
+                kernel.zero(self.address + self._zeroed, length)
+                self._zeroed += length
 
     def control(self, nbytes: int) -> Stretch:
         """A stretch of zeros for a communicator's control area; arrays may begin at its end.
@@ -103,13 +106,11 @@ class Holding:
         self._left.append((own, self.address + own.start + behind, len(areas)))
 
     def _collect(self) -> None:
-        still = []
-        for own, signatures, ranks in self._left:
+        for left in list(self._left):
+            own, signatures, ranks = left
             if ctypes.string_at(signatures, ranks) == b"\1" * ranks:
+                self._left.remove(left)
                 self.heap.give(own)
-            else:
-                still.append((own, signatures, ranks))
-        self._left = still
 
     def claim_first(self) -> bytes:
         """Take the device for a job, as its first rank; the token that the others need.

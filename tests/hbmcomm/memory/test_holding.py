@@ -6,7 +6,9 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,22 @@ def test_a_stretch_is_zeroed_once(job: list[Holding]) -> None:
     own.hold(4 * MIB)
     assert content(own, 0, 10) == b"\7" * 10
     assert content(own, 10, 4 * MIB - 10) == bytes(4 * MIB - 10)
+
+
+def test_threads_zero_nothing_that_another_has_been_given(
+    job: list[Holding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zeroed: list[tuple[int, int]] = []
+
+    def slowly(address: int, nbytes: int) -> None:
+        zeroed.append((address, nbytes))
+        time.sleep(0.02)
+
+    monkeypatch.setattr(holding.kernel, "zero", slowly)
+    monkeypatch.setattr(holding, "_AT_ONCE", 2 * MIB)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(job[0].hold, [10 * MIB] * 4))
+    assert zeroed == [(job[0].address + start * MIB, 2 * MIB) for start in range(0, 10, 2)]
 
 
 def test_all_ranks_map_the_same_memory(job: list[Holding]) -> None:
