@@ -150,10 +150,18 @@ def processor_time(guest: Guest) -> float:
 Errand = Callable[[There], Any]
 
 
+@dataclass(frozen=True)
+class Brought:
+    """What an errand brought, or the error that ended it; and seconds of a core, boot included."""
+
+    found: Any
+    seconds: float
+
+
 @pytest.fixture(scope="session")
 def visits(
     request: pytest.FixtureRequest, disk: Disk, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[dict[Errand, Any]]]]:
+) -> Iterator[dict[str, Future[dict[Errand, Brought]]]]:
     """{machine: what its errands brought}, of all that the collected tests ask for."""
     asked: dict[str, dict[Errand, None]] = {}
     for item in request.session.items:
@@ -162,19 +170,19 @@ def visits(
             asked.setdefault(machine, {})[errand] = None
     place = tmp_path_factory.mktemp("visits")
 
-    def visit(machine: str) -> dict[Errand, Any]:
-        brought: dict[Errand, Any] = {}
+    def visit(machine: str) -> dict[Errand, Brought]:
+        brought = {}
         with boot.booted(description.load(machine), disk) as guest:
+            booting = processor_time(guest)
             for errand in asked[machine]:
                 before = processor_time(guest)
                 try:
-                    brought[errand] = errand(There(guest, place))
+                    found = errand(There(guest, place))
                 except Exception as error:  # the test that asked for it fails, no other
-                    brought[errand] = error
-                spent = processor_time(guest) - before
-                print(
-                    f"{machine}: {errand.__name__} took {spent:.0f} s of a core, after {before:.0f}"
-                )
+                    found = error
+                seconds = processor_time(guest) - before
+                print(f"{machine}: {errand.__name__} took {seconds:.0f} s of a core")
+                brought[errand] = Brought(found, booting + seconds)
         return brought
 
     # the longest first
@@ -185,12 +193,19 @@ def visits(
 
 
 @pytest.fixture
-def brought(request: pytest.FixtureRequest, visits: dict[str, Future[dict[Errand, Any]]]) -> Any:
-    """What the errand of this test's mark `visit(machine, errand)` brought."""
+def visit(
+    request: pytest.FixtureRequest, visits: dict[str, Future[dict[Errand, Brought]]]
+) -> Brought:
+    """How the errand of this test's mark `visit(machine, errand)` went."""
     mark = request.node.get_closest_marker("visit")
     assert mark is not None, "mark the test with visit(machine, errand)"
     machine, errand = mark.args
-    found = visits[machine].result()[errand]
-    if isinstance(found, Exception):
-        raise found
-    return found
+    return visits[machine].result()[errand]
+
+
+@pytest.fixture
+def brought(visit: Brought) -> Any:
+    """What that errand brought; its error is this test's."""
+    if isinstance(visit.found, Exception):
+        raise visit.found
+    return visit.found

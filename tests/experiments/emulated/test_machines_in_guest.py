@@ -10,6 +10,9 @@ from experiments.emulated.verdict import Row
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
 
+ENOUGH = 180  # seconds of one core, for booting a machine and checking it
+
+
 def check(there: Any) -> Any:
     """A whole check of where everything is."""
     return command.checked(there.guest)
@@ -21,3 +24,8 @@ def check(there: Any) -> Any:
 )
 def test_everything_is_as_described(machine: str, brought: tuple[Row, ...]) -> None:
     assert all(row.ok for row in brought), "\n" + verdict.to_table(brought, 160)
+
+
+@pytest.mark.visit("knl-snc4-flat", check)
+def test_a_boot_and_a_check_take_less_than_three_minutes(visit: Any) -> None:
+    assert visit.seconds < ENOUGH
