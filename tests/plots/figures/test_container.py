@@ -212,3 +212,18 @@ def test_a_campaign_without_a_container_is_left_out_with_the_reason(findings: Fi
 def test_the_description_lists_what_lies_beyond_the_floor(findings: Find) -> None:
     assert "Beyond the noise floor: none." in only(findings(sizes=(1024,))).description
     assert "AllReduce, pickle, 4 MiB, regular: 1.2" in only(findings()).description
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ("gh200 (tcg)", "what a container costs in time is not to be had on an emulated machine"),
+        ("no", "no launch on the host stands beside those in containers"),
+    ],
+)
+def test_without_a_host_the_cost_is_left_out_with_the_reason(
+    findings: Find, machine: str, reason: str
+) -> None:
+    (left_out,) = drawn(findings(arms=("docker-tuned-one",), machine=machine, blocks=2))
+    assert isinstance(left_out, Skipped)
+    assert left_out.reason == reason

@@ -53,3 +53,17 @@ def test_a_campaign_without_placement_is_left_out_with_the_reason(findings: Find
     (left_out,) = drawn(findings(missing={"remote": "one NUMA node"}))
     assert isinstance(left_out, Skipped)
     assert left_out.reason == "remote: one NUMA node"
+
+
+def test_without_a_host_the_first_arm_there_is_is_shown(findings: Find) -> None:
+    found = findings(
+        arms=("vm-docker-gh200-tuned-one", "vm-gh200"),
+        machine="gh200 (tcg)",
+        bindings=("packed", "spread"),
+        blocks=2,
+    )
+    (drawing,) = drawn(found)
+    assert isinstance(drawing, Drawing)
+    said = " ".join(text.get_text() for text in drawing.figure.texts)
+    assert said.startswith("Placement, 2 ranks, vm Open MPI")
+    assert "Emulated machine gh200 (tcg)" in said
