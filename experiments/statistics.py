@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from experiments.bound import bus_bytes
 
@@ -111,6 +110,8 @@ def needed_blocks(ratio: float, low: float, high: float, blocks: int, floor: flo
 @lru_cache(maxsize=4096)
 def _median_ranks(n: int, confidence: float) -> tuple[int, int] | None:
     """0-based order statistics that enclose the median, None when n is too small (below 6)."""
+    from scipy import stats  # takes half a second that commands without statistics need not pay
+
     low = int(stats.binom.ppf((1 - confidence) / 2, n, 0.5))
     return (low - 1, n - low) if low >= 1 else None
 
@@ -177,6 +178,8 @@ def _bootstrap(samples: tuple[Any, ...], statistic: Any, value: float) -> Interv
     """BCa where it is defined, else the percentile interval: of degenerate samples."""
     if all(np.ptp(each) == 0 for each in samples):
         return Interval(value, value, value)
+    from scipy import stats  # as above
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a degenerate BCa is answered by the percentile method
         for method in ("BCa", "percentile"):
@@ -211,6 +214,8 @@ def signed_rank(ratios: NDArray[np.float64]) -> float:
         return float("nan")
     if not logs.any():
         return 1.0
+    from scipy import stats  # as above
+
     return float(stats.wilcoxon(logs).pvalue)
 
 
