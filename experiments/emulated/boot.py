@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
 END_PATIENCE = 5.0  # seconds
 POLL = 0.1  # seconds
 LAST_LINES = 8  # of the console, in the message of a machine that does not boot
-PLACES = Path(tempfile.gettempdir())  # a socket's path must be short
 START_ENGINE = "/usr/local/lib/guest/start-engine"
 
 
@@ -95,7 +93,7 @@ def booted(
     Raises:
         QemuMissing, BootFailed: each says what to do.
     """
-    with scratch.folder(PLACES, "hbmcomm-guest-") as place:
+    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place:
         files = _files(disk, place)
         accelerated = accelerator.best()
         say(f"{description.name}: booting with {accelerated.upper()}")
@@ -120,7 +118,7 @@ def version() -> str:
 
 def shell(description: Description, disk: Disk) -> int:
     """The machine with a shell on this terminal; QEMU's exit code once it has ended."""
-    with scratch.folder(PLACES, "hbmcomm-guest-") as place:
+    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place:
         arguments = qemu.arguments(description, _files(disk, place), accelerator.best(), shell=True)
         return subprocess.run(_command(arguments), check=False).returncode
 

@@ -150,7 +150,7 @@ def _make(
     rules.parent.mkdir(parents=True)
     rules.write_text(seccomp.text(), encoding="utf-8")
     progress("guest: giving its engine the image")
-    _seed(client, image, tree / ENGINE_DATA, place)
+    _seed(client, image, tree / ENGINE_DATA)
     progress("guest: making its disk")
     command = mkfs_command(tree, disk / "root.ext4")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -160,11 +160,9 @@ def _make(
         )
 
 
-def _seed(client: docker.DockerClient, image: Image, data: Path, place: Path) -> None:
+def _seed(client: docker.DockerClient, image: Image, data: Path) -> None:
     """An image into a folder that an engine takes for its own."""
-    running = place / "engine"
-    running.mkdir()
-    with _private(data, running) as private:
+    with private_engine(data) as private:
         # streamed, never whole; without its name, which another checkout may have taken by now
         archive: Any = client.images.get(image.id).save()
         (loaded,) = private.images.load(archive)
@@ -173,15 +171,19 @@ def _seed(client: docker.DockerClient, image: Image, data: Path, place: Path) ->
 
 
 @contextlib.contextmanager
-def _private(data: Path, place: Path) -> Iterator[docker.DockerClient]:
-    """A client of an engine of our own over a folder of images."""
-    daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, place))
-    try:
-        client = _answered(f"unix://{place}/socket", daemon)
-        with contextlib.closing(client):
-            yield client
-    finally:
-        dockerd.end(daemon)
+def private_engine(data: Path) -> Iterator[docker.DockerClient]:
+    """A client of an engine of our own over a folder of images, which it makes if need be.
+
+    Raises:
+        GuestMissing: it does not start.
+    """
+    with scratch.folder(scratch.SHORT, "hbmcomm-engine-") as place:
+        daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, place))
+        try:
+            with contextlib.closing(_answered(f"unix://{place}/socket", daemon)) as client:
+                yield client
+        finally:
+            dockerd.end(daemon)
 
 
 def _answered(address: str, daemon: dockerd.Process) -> docker.DockerClient:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from experiments import claim, leftovers
 
+SHORT = Path("/tmp")
+"""For folders with sockets in them, whose paths have 107 letters at most, wherever TMPDIR is."""
 FORGOTTEN = 24 * 3600.0  # seconds after which a maker is gone who cannot be asked: another boot's
 
 

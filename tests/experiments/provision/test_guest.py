@@ -57,6 +57,18 @@ def test_who_is_not_root_is_told_before_anything_is_built(
 
 
 @pytest.mark.container
+def test_its_engine_starts_however_long_the_path_of_the_checkout_is(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    """And the machine's own engine keeps its bridge."""
+    with guest.private_engine(tmp_path / ("long" * 25) / "docker") as private:
+        assert private.images.list() == []
+        assert private.info()["Driver"] == "overlay2"
+    assert [network.name for network in engine.networks.list(names=["bridge"])] == ["bridge"]
+    assert Path("/sys/class/net/docker0").exists()
+
+
+@pytest.mark.container
 @pytest.mark.timeout(600)
 def test_it_is_made_once_and_found_again(
     engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
