@@ -5,6 +5,7 @@ memory. Prints one "digest" line per rank, equal on all ranks and in every run.
 Usage: direct_same_bits.py TRANSPORT
 """
 
+import functools
 import hashlib
 import sys
 from typing import Any
@@ -24,10 +25,16 @@ DTYPES = ("f", "d", "g", "F", "D", *HALVES)
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 5e-324, 3e38, -1.5)
 
 
-def random(rank: int, count: int, dtype: str) -> np.ndarray:
+@functools.cache
+def magnitudes(rank: int, count: int) -> np.ndarray:
     """Of all magnitudes, so that another order of summation shows."""
     rng = np.random.default_rng([rank, count])
-    values = rng.standard_normal(count) * 2.0 ** rng.integers(-9, 9, count)
+    return rng.standard_normal(count) * 2.0 ** rng.integers(-9, 9, count)
+
+
+def random(rank: int, count: int, dtype: str) -> np.ndarray:
+    """The same numbers in every dtype, as far as it holds them."""
+    values = magnitudes(rank, count)
     if dtype in "FD":
         return (values + 1j * values[::-1]).astype(dtype)
     return values.astype(dtype_of(dtype))
