@@ -27,10 +27,8 @@ SIZES = (1, 1000, 70_000, 300_001)
 def plant(path: str) -> None:
     """What a user before us may have left: every byte, the table of claims and all."""
     with Path(path).open("r+b", buffering=0) as file:
-        left = mmap.mmap(file.fileno(), size_of(path))
-        for start in range(0, len(left), MIB):
-            left[start : start + MIB] = bytes([STALE]) * MIB
-        left.close()
+        left = np.frombuffer(mmap.mmap(file.fileno(), size_of(path)), "uint64")
+        left.fill(int.from_bytes(bytes([STALE]) * 8, "little"))
 
 
 def another_job(path: str) -> str:
