@@ -185,8 +185,11 @@ def visits(
                 brought[errand] = Brought(found, booting + seconds)
         return brought
 
-    # the longest first
-    order = sorted(asked, key=lambda machine: len(asked[machine]), reverse=True)
+    def length(machine: str) -> float:
+        """Ranks wait for each other in turns: a check takes the longer, the more there are."""
+        return len(asked[machine]) + len(description.load(machine).cpu_nodes) / 2
+
+    order = sorted(asked, key=length, reverse=True)  # the longest first
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         yield {machine: pool.submit(visit, machine) for machine in order}
         pool.shutdown(cancel_futures=True)

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)
 
 PROGRAM = Path(__file__).parent / "ranks" / "exhausted.py"
 MACHINE = "knl-quadrant-flat"
+MIB = 2**20
 ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=1000, gid=1000)
 
 
@@ -35,7 +36,10 @@ def test_more_than_the_node_has_is_an_error_on_every_rank(brought: Any) -> None:
             assert rank[where].startswith("OutOfMemory: hbw: asked for 6")
             assert "on node 1" in rank[where]
             assert "MiB are free there" in rank[where]
+        assert rank["refusal"].startswith("OutOfMemory: hbw: asked for ")
+        assert "on node 1" in rank["refusal"]
         assert rank["after"] == {"1": 2**20}
+    assert 300 * MIB < sum(rank["taken"] for rank in ran.found) < 500 * MIB
     _nobody_was_killed(kernel)
 
 
@@ -47,7 +51,10 @@ def test_more_than_the_container_may_have_is_one_too(brought: Any) -> None:
             assert rank[where].startswith("OutOfMemory: hbw: asked for 3")
             assert "the memory limit of this cgroup leaves" in rank[where]
             assert "--memory" in rank[where]
+        assert rank["refusal"].startswith("OutOfMemory: hbw: asked for ")
+        assert "the memory limit of this cgroup leaves" in rank["refusal"]
         assert rank["after"] == {"1": 2**20}
+    assert 64 * MIB < sum(rank["taken"] for rank in ran.found) < 256 * MIB
     _nobody_was_killed(kernel)
 
 

@@ -1,11 +1,15 @@
-"""Rank program: every rank asks for more HBM than there is, and lives to tell.
+"""Rank program: every rank asks for more HBM than there is, at once and bit by bit, and lives to
+tell.
 
 Usage: exhausted.py FOLDER MIB. Rank 0 writes what every rank met to FOLDER/found.json.
 """
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -16,12 +20,24 @@ from experiments.measure import process
 
 WORLD = MPI.COMM_WORLD
 SMALL = 2**20
+BIT = 16 * 2**20
+
+
+def take_all(empty: Callable[[int, str], Any]) -> tuple[int, str]:
+    """Bytes that were had before the refusal, in bits, and its words; all of it is given back."""
+    held: list[Any] = []
+    while True:
+        try:
+            held.append(empty(BIT, "u1"))
+        except hbmcomm.HbmcommError as error:
+            return len(held) * BIT, f"{type(error).__name__}: {error}"
+        held[-1][:] = 1
 
 
 def main(folder: Path) -> None:
     process.pin(WORLD.rank, "packed")
     nbytes = int(sys.argv[2]) * 2**20
-    met = {}
+    met: dict[str, Any] = {}
     with hbmcomm.Communicator(WORLD, kind="hbw", transport="direct") as comm:
         for name, empty in (
             ("private", lambda: hbmcomm.empty(nbytes, "u1", kind="hbw")),
@@ -32,6 +48,10 @@ def main(folder: Path) -> None:
                 met[name] = ""
             except hbmcomm.HbmcommError as error:
                 met[name] = f"{type(error).__name__}: {error}"
+        # both ways of having memory at the same time, each looking before the other has taken
+        ways = (comm.empty, partial(hbmcomm.empty, kind="hbw"))
+        met["taken"], met["refusal"] = take_all(ways[WORLD.rank % 2])
+        WORLD.Barrier()
         # what was refused took nothing: there is room, and the ranks still understand each other
         x, y = comm.full(SMALL // 4, WORLD.rank + 1, "int32"), comm.empty(SMALL // 4, "int32")
         comm.Allreduce(x, y)
