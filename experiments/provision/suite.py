@@ -43,19 +43,25 @@ def commands(marks: str, cores: int) -> list[list[str]]:
 
 
 def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
-    """Every command in its turn, up to the first that finds something wrong.
+    """Every command in its turn; pytest's parts all run, whatever one of them finds.
 
     Raises:
-        SuiteFailed: a command failed, or no test was chosen in any part.
+        SuiteFailed: commands failed, or no test was chosen in any part.
     """
+    failed: list[str] = []
     chosen = False
     for words in wanted:
         code = subprocess.run([sys.executable, "-m", *words], cwd=root, check=False).returncode
-        if words[0] == "pytest":
-            chosen |= code != NOTHING_CHOSEN
-            code = 0 if code == NOTHING_CHOSEN else code
+        tests = words[0] == "pytest"
+        if tests and code == NOTHING_CHOSEN:
+            continue
+        chosen |= tests
         if code:
-            raise SuiteFailed(f"test: {' '.join(words)} failed")
+            failed.append(f"test: {' '.join(words)} failed")
+            if not tests:
+                break
+    if failed:
+        raise SuiteFailed("\n".join(failed))
     if not chosen:
         raise SuiteFailed("test: no test has these marks; see them: pytest --markers")
 

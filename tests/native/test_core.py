@@ -38,6 +38,8 @@ SEED = 6717
 SECONDS = 0.5
 Check = Callable[..., None]
 
+pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
+
 
 def _run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}

@@ -72,7 +72,18 @@ def test_a_part_without_tests_is_no_failure_and_two_are(project: Path) -> None:
         suite.run(parts("browser and ranks"), project)
 
 
-def test_a_failure_ends_the_suite_and_is_named(project: Path) -> None:
+def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
     with pytest.raises(SuiteFailed, match=r"pytest -m not \(ranks or container or alone\) failed"):
-        suite.run([*parts(""), ["never"]], project)
+        suite.run(parts(""), project)
+    assert "3 passed" in capfd.readouterr().out
+
+
+def test_what_a_checker_refuses_is_not_tested(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SuiteFailed, match="no_such_checker failed"):
+        suite.run([["no_such_checker"], *parts("")], project)
+    assert "passed" not in capfd.readouterr().out
