@@ -4,7 +4,7 @@ A node without CPUs stands above the node with CPUs that it serves best, by HMAT
 distance. Pure; knows nothing of colours and pages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +21,8 @@ MARK = 0.157  # across a rank's mark
 PITCH = 0.162  # from one to the next
 PAD = 0.03
 MOST_ROWS = 2
+MOST_ABREAST = 8  # boxes side by side; further tiles stand in a row of their own
+ROW_GAP = 0.16  # between rows of tiles
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Plan:
     Attributes:
         memory: the box of each node's memory, by the node's number.
         homes: a box around memory and ranks of each node with CPUs.
+        rows: the row of each node's tile, from 0, the lowest.
         backs: a box behind each tile.
         wide: whether a box has room for units.
         stacked: whether a node's number and its bytes stand one below the other.
@@ -72,10 +75,11 @@ class Plan:
 
     width: float
     height: float
-    memory: Mapping[int, Box]
-    homes: Mapping[int, Box]
-    backs: tuple[Box, ...]
-    marks: tuple[Mark, ...]
+    memory: dict[int, Box]
+    homes: dict[int, Box]
+    rows: dict[int, int]
+    backs: list[Box]
+    marks: list[Mark]
     wide: bool
     stacked: bool
     band: float
@@ -136,39 +140,71 @@ def plan(
         letters: of a node's number and its bytes without their unit, at most.
         below_marks: inches below each mark, for its CPU.
     """
-    every = tiles(nodes)
-    gaps = [WIDE_GAP if one.group != other.group else GAP for one, other in pairwise(every)]
-    count = slots(nodes)
-    inner = sum(GAP * (len(tile.near) - 1) for tile in every if tile.near)
-    slot = min(MOST_SLOT, (width - sum(gaps) - inner) / count)
+    stacks = rows(tiles(nodes))
+    slot = min(MOST_SLOT, *(_slot(row, width) for row in stacks))
     wide = slot >= WIDE
     stacked = not wide and letters > ABREAST
+    every = [tile for row in stacks for tile in row]
+    cells = {tile.node: _cells(ranks.get(tile.node, ()), _across(tile, slot)) for tile in every}
     strip = STACKED if stacked else STRIP
-    marked = {tile.node: _cells(ranks.get(tile.node, ()), _across(tile, slot)) for tile in every}
-    lines = max(len(rows) for rows in marked.values())
-    row = PITCH + below_marks
-    home = strip + lines * row + 2 * PAD
-    height = home + (band + strip if any(tile.near for tile in every) else 0.0)
-    memory: dict[int, Box] = {}
-    homes: dict[int, Box] = {}
-    backs, marks = [], []
-    left = 0.0
-    for tile, gap in zip(every, [*gaps, 0.0], strict=True):
-        right = left + _across(tile, slot)
-        homes[tile.node] = Box(left, right, 0.0, home)
-        memory[tile.node] = Box(left, right, 0.0, strip)
-        backs.append(Box(left, right, 0.0, height if tile.near else home))
-        for place, number in enumerate(tile.near):
-            begin = left + place * (slot + GAP)
-            memory[number] = Box(begin, begin + slot, height - strip, height)
-        for down, cells in enumerate(marked[tile.node]):
-            y = home - PAD - PITCH / 2 - down * row
-            step = PITCH if len(cells) > 1 or len(cells[0]) == 1 else 0.0
-            for place, held in enumerate(cells):
-                x = (left + right) / 2 + (place - (len(cells) - 1) / 2) * step
-                marks.append(Mark(held, tile.node, x, y))
-        left = right + gap
-    return Plan(width, height, memory, homes, tuple(backs), tuple(marks), wide, stacked, band)
+    home = strip + max(map(len, cells.values())) * (PITCH + below_marks) + 2 * PAD
+    above = strip if any(tile.near for tile in every) else 0.0
+    each = home + above + (band if above or len(every) > 1 else 0.0)
+    found = Plan(
+        width, len(stacks) * (each + ROW_GAP) - ROW_GAP, {}, {}, {}, [], [], wide, stacked, band
+    )
+    for up, row in enumerate(reversed(stacks)):
+        left, foot = 0.0, up * (each + ROW_GAP)
+        for tile, gap in zip(row, [*_gaps(row), 0.0], strict=True):
+            right = left + _across(tile, slot)
+            top = foot + (each if tile.near else home)
+            found.homes[tile.node] = Box(left, right, foot, foot + home)
+            found.memory[tile.node] = Box(left, right, foot, foot + strip)
+            found.rows.update(dict.fromkeys((tile.node, *tile.near), up))
+            found.backs.append(Box(left, right, foot, top))
+            for place, number in enumerate(tile.near):
+                begin = left + place * (slot + GAP)
+                found.memory[number] = Box(begin, begin + slot, top - strip, top)
+            y = foot + home - PAD - PITCH / 2
+            middle = (left + right) / 2
+            found.marks.extend(_marks(tile.node, cells[tile.node], middle, y, below_marks))
+            left = right + gap
+    return found
+
+
+def rows(every: Sequence[Tile]) -> list[list[Tile]]:
+    """The tiles in rows of at most MOST_ABREAST boxes, and of one tile at least."""
+    found: list[list[Tile]] = []
+    taken = 0
+    for tile in every:
+        need = max(1, len(tile.near))
+        if not found or taken + need > MOST_ABREAST:
+            found.append([])
+            taken = 0
+        found[-1].append(tile)
+        taken += need
+    return found
+
+
+def _slot(row: Sequence[Tile], width: float) -> float:
+    """Inches that are left for a box of a row of so many inches."""
+    count = sum(max(1, len(tile.near)) for tile in row)
+    inner = sum(GAP * (len(tile.near) - 1) for tile in row if tile.near)
+    return (width - sum(_gaps(row)) - inner) / count
+
+
+def _gaps(row: Sequence[Tile]) -> list[float]:
+    return [WIDE_GAP if one.group != other.group else GAP for one, other in pairwise(row)]
+
+
+def _marks(
+    node: int, cells: Sequence[Sequence[tuple[int, ...]]], x: float, y: float, below: float
+) -> Iterator[Mark]:
+    """The marks of a tile, row by row from the uppermost, around x."""
+    for down, row in enumerate(cells):
+        for place, held in enumerate(row):
+            aside = (place - (len(row) - 1) / 2) * PITCH
+            yield Mark(held, node, x + aside, y - down * (PITCH + below))
 
 
 def _across(tile: Tile, slot: float) -> float:

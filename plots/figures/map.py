@@ -41,7 +41,8 @@ def placement_map(found: Findings) -> list[Drawing | Skipped]:
     drawn: list[Drawing | Skipped] = []
     seen: dict[str, int] = {}
     for place in found.places:
-        most = MOST_ROWS * _columns(place)
+        deep = len(tiles.rows(tiles.tiles(place.nodes)))
+        most = max(1, MOST_ROWS // deep) * _columns(place)
         for first in range(0, max(1, len(place.panels)), most):
             panels = place.panels[first : first + most]
             name = f"{NAME}-{place.ranks}-ranks-{place.binding}"

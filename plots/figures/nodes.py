@@ -21,6 +21,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _PAD = 0.025
 _LETTER = 0.062  # inches that a digit takes, and a little more
 _BACK = 0.025
+_BEFORE, _BEHIND = 2.0, 0.8  # the boxes; lines from row to row would hide their numbers
 _HAIR = 0.25  # points of a line for the least share, and of one for all of a rank's pages
 _FULL = 1.2
 
@@ -213,7 +214,8 @@ def _lines(axes: Axes, plan: Plan, panel: Panel, colour: str, raised: float) -> 
         for (mark, share), x in _ends(far, plan, node):
             start = (mark.x, raised + mark.y)
             curve = _across(plan, start, x, node, raised)
-            _line(axes, [start, *curve], share, colour)
+            behind = plan.rows[mark.node] != plan.rows[node]
+            _line(axes, [start, *curve], share, colour, _BEHIND if behind else _BEFORE)
 
 
 def _ends(
@@ -244,11 +246,17 @@ def _across(
         return [(start[0], middle), (x, middle), (x, edge)]
     edge = raised + plan.homes[node].top
     rise = plan.band * (0.3 + 0.6 * abs(x - start[0]) / plan.width)
-    turn = edge + rise * 4 / 3 + (edge - start[1]) / 6
+    turn = edge + rise * 4 / 3  # a cubic rises to three quarters of its control points
     return [(start[0], turn), (x, turn), (x, edge)]
 
 
-def _line(axes: Axes, line: Sequence[tuple[float, float]], share: float, colour: str) -> None:
+def _line(
+    axes: Axes,
+    line: Sequence[tuple[float, float]],
+    share: float,
+    colour: str,
+    order: float = _BEFORE,
+) -> None:
     codes = [Path.MOVETO, *([Path.LINETO] if len(line) == 2 else [Path.CURVE4] * 3)]
     axes.add_patch(
         PathPatch(
@@ -257,7 +265,7 @@ def _line(axes: Axes, line: Sequence[tuple[float, float]], share: float, colour:
             edgecolor=colour,
             linewidth=_HAIR + (_FULL - _HAIR) * share,
             alpha=0.4 + 0.5 * share,
-            zorder=2,
+            zorder=order,
         )
     )
     axes.plot(

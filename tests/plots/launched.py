@@ -43,6 +43,7 @@ MACHINES = {
     "knl-snc4-flat": numa(2, 2, 2, 2, hbm=4),
     "xeon-max-flat-snc4": numa(*[2] * 8, hbm=8, sockets=2),
     "sixty-four": numa(64, hbm=1),
+    "caches": numa(*[2] * 16, sockets=2),
 }
 
 

@@ -60,7 +60,7 @@ def test_two_nodes_may_stand_beside_one() -> None:
     assert found.homes[0].right == pytest.approx(right.right)
 
 
-MACHINES = ("plain", "knl-snc4-flat", "xeon-max-flat-snc4", "sixty-four")
+MACHINES = ("plain", "knl-snc4-flat", "xeon-max-flat-snc4", "sixty-four", "caches")
 
 
 def planned(launched: Launched, machine: str, ranks: int, **settings: Any) -> Plan:
@@ -104,6 +104,13 @@ def test_every_rank_has_a_mark_in_its_node_above_the_memory(
 def test_ranks_have_a_mark_together_where_there_is_no_room_for_each(launched: Launched) -> None:
     (mark,) = planned(launched, "sixty-four", 64).marks
     assert mark.ranks == tuple(range(64))
+
+
+def test_many_nodes_stand_in_rows(launched: Launched) -> None:
+    found = planned(launched, "caches", 32)
+    feet = [found.homes[number].bottom for number in range(16)]
+    assert feet[:8] == [feet[0]] * 8 and feet[8:] == [0.0] * 8
+    assert feet[0] > found.homes[8].top
 
 
 def test_numbers_stand_in_two_lines_only_where_one_is_too_short(launched: Launched) -> None:

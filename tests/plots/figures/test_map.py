@@ -189,6 +189,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         "kinds": ("hbw",),
         "placed": {("hbw", "local", 0): {15: 250 * MIB}},
     },
+    "sixteen nodes": {"machine": "caches", "ranks": 32},
     "sixty-four ranks on a node": {"machine": "sixty-four", "ranks": 64},
 }
 
@@ -235,3 +236,14 @@ def test_every_colour_has_a_dark_one(laid_out: list[Drawing]) -> None:
                 for colour in (patch.get_facecolor(), patch.get_edgecolor()):
                     if colour[3]:
                         assert to_hex(colour) in DARK
+
+
+def test_no_line_leaves_its_panel(laid_out: list[Drawing]) -> None:
+    for drawing in laid_out:
+        for axes in drawing.figure.axes:
+            (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+            for patch in axes.patches:
+                box = patch.get_path().get_extents() if type(patch) is PathPatch else None
+                if box is not None:
+                    assert left <= box.x0 and box.x1 <= right
+                    assert bottom <= box.y0 and box.y1 <= top
