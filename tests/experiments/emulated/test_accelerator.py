@@ -17,8 +17,8 @@ def test_the_boot_sector_says_its_word_to_the_exit_device() -> None:
 
 def test_the_trial_is_asked_for_exactly_this() -> None:
     assert " ".join(accelerator.trial("kvm", "/disk")) == (
-        "qemu-system-x86_64 -accel kvm -machine q35 -m 64M -no-reboot -nodefaults -no-user-config "
-        "-display none -drive file=/disk,format=raw,if=virtio,readonly=on "
+        "qemu-system-x86_64 -accel kvm -machine q35 -cpu max -m 64M -no-reboot -nodefaults "
+        "-no-user-config -display none -drive file=/disk,format=raw,if=virtio,readonly=on "
         "-device isa-debug-exit,iobase=0xf4,iosize=0x4"
     )
 
