@@ -1,6 +1,7 @@
 """Whether what check.py found is what a machine description says. Pure: values in, rows out."""
 
 import io
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,13 @@ from rich.text import Text
 from experiments.emulated import placed
 from experiments.emulated.model import MIB, Description, Found, Node
 from experiments.emulated.question import HBW_KINDS, KINDS, NBYTES
+from experiments.measure.machine import parse_list
 
 LEAST_MEMORY = 0.8
 """Of a node's memory; the kernel keeps a part for itself, of a small node with CPUs a large one."""
+THRESHOLD = 204800 * MIB
+"""bytes/s from which memory is high-bandwidth to memkind (its MEMKIND_HBW_THRESHOLD)."""
+LONGEST = 90  # letters of a refusal in a table
 MARKS = {True: ("ok", "green"), False: ("WRONG", "bold red")}
 
 
@@ -74,8 +79,8 @@ def to_table(found: Sequence[Row], width: int | None = None) -> str:
     return text.getvalue()
 
 
-def _same(what: str, expected: str, found: str, why: str = "") -> Row:
-    return Row(what, expected, found, expected == found, why)
+def _same(what: str, expected: str, found: str) -> Row:
+    return Row(what, expected, found, expected == found)
 
 
 def _topology(
@@ -158,6 +163,18 @@ def _memkind(
         cpu: {each.id for each in local if each.id in told.memkind} for cpu, local in own.items()
     }
     yield _own_kind("HBW", high, asked, told.memkind_differs)
+    every, why = {cpu: set(told.memkind) for cpu in own}, ""
+    if description.has_hmat:
+        every = {
+            cpu: {each.id for each in local if (each.memory.bandwidth or 0) >= THRESHOLD}
+            for cpu, local in own.items()
+        }
+    if any(found != set(told.hbm) for found in every.values()):
+        why = (
+            "all that passes memkind's threshold, of the memory next to the CPU: of no other does "
+        )
+        why += "the kernel tell the bandwidth; hbmcomm's hbw_all is all that it calls HBM"
+    yield _own_kind("HBW_ALL", every, asked, why)
     kind, why = "HIGHEST_BANDWIDTH_LOCAL", ""
     if description.has_hmat:
         fastest = {
@@ -173,21 +190,27 @@ def _memkind(
 def _own_kind(
     kind: str, expected: Mapping[int, set[int]], asked: Mapping[int, Mapping[str, Any]], why: str
 ) -> Row:
+    """One of memkind's kinds, by the nodes that its policy names."""
     answers = {cpu: kinds[kind.lower()] for cpu, kinds in asked.items()}
-    found = {cpu: set(answer.get("nodes", ())) for cpu, answer in answers.items()}
+    found = {cpu: _policy_nodes(answer) for cpu, answer in answers.items()}
+    said = {cpu: f" ({each['error']})" if "error" in each else "" for cpu, each in answers.items()}
     return Row(
         f"memkind's own {kind}, by node of the CPU",
         _by_node({cpu: placed.numbers(nodes) for cpu, nodes in expected.items()}),
-        _by_node(
-            {
-                cpu: placed.numbers(found[cpu])
-                + (f" ({answer['error']})" if "error" in answer else "")
-                for cpu, answer in answers.items()
-            }
-        ),
-        expected == found,
+        _by_node({cpu: placed.numbers(nodes) + said[cpu] for cpu, nodes in found.items()}),
+        expected == found and all(_holds(answer) for answer in answers.values()),
         why,
     )
+
+
+def _policy_nodes(answer: Mapping[str, Any]) -> set[int]:
+    """The nodes of "bind:4-7"; none where there is no policy."""
+    return set(parse_list(answer.get("policy", "").partition(":")[2]))
+
+
+def _holds(answer: Mapping[str, Any]) -> bool:
+    """Whether memkind's page is where its policy says."""
+    return set(answer.get("nodes", ())) <= _policy_nodes(answer)
 
 
 def _ranks(description: Description, ranks: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
@@ -233,6 +256,7 @@ def _promise(kind: str, node: int, hbm: tuple[Node, ...]) -> placed.Promise:
 def _refused(kind: str, where: str, told: Found, answers: Sequence[Mapping[str, Any]]) -> Row:
     refusals = [each.get(where) or {} for each in answers]
     texts = sorted({f"{each.get('error')}: {each.get('text')}" for each in refusals})
+    texts = [textwrap.shorten(text, LONGEST, placeholder=" ...") for text in texts]
     ok = all(each.get("error") == "KindUnavailable" for each in refusals)
     named = all(told.evidence in str(each.get("text")) for each in refusals)
     expected = f"KindUnavailable, with {told.evidence!r}"

@@ -186,7 +186,11 @@ def a_device(found: Found) -> None:
 
 
 def memkind_elsewhere(found: Found) -> None:
-    found["ranks"][0]["memkind"]["hbw"]["nodes"] = [0]
+    found["ranks"][0]["memkind"]["hbw"] = {"nodes": [0], "policy": "bind:0"}
+
+
+def memkind_breaks_its_word(found: Found) -> None:
+    found["ranks"][0]["memkind"]["hbw"] = {"nodes": [0], "policy": "bind:1"}
 
 
 def memkind_finds_none(found: Found) -> None:
@@ -218,6 +222,7 @@ def a_rank_elsewhere(found: Found) -> None:
         (a_bandwidth, ["read bandwidths, MiB/s"]),
         (a_device, ["dax devices"]),
         (memkind_elsewhere, ["memkind's own HBW, by node of the CPU"]),
+        (memkind_breaks_its_word, ["memkind's own HBW, by node of the CPU"]),
         (memkind_finds_none, ["memkind's own HBW, by node of the CPU"]),
         (a_rank_elsewhere, ["ranks and their CPUs"]),
     ],
@@ -262,13 +267,33 @@ def test_each_rank_has_the_hbm_of_its_own_quadrant() -> None:
     assert promised == [(each,) for each in range(8, 16)]
 
 
-def test_why_memkind_differs_is_told() -> None:
-    machine = description.load("gh200")
-    answers = {"hbw": {"nodes": [0]}, "highest_bandwidth_local": {"nodes": [1]}}
+def of_memkind(machine: str, **policies: str) -> list[Row]:
+    """The rows of what memkind itself finds from CPUs of node 0."""
+    described = description.load(machine)
+    answers = {kind: {"nodes": [], "policy": policy} for kind, policy in policies.items()}
     ranks = [{"node": 0, "memkind": answers}, {"node": 0, "memkind": None}]
-    hbw, fastest = verdict._memkind(machine, machine.nodes, machine.found, ranks)
+    return list(verdict._memkind(described, described.nodes, described.found, ranks))
+
+
+def test_why_memkind_differs_is_told() -> None:
+    policies = {"hbw": "bind:0", "hbw_all": "bind:0-1", "highest_bandwidth_local": "bind:1"}
+    hbw, every, fastest = of_memkind("gh200", **policies)
     assert hbw.ok and "LPDDR5X" in hbw.why
+    assert every.ok and "passes memkind's threshold" in every.why
     assert fastest.ok and not fastest.why
+
+
+def test_all_hbm_is_all_of_it_where_memkind_knows_the_processor() -> None:
+    policies = {"hbw": "bind:4", "hbw_all": "bind:4-7", "highest_bandwidth_local": "bind:4"}
+    every = of_memkind("knl-snc4-flat", **policies)[1]
+    assert (every.expected.split("; ")[0], every.found, every.why) == ("0: 4-7", "0: 4-7", "")
+
+
+def test_all_hbm_is_what_the_kernel_tells_the_cpu_of_elsewhere() -> None:
+    policies = {"hbw": "bind:8", "hbw_all": "bind:8", "highest_bandwidth_local": "bind:8"}
+    every = of_memkind("xeon-max-flat-snc4", **policies)[1]
+    assert (every.expected.split("; ")[0], every.found) == ("0: 8", "0: 8")
+    assert "of no other does the kernel tell the bandwidth" in every.why
 
 
 def test_without_a_device_nothing_can_be_online(plain: Found) -> None:
@@ -282,6 +307,6 @@ def test_the_table_names_what_is_wrong(quadrant: Found) -> None:
     line = next(line for line in shown.splitlines() if "hbw: private" in line)
     assert line.startswith("WRONG")
     assert "rank 0: 1; rank 1: 1 (99.2%), 0 (0.8%)" in line
-    assert shown.endswith("1 of 24 wrong\n")
+    assert shown.endswith("1 of 25 wrong\n")
     right = [row for row in rows("knl-quadrant-flat", quadrant) if row.ok]
-    assert verdict.to_table(right, 160).endswith("all 23 right\n")
+    assert verdict.to_table(right, 160).endswith("all 24 right\n")
