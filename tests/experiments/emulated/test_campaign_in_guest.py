@@ -1,10 +1,10 @@
 """A campaign in an emulated machine, as a user starts it: measured, stopped, killed, completed."""
 
+import contextlib
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)
 
 MACHINE = "knl-snc4-flat"
 ARMS = {f"vm-{MACHINE}", f"vm-docker-{MACHINE}-tuned-one"}
+BOOT_PATIENCE = 400.0  # seconds until a launch begins; the disk may have to be made first
 GONE_PATIENCE = 15.0  # seconds until nothing of a killed driver may be left
 EXPERIMENT = """
 title = "Placement in a guest"
@@ -110,17 +111,25 @@ def emulators(mark: str) -> set[str]:
 
 def _is_emulator(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(qemu.PROGRAM.encode())
+        program = Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
     except OSError:
         return False
+    return Path(program).name == qemu.PROGRAM
 
 
-def in_its_first_launch(driver: Any, out: Path, *words: str) -> "tuple[subprocess.Popen[str], str]":
-    """The driver of a campaign on bare metal there, and its mark, once a launch has begun."""
+@contextlib.contextmanager
+def started(driver: Any, out: Path, *words: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """The driver of a campaign, and its mark; killed at the end, where it still runs."""
     process = driver.start("run", *words, "--out", str(out))
-    mark = leftovers.identity(process.pid)
-    driver.wait_for(lambda: list(out.glob("incoming/*/launch.json")), "launch under way")
-    return process, mark
+    try:
+        yield process, leftovers.identity(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def in_its_first_launch(out: Path) -> Callable[[], object]:
+    return lambda: list(out.glob("incoming/*/launch.json"))
 
 
 def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
@@ -128,30 +137,26 @@ def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
 ) -> None:
     out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
     words = ("--experiment", str(experiment), "--env", "vm:plain")
-    process, mark = in_its_first_launch(driver, out, *words)
-    try:
+    with started(driver, out, *words) as (process, mark):
+        driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         (emulator,) = emulators(mark)
         os.kill(int(emulator.partition(".")[0]), signal.SIGKILL)
         said = process.communicate(timeout=60)[1]
-    finally:
-        process.kill()
     assert process.returncode == 1
     assert "the guest of plain ended while 0000-vm-plain ran in it: QEMU ended with code -9" in said
     assert "--resume boots it again" in said
     assert "Traceback" not in said
     assert results.failed(out) == {}
 
-    process, mark = in_its_first_launch(driver, out, "--resume")
-    try:
+    with started(driver, out, "--resume") as (process, mark):
+        driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         assert emulators(mark)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         said = process.communicate(timeout=60)[1]
-    finally:
-        process.kill()
     assert process.returncode == 130
     assert f"--resume --out {out}" in said
     assert not leftovers.marked(mark)
-    assert set(leftovers.SHM.iterdir()) <= shm
+    assert not set(leftovers.SHM.iterdir()) - shm - leftovers.mapped()
     assert not (out / "incoming").exists()
 
 
@@ -159,16 +164,9 @@ def test_no_emulator_outlives_a_killed_driver(
     driver: Any, experiment: Path, tmp_path: Path, disk: Disk
 ) -> None:
     out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
-    words = ("--experiment", str(experiment), "--env", "vm:plain", "--out", str(out))
-    process = driver.start("run", *words)
-    mark = leftovers.identity(process.pid)
-    try:
-        driver.wait_for(lambda: emulators(mark), "emulated machine")
-    finally:
-        process.kill()
-        process.wait()
-    killed = time.monotonic()
-    driver.wait_for(lambda: not leftovers.marked(mark), "end of what it left")
-    driver.wait_for(lambda: not (out / claim.NAME).exists(), "end of its guard")
-    assert time.monotonic() - killed < GONE_PATIENCE
-    assert set(leftovers.SHM.iterdir()) <= shm
+    words = ("--experiment", str(experiment), "--env", "vm:plain")
+    with started(driver, out, *words) as (_, mark):
+        driver.wait_for(lambda: emulators(mark), "emulated machine", BOOT_PATIENCE)
+    driver.wait_for(lambda: not leftovers.marked(mark), "end of what it left", GONE_PATIENCE)
+    driver.wait_for(lambda: not (out / claim.NAME).exists(), "end of its guard", GONE_PATIENCE)
+    assert not set(leftovers.SHM.iterdir()) - shm - leftovers.mapped()
