@@ -5,6 +5,7 @@ On a real device the same programs run in an emulated machine, see tests/experim
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,11 @@ MIB = 2**20
 
 @pytest.fixture
 def stand_in() -> Iterator[Path]:
-    """A file of 128 MiB whose pages are memory."""
-    path = Path("/dev/shm/hbmcomm-test-device")
-    with path.open("wb") as file:
-        file.truncate(128 * MIB)
-    yield path
-    path.unlink()
+    """A file of 128 MiB whose pages are memory; it has no name that could be left behind."""
+    descriptor = os.memfd_create("hbmcomm-test-device")
+    os.ftruncate(descriptor, 128 * MIB)
+    yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+    os.close(descriptor)
 
 
 @pytest.mark.ranks
