@@ -230,7 +230,8 @@ def _head(axes: Axes, text: str, colour: str) -> None:
 def _panel(axes: Axes, panel: Panel, place: Place, plan: tiles.Plan, lines: Sequence[str]) -> None:
     _head(axes, _title(panel), look(panel.kind).colour)
     if panel.skipped:
-        say_instead(axes, f"{panel.kind}: {panel.skipped}")
+        reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
+        say_instead(axes, f"{panel.kind}: {reason}")
         return
     raised = axes.get_ylim()[1] - plan.height
     nodes.pages(axes, plan, place, panel, raised)

@@ -156,12 +156,15 @@ def test_the_words_name_every_node_rank_and_page(mapped: Mapped, launched: Launc
         assert f"ranks {node}, {node + 8} on node {node + 8}" in drawing.description
 
 
-def test_what_was_not_measured_says_why_in_its_panel(mapped: Mapped, launched: Launched) -> None:
-    (drawing,) = mapped(launched("plain", ranks=2, skipped="this machine has no HBM"))
+@pytest.mark.parametrize("named", ["", "hbw: "])
+def test_what_was_not_measured_says_why_in_its_panel(
+    mapped: Mapped, launched: Launched, named: str
+) -> None:
+    (drawing,) = mapped(launched("plain", ranks=2, skipped=f"{named}this machine has no HBM"))
     assert "Not measured. hbw: this machine has no HBM" in " ".join(texts(drawing, 3)).replace(
         "\n", " "
     )
-    assert "hbw, local: not measured: this machine has no HBM." in drawing.description
+    assert f"hbw, local: not measured: {named}this machine has no HBM." in drawing.description
 
 
 def test_results_without_nodes_leave_the_map_out_with_the_reason(findings: Find) -> None:
