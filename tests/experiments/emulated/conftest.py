@@ -162,19 +162,22 @@ class Brought:
 def visits(
     request: pytest.FixtureRequest, disk: Disk, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[dict[Errand, Brought]]]]:
-    """{machine: what its errands brought}, of all that the collected tests ask for."""
-    asked: dict[str, dict[Errand, None]] = {}
+    """{machine: what its errands brought}, of all that the collected tests ask for.
+
+    An errand that leaves the machine another than it was goes last: its mark has last=True.
+    """
+    asked: dict[str, dict[Errand, bool]] = {}
     for item in request.session.items:
         for mark in item.iter_markers("visit"):
             machine, errand = mark.args
-            asked.setdefault(machine, {})[errand] = None
+            asked.setdefault(machine, {})[errand] = mark.kwargs.get("last", False)
     place = tmp_path_factory.mktemp("visits")
 
     def visit(machine: str) -> dict[Errand, Brought]:
         brought = {}
         with boot.booted(description.load(machine), disk) as guest:
             booting = processor_time(guest)
-            for errand in asked[machine]:
+            for errand in sorted(asked[machine], key=lambda errand: asked[machine][errand]):
                 before = processor_time(guest)
                 try:
                     found = errand(There(guest, place))

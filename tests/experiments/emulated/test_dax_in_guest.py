@@ -30,7 +30,7 @@ def contained(there: Any) -> Any:
 
 
 def online(there: Any) -> Any:
-    """A check of everything once the device has become memory."""
+    """A check of everything once the device has become memory, which it stays."""
     there.root("daxctl reconfigure-device --mode=system-ram dax0.0")
     return command.checked(there.guest, online=True)
 
@@ -47,7 +47,7 @@ def test_in_a_container_too(brought: Any) -> None:
     assert brought.said.splitlines().count("on the device") == RANKS
 
 
-@pytest.mark.visit(MACHINE, online)
+@pytest.mark.visit(MACHINE, online, last=True)
 def test_online_it_is_found_as_an_hbm_node(brought: Any) -> None:
     assert all(row.ok for row in brought), "\n" + verdict.to_table(brought, 160)
     told = next(row for row in brought if row.what == "HBM nodes")

@@ -24,14 +24,20 @@ BIT = 16 * 2**20
 
 
 def take_all(empty: Callable[[int, str], Any]) -> tuple[int, str]:
-    """Bytes that were had before the refusal, in bits, and its words; all of it is given back."""
+    """Bytes that were had before the refusal, in bits, and its words.
+
+    Nothing is given back before every rank has been refused.
+    """
     held: list[Any] = []
-    while True:
+    refusal = ""
+    while not refusal:
         try:
             held.append(empty(BIT, "u1"))
+            held[-1][:] = 1
         except hbmcomm.HbmcommError as error:
-            return len(held) * BIT, f"{type(error).__name__}: {error}"
-        held[-1][:] = 1
+            refusal = f"{type(error).__name__}: {error}"
+    WORLD.Barrier()
+    return len(held) * BIT, refusal
 
 
 def main(folder: Path) -> None:
@@ -51,7 +57,7 @@ def main(folder: Path) -> None:
         # both ways of having memory at the same time, each looking before the other has taken
         ways = (comm.empty, partial(hbmcomm.empty, kind="hbw"))
         met["taken"], met["refusal"] = take_all(ways[WORLD.rank % 2])
-        WORLD.Barrier()
+        WORLD.Barrier()  # all has been given back
         # what was refused took nothing: there is room, and the ranks still understand each other
         x, y = comm.full(SMALL // 4, WORLD.rank + 1, "int32"), comm.empty(SMALL // 4, "int32")
         comm.Allreduce(x, y)
