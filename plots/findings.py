@@ -32,6 +32,8 @@ REFERENCE = "imb"
 BASELINE = "regular"
 OURS = "direct"
 UNFINISHED = "no launch of it is finished"
+PLACEMENTS = (("binding", "spread", "packed"), ("locality", "remote", "local"))
+"""Factor of a placement ratio, the level in its numerator and the one in its denominator."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,7 @@ def from_cells(
     ]
     placements = [
         paired_ratio(ours, factor, worse, better).assign(factor=factor)
-        for factor, worse, better in (
-            ("binding", "spread", "packed"),
-            ("locality", "remote", "local"),
-        )
+        for factor, worse, better in PLACEMENTS
     ]
     containers = [
         paired_ratio(cells, "arm", arm, HOST).assign(**_container(ours, arm))

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.statistics import COVERAGE, EQUIVALENCE
-from plots.findings import BASELINE, HOST, OURS, Findings, in_order
+from plots.findings import BASELINE, HOST, OURS, PLACEMENTS, Findings, in_order
 from plots.labels import (
     MPIS,
     NOTHING,
@@ -103,7 +103,7 @@ def tables(found: Findings) -> list[Table]:
             "placement",
             "Placement",
             "Time spread over packed (binding), remote over local (locality).",
-            found.placements,
+            _with_levels(found.placements),
         ),
         (
             "container",
@@ -244,6 +244,12 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         factors=len(varied),
         cells=[int(index) for index in ordered.index],
     )
+
+
+def _with_levels(placements: pd.DataFrame) -> pd.DataFrame:
+    """Where both factors vary, a row that compares one holds none of its levels, but two."""
+    both = {name: f"{worse} over {better}" for name, worse, better in PLACEMENTS}
+    return placements.fillna({name: text for name, text in both.items() if name in placements})
 
 
 def _measures(data: pd.DataFrame) -> "list[tuple[str, Callable[[_Row], str]]]":

@@ -31,6 +31,18 @@ def test_there_is_a_table_behind_every_figure(findings: Find) -> None:
     assert "python" in [each.name for each in tables(found)]
 
 
+def test_a_placement_that_is_compared_names_both_its_levels(findings: Find) -> None:
+    both = findings(bindings=("packed", "spread"), localities=("local", "remote"), blocks=2)
+    found = table(both, "placement")
+    binding, locality = found.head.index("binding"), found.head.index("locality")
+    assert {(row[0], row[binding], row[locality]) for row in found.rows} == {
+        ("binding", "spread over packed", "local"),
+        ("binding", "spread over packed", "remote"),
+        ("locality", "packed", "remote over local"),
+        ("locality", "spread", "remote over local"),
+    }
+
+
 def test_a_row_knows_its_cell(findings: Find) -> None:
     container = table(findings(), "container")
     place = container.head.index("ratio")
