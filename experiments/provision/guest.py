@@ -19,6 +19,7 @@ from docker.errors import DockerException
 
 from experiments.errors import ExperimentsError
 from experiments.provision import building, dockerd, exported, programs, scratch, seccomp
+from experiments.provision.bootstrap import STAGE_LABEL
 from experiments.provision.engine import FAILURES, EngineMissing
 from experiments.provision.image import CHECKOUT_LABEL, INPUTS_LABEL, Image, checkout
 from experiments.provision.paths import BUILD, ROOT
@@ -69,6 +70,7 @@ def ensure(
             progress(f"guest: building its system for {image.tag}")
             try:
                 building.build(client, build_options(image, inputs), _recipe(), LOG)
+                _remove_superseded(client)
                 with scratch.folder(DISKS, ".new-") as place:
                     _make(client, image, place, progress)
                     scratch.settle(place / "disk", folder)
@@ -115,6 +117,12 @@ def mkfs_command(tree: Path, image: Path) -> list[str]:
 
 def _recipe() -> list[tuple[str, Path]]:
     return [(path.name, path) for path in sorted(RECIPE.iterdir())]
+
+
+def _remove_superseded(client: docker.DockerClient) -> None:
+    """Remove this checkout's older images of guests, which a new one has left nameless."""
+    ours = [f"{STAGE_LABEL}=guest", f"{CHECKOUT_LABEL}={checkout()}"]
+    client.images.prune(filters={"dangling": True, "label": ours})
 
 
 def _refuse_others() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.provision import guest, seccomp
-from experiments.provision.guest import Disk, GuestMissing
+from experiments.provision import guest
+from experiments.provision.guest import GuestMissing
 from experiments.provision.image import Image, checkout
 
 IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
@@ -82,4 +82,5 @@ def test_it_is_made_once_and_found_again(
     assert sorted(path.name for path in made.image.parent.parent.iterdir()) == sorted(
         (".lock", made.image.parent.name)
     )
-    assert isinstance(made, Disk) and seccomp.FILE.name == "tuned.json"
+    ours = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
+    assert engine.images.list(filters={"dangling": True, "label": ours}) == []
