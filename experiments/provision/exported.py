@@ -1,6 +1,7 @@
 """An image's files, out of the engine and into a folder. Starts nothing."""
 
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,16 @@ def tree(client: docker.DockerClient, image: str, folder: Path, owners: str) -> 
     container = client.containers.create(image, labels=removal.own())
     try:
         unpack = ["tar", "--extract", owners, "--exclude=dev/*", "--directory", str(folder)]
-        with subprocess.Popen(unpack, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as tar:
-            pipe: Any = tar.stdin
-            for chunk in container.export():
-                pipe.write(chunk)
-            said = tar.communicate()[1].decode(errors="replace").strip()
+        # what it says goes to a file: on a full disk that is a line for every file, and a pipe that
+        # nobody reads would stop it
+        with tempfile.TemporaryFile() as said:
+            with subprocess.Popen(unpack, stdin=subprocess.PIPE, stderr=said) as tar:
+                pipe: Any = tar.stdin
+                for chunk in container.export():
+                    pipe.write(chunk)
+            said.seek(0)
+            first = said.readline().decode(errors="replace").strip()
         if tar.returncode:
-            raise OSError(f"tar: {said}")
+            raise OSError(first or f"tar ended with {tar.returncode}")
     finally:
         container.remove(force=True)

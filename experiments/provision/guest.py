@@ -80,6 +80,11 @@ def ensure(
                     f"the container engine failed while the guest's disk was made: {error}",
                     "see that it runs: ./inv doctor",
                 ) from error
+            except OSError as error:
+                raise GuestMissing(
+                    f"the guest's disk could not be made in {DISKS}: {error}; it takes some 2 GiB: "
+                    "see that there is room (df -h)"
+                ) from error
     return Disk(folder / "vmlinuz", folder / "initramfs", folder / "root.ext4", inputs)
 
 

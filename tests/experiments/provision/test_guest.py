@@ -1,3 +1,5 @@
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,3 +86,21 @@ def test_it_is_made_once_and_found_again(
     )
     ours = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
     assert engine.images.list(filters={"dangling": True, "label": ours}) == []
+
+
+@pytest.mark.container
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_is_told_and_nothing_half_made_stays(
+    engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "small", small], check=True)
+    try:
+        monkeypatch.setattr(guest, "DISKS", small / "guest")
+        with pytest.raises(GuestMissing, match=r"could not be made.*df -h"):
+            guest.ensure(engine, image)
+        assert [path.name for path in (small / "guest").iterdir()] == [".lock"]
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True)
