@@ -85,7 +85,11 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
             segments=sorted(str(path) for path in leftovers.segments()),
         )
         with _guard(folder, claimed), _marked(me):
-            yield Watch(claimed)
+            try:
+                yield Watch(claimed)
+            except KeyboardInterrupt:
+                sweep.clear_lost(folder, claimed.facts())
+                raise
     finally:
         claimed.release()
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,24 @@ def clear(
     parts = [_in_engines(facts, patience, settle), _files(folder)]
     if facts["place"] == claim.place():
         parts = [_processes(facts), *parts, _segments(facts), _daemons(facts)]
+    return ", ".join(_done(parts)) or "nothing was left"
+
+
+def clear_lost(folder: Path, facts: Facts) -> None:
+    """The same by an interrupted driver itself, of what only it could have removed: it may have
+    been interrupted between a beginning and the statement that sees to its end."""
+    _done([_processes(facts), _files(folder), _segments(facts)])
+
+
+def _done(parts: Iterable[Iterator[str]]) -> list[str]:
+    """What stands in the way of one part lets the others be."""
     told: list[str] = []
     for part in parts:
         try:
             told += part
-        except OSError as error:  # what stands in the way of one part lets the others be
+        except OSError as error:
             told.append(str(error))
-    return ", ".join(told) or "nothing was left"
+    return told
 
 
 def watch(folder: Path, descriptor: int) -> None:

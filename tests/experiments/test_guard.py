@@ -163,18 +163,27 @@ def test_an_engine_that_another_driver_started_is_left_alone(
 
 def test_a_driver_that_ends_by_itself_takes_the_guard_with_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for error in (None, KeyboardInterrupt):
-        try:
-            with guard.watching(out, print):
-                (out / "incoming").mkdir(parents=True)
-                assert os.environ[leftovers.MARK] == leftovers.identity(os.getpid())
-                if error:
-                    raise error
-        except KeyboardInterrupt:
-            pass
-        assert [path.name for path in out.iterdir()] == ["incoming"]  # not the guard's concern
-        (out / "incoming").rmdir()
+    with guard.watching(out, print):
+        (out / "logs").mkdir(parents=True)
+        assert os.environ[leftovers.MARK] == leftovers.identity(os.getpid())
+        guarding = leftovers.identity(guard_of(out))
+    assert not leftovers.lives(guarding)
+    assert [path.name for path in out.iterdir()] == ["logs"]
     assert leftovers.MARK not in os.environ
+
+
+def test_an_interruption_between_a_beginning_and_its_end_leaves_nothing(tmp_path: Path) -> None:
+    out, segment = tmp_path / "out", leftovers.SHM / f"sm_segment.test_guard.{os.getpid()}.2"
+    with pytest.raises(KeyboardInterrupt), guard.watching(out, print):
+        (out / "incoming/0000-host").mkdir(parents=True)
+        (out / ".table.json.77").write_text("{")
+        (out / "kept").write_text("finished")
+        rank = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        segment.write_text("x")
+        raise KeyboardInterrupt
+    assert rank.wait(5) == -signal.SIGTERM
+    assert not segment.exists()
+    assert [path.name for path in out.iterdir()] == ["kept"]
 
 
 def test_a_guard_that_was_killed_does_not_hinder_its_driver(tmp_path: Path) -> None:
