@@ -12,10 +12,10 @@ from experiments import campaign, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
 from experiments.campaign import Request
-from experiments.emulated import command as emulated
 from experiments.emulated import description, verdict
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
+from experiments.guests import command as emulated
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages, passthrough, podman, seccomp, suite

@@ -14,20 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments import guard, results, runner, spec
-from experiments.emulated import boot, description
+from experiments import equipment, guard, results, runner, spec
+from experiments.emulated import description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.asking import asking
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.vm import Vm
+from experiments.equipment import Equipment
 from experiments.external import imb
 from experiments.external.imb import Imb
 from experiments.guard import Watch
+from experiments.guests import boot
 from experiments.measure import machine
-from experiments.provision import arms, engine, image, mpi, passthrough, unpacked
-from experiments.provision.arms import Equipment
+from experiments.provision import engine, image, mpi, passthrough, unpacked
 from experiments.schedule import Launch, schedule
 from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
@@ -65,7 +66,7 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     results.refuse_existing(request.out)
     with (
         guard.watching(request.out, stages.say) as watch,
-        arms.ready(experiment, request.base, request.optional, stages) as found,
+        equipment.ready(experiment, request.base, request.optional, stages) as found,
     ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
@@ -85,7 +86,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
     _refuse_other_machine(header, experiment, out)
     with (
         guard.watching(out, stages.say) as watch,
-        arms.ready(experiment, header["base"], False, stages) as found,
+        equipment.ready(experiment, header["base"], False, stages) as found,
     ):
         return _measure(header, out, found, watch, stages)
 

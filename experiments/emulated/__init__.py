@@ -1,1 +1,1 @@
-"""Emulated machines: what they are, how QEMU shows them, and how commands run in their guests."""
+"""Emulated machines: what they are, how QEMU shows them, and whether a guest shows them right."""

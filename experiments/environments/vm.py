@@ -1,7 +1,7 @@
 """An emulated machine: a launch in its guest, as on the host there or in Docker there.
 
 What the command is, host.py and docker.py know; here it is brought into the guest. The driver
-starts, watches and ends it as a process of its own: emulated/inside.py stands in for it.
+starts, watches and ends it as a process of its own: guests/inside.py stands in for it.
 """
 
 import shlex
@@ -53,9 +53,9 @@ def inside(
     Args:
         agent: socket of the guest's agent.
         folder: of this machine; goes to LAUNCHES there, and what the command writes comes back.
-        options: of emulated/inside.py.
+        options: of guests/inside.py.
         python: the interpreter that holds this project.
     """
-    program = (python, "-m", "experiments.emulated.inside")
+    program = (python, "-m", "experiments.guests.inside")
     where = ("--agent", str(agent), "--folder", str(folder))
     return Process((*program, *where, *options, "--", *words), grace=GRACE)

@@ -6,8 +6,8 @@ absence is no fault.
 
 import subprocess
 
-from experiments.emulated import accelerator, description, qemu
-from experiments.provision import packages, programs
+from experiments.emulated import description, qemu
+from experiments.provision import accelerator, packages, programs
 from experiments.provision.checks import Finding, as_root
 
 HOW = {

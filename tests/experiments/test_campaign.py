@@ -11,7 +11,7 @@ from experiments import campaign, results, spec
 from experiments.campaign import Request
 from experiments.choices import SpecError
 from experiments.emulated import description
-from experiments.emulated.boot import QemuMissing
+from experiments.guests.boot import QemuMissing
 from experiments.results import ResultsError
 from experiments.spec import Experiment
 from experiments.stages import Stages
@@ -30,7 +30,7 @@ def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Pa
     told = lines("vm:plain,vm-docker:plain", tmp_path / "out", profiles="tuned", ranks="4")
     assert len(told) == 2
     for line in told:
-        assert "experiments.emulated.inside --agent plain.agent" in line
+        assert "experiments.guests.inside --agent plain.agent" in line
         assert "/opt/hbmcomm/bin/mpiexec -n 4" in line
         assert "mpi_yield_when_idle 0" in line  # the machine described has 4 CPUs, whatever ours
     assert sum("docker run --rm" in line for line in told) == 1

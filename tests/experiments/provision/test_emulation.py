@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import accelerator
-from experiments.provision import emulation, programs
+from experiments.provision import accelerator, emulation, programs
 
 
 @pytest.fixture

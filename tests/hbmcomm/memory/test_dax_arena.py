@@ -1,6 +1,6 @@
 """Ranks share a device, alone and without a trace of earlier users; a file in memory stands for it.
 
-On a real device the same programs run in an emulated machine, see tests/experiments/emulated.
+On a real device the same programs run in an emulated machine, see tests/experiments/guests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from experiments.environments.mpiexec import FLAVOURS
 
 ROOT = Path(__file__).parents[3]
-PROGRAMS = ROOT / "tests/experiments/emulated/ranks"
+PROGRAMS = ROOT / "tests/experiments/guests/ranks"
 MIB = 2**20
 
 

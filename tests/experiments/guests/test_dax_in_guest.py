@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from experiments.emulated import command, verdict
+from experiments.emulated import verdict
 from experiments.environments.profiles import Machine
+from experiments.guests import command
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 

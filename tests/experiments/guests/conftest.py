@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,16 +17,17 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.emulated import boot, description
-from experiments.emulated.boot import Guest
+from experiments.emulated import description
 from experiments.emulated.question import FOUND
 from experiments.environments import profiles
 from experiments.environments.command import Container
 from experiments.environments.mpiexec import mpiexec
-from experiments.environments.vm import LAUNCHES
-from experiments.provision import guest as guest_provision
+from experiments.environments.vm import LAUNCHES, inside
+from experiments.guests import boot
+from experiments.guests import disk as disks
+from experiments.guests.boot import Guest
+from experiments.guests.disk import Disk
 from experiments.provision import packages
-from experiments.provision.guest import Disk
 from experiments.provision.image import PREFIX, Image
 
 PROGRAMS = Path(__file__).parent / "ranks"
@@ -42,8 +42,8 @@ def disk(engine: docker.DockerClient, image: Image) -> Disk:
     if lacking:
         pytest.skip(str(lacking))
     try:
-        return guest_provision.ensure(engine, image)
-    except guest_provision.GuestMissing as error:
+        return disks.ensure(engine, image)
+    except disks.GuestMissing as error:
         pytest.skip(str(error))
 
 
@@ -81,15 +81,10 @@ class There:
         folder.mkdir()
         for file in files:
             shutil.copy(file, folder)
-        inside = [sys.executable, "-m", "experiments.emulated.inside"]
-        inside += ["--agent", str(self.guest.socket), "--folder", str(folder)]
-        inside += ["--root"] if root else []
+        named = [word.replace("FOLDER", str(LAUNCHES / folder.name)) for word in words]
+        command = inside(self.guest.socket, folder, named, *(["--root"] if root else []))
         done = subprocess.run(
-            [
-                *inside,
-                "--",
-                *(word.replace("FOLDER", str(LAUNCHES / folder.name)) for word in words),
-            ],
+            command.argv,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -13,7 +13,7 @@ import pytest
 from experiments import campaign, claim, leftovers, results, spec
 from experiments.campaign import Request
 from experiments.emulated import description, qemu
-from experiments.provision.guest import Disk
+from experiments.guests.disk import Disk
 from experiments.results import Campaign
 from experiments.stages import Stages
 

@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
-from experiments.emulated import accelerator
 from experiments.emulated.qemu import PROGRAM
+from experiments.provision import accelerator
 
 needs_qemu = pytest.mark.skipif(shutil.which(PROGRAM) is None, reason=f"{PROGRAM} is not installed")
 

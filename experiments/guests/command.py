@@ -11,15 +11,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from experiments.emulated import boot, description, question, verdict
-from experiments.emulated.boot import BootFailed, Guest
+from experiments.emulated import description, question, verdict
 from experiments.emulated.verdict import Row
 from experiments.environments.command import Process
 from experiments.environments.mpiexec import mpiexec
 from experiments.environments.vm import LAUNCHES, inside
 from experiments.execute import execute
-from experiments.provision import engine, guest, image
-from experiments.provision.guest import Disk
+from experiments.guests import boot, disk
+from experiments.guests.boot import BootFailed, Guest
+from experiments.guests.disk import Disk
+from experiments.provision import engine, image
 from experiments.stages import Stages
 
 LAST_LINES = 12  # of what a check said that failed
@@ -99,7 +100,7 @@ def _disk(mpi: str, base: str, stages: Stages) -> Disk:
         with stages.stage("image"):
             made = image.ensure(client, base, mpi, stages.say)
         with stages.stage("guest's disk"):
-            return guest.ensure(client, made, stages.say)
+            return disk.ensure(client, made, stages.say)
 
 
 def _wait() -> None:

@@ -3,15 +3,17 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from experiments.emulated import description
-from experiments.provision.guest import Disk
+from experiments.guests.disk import Disk
 
 ROOT = Path(__file__).parents[3]
 INVOKE = [sys.executable, "-m", "invoke", "vm"]
@@ -50,6 +52,22 @@ def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
     os.write(terminal, b"exit\r")
     told += _said(terminal, None)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, told.decode()
+
+
+@pytest.mark.container
+@pytest.mark.timeout(600)
+def test_a_shell_that_is_ended_leaves_the_terminal_as_it_was(disk: Disk) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
+    before = termios.tcgetattr(terminal)
+    _said(terminal, b"plain:/hbmcomm#")
+    assert termios.tcgetattr(terminal) != before, "QEMU's own"
+    os.kill(process, signal.SIGTERM)
+    told = _said(terminal, None)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130, told.decode()
+    assert termios.tcgetattr(terminal) == before
 
 
 def _said(terminal: int, wanted: bytes | None) -> bytes:

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import boot, description
-from experiments.emulated.boot import BootFailed, Guest, QemuMissing
-from experiments.provision.guest import Disk
+from experiments.emulated import description
+from experiments.guests import boot
+from experiments.guests.boot import BootFailed, Guest, QemuMissing
+from experiments.guests.disk import Disk
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
 STARTER = """
 import sys, time
 from pathlib import Path
-from experiments.emulated import boot, description
-from experiments.provision.guest import Disk
+from experiments.emulated import description
+from experiments.guests import boot
+from experiments.guests.disk import Disk
 disk = Disk(*map(Path, sys.argv[1:4]), "id")
 with boot.booted(description.load("plain"), disk, lambda line: None) as guest:
     print(guest.process.pid, flush=True)

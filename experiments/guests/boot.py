@@ -7,18 +7,20 @@ import contextlib
 import os
 import shutil
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import leftovers
-from experiments.emulated import accelerator, agent, qemu
-from experiments.emulated.agent import Agent, GuestLost
+from experiments.emulated import qemu
 from experiments.emulated.model import Description
 from experiments.errors import ExperimentsError
-from experiments.provision import programs, scratch
-from experiments.provision.guest import Disk
+from experiments.guests import agent
+from experiments.guests.agent import Agent, GuestLost
+from experiments.guests.disk import Disk
+from experiments.provision import accelerator, programs, scratch
 
 PATIENCE = 120.0  # seconds until a guest answers; with TCG it takes some five
 ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
@@ -118,9 +120,22 @@ def version() -> str:
 
 def shell(description: Description, disk: Disk) -> int:
     """The machine with a shell on this terminal; QEMU's exit code once it has ended."""
-    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place:
+    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place, _terminal_kept():
         arguments = qemu.arguments(description, _files(disk, place), accelerator.best(), shell=True)
         return subprocess.run(_command(arguments), check=False).returncode
+
+
+@contextlib.contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """This terminal's settings, which QEMU changes, as they were: a QEMU that is killed cannot."""
+    if not os.isatty(0):
+        yield
+        return
+    settings = termios.tcgetattr(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, settings)
 
 
 def _files(disk: Disk, place: Path) -> qemu.Files:

@@ -1,6 +1,6 @@
-"""What the arms of an experiment run with: MPIs, engines, images; or why they cannot be had.
+"""What the arms of an experiment run with: MPIs, engines, images, guests; or why not.
 
-Puts together what the other modules of this folder bring; starts no launch.
+Puts together what provision and guests bring; starts no launch.
 """
 
 import contextlib
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import docker
 
-from experiments.emulated import boot, description
-from experiments.emulated.boot import Guest
+from experiments.emulated import description
+from experiments.guests import boot, disk
+from experiments.guests.boot import Guest
 from experiments.provision import (
     bootstrap,
     engine,
-    guest,
     image,
     mpi,
     podman,
@@ -31,7 +31,7 @@ LACKS = (
     bootstrap.BaseMissing,
     wheelhouse.WheelhouseIncomplete,
     unpacked.UnpackingFailed,
-    guest.GuestMissing,
+    disk.GuestMissing,
     boot.QemuMissing,
 )
 """What a machine may lack for a container; an image that does not build is a defect instead."""
@@ -154,9 +154,9 @@ class _Workshop:
         """For the whole campaign, once for all environments of the machine."""
         if (machine, flavour) not in self.guests:
             with self._stages.stage("guest's disk"):
-                disk = guest.ensure(self._reach("docker"), self._built(flavour), self._stages.say)
+                made = disk.ensure(self._reach("docker"), self._built(flavour), self._stages.say)
             with self._stages.stage(f"boot of {machine}"):
-                booted = boot.booted(description.load(machine), disk, self._stages.say)
+                booted = boot.booted(description.load(machine), made, self._stages.say)
                 self.guests[machine, flavour] = self._stack.enter_context(booted)
         if engine:
             with self._stages.stage(f"docker in {machine}"):

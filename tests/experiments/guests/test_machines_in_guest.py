@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from experiments.emulated import command, description, verdict
+from experiments.emulated import description, verdict
 from experiments.emulated.verdict import Row
+from experiments.guests import command
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 

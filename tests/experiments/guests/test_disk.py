@@ -7,15 +7,15 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.provision import guest
-from experiments.provision.guest import GuestMissing
+from experiments.guests import disk
+from experiments.guests.disk import GuestMissing
 from experiments.provision.image import Image, checkout
 
 IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
 
 
 def test_the_build_is_asked_for_exactly_this() -> None:
-    assert guest.build_options(IMAGE, "inputs") == {
+    assert disk.build_options(IMAGE, "inputs") == {
         "tag": "hbmcomm:guest-mpich",
         "buildargs": {"IMAGE": "sha256:1", "BASE": "debian:bookworm-slim"},
         "labels": {"hbmcomm.inputs": "inputs", "hbmcomm.checkout": checkout()},
@@ -24,7 +24,7 @@ def test_the_build_is_asked_for_exactly_this() -> None:
 
 
 def test_the_file_system_is_asked_for_exactly_this() -> None:
-    command = guest.mkfs_command(Path("/tree"), Path("/disk"))
+    command = disk.mkfs_command(Path("/tree"), Path("/disk"))
     assert Path(command[0]).name == "mkfs.ext4"
     assert " ".join(command[1:]) == (
         "-q -F -m 0 -L guest -O ^has_journal -E lazy_itable_init=0,root_owner=0:0 -d /tree /disk 4G"
@@ -34,28 +34,28 @@ def test_the_file_system_is_asked_for_exactly_this() -> None:
 def test_whatever_goes_into_the_disk_changes_its_name(tmp_path: Path) -> None:
     recipe = [("init", tmp_path / "init")]
     recipe[0][1].write_text("one")
-    first = guest.inputs_hash(IMAGE, recipe, "rules")
-    assert first == guest.inputs_hash(IMAGE, recipe, "rules")
+    first = disk.inputs_hash(IMAGE, recipe, "rules")
+    assert first == disk.inputs_hash(IMAGE, recipe, "rules")
     others = [
-        guest.inputs_hash(replace(IMAGE, id="sha256:2"), recipe, "rules"),
-        guest.inputs_hash(replace(IMAGE, tag="hbmcomm:impi"), recipe, "rules"),
-        guest.inputs_hash(replace(IMAGE, base="debian:trixie"), recipe, "rules"),
-        guest.inputs_hash(IMAGE, [("start", recipe[0][1])], "rules"),
-        guest.inputs_hash(IMAGE, recipe, "other rules"),
+        disk.inputs_hash(replace(IMAGE, id="sha256:2"), recipe, "rules"),
+        disk.inputs_hash(replace(IMAGE, tag="hbmcomm:impi"), recipe, "rules"),
+        disk.inputs_hash(replace(IMAGE, base="debian:trixie"), recipe, "rules"),
+        disk.inputs_hash(IMAGE, [("start", recipe[0][1])], "rules"),
+        disk.inputs_hash(IMAGE, recipe, "other rules"),
     ]
     recipe[0][1].write_text("two")
-    others.append(guest.inputs_hash(IMAGE, recipe, "rules"))
+    others.append(disk.inputs_hash(IMAGE, recipe, "rules"))
     assert len({first, *others}) == 7
 
 
 def test_who_is_not_root_is_told_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guest, "DISKS", tmp_path)
-    monkeypatch.setattr(guest.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(disk, "DISKS", tmp_path)
+    monkeypatch.setattr(disk.os, "geteuid", lambda: 1000)
     nobody: Any = None  # an engine would be asked in vain
     with pytest.raises(GuestMissing, match=r"needs root.*sudo ./inv vm"):
-        guest.ensure(nobody, IMAGE)
+        disk.ensure(nobody, IMAGE)
 
 
 @pytest.mark.container
@@ -63,7 +63,7 @@ def test_its_engine_starts_however_long_the_path_of_the_checkout_is(
     engine: docker.DockerClient, tmp_path: Path
 ) -> None:
     """And the machine's own engine keeps its bridge."""
-    with guest.private_engine(tmp_path / ("long" * 25) / "docker") as private:
+    with disk.private_engine(tmp_path / ("long" * 25) / "docker") as private:
         assert private.images.list() == []
         assert private.info()["Driver"] == "overlay2"
     assert [network.name for network in engine.networks.list(names=["bridge"])] == ["bridge"]
@@ -75,9 +75,9 @@ def test_its_engine_starts_however_long_the_path_of_the_checkout_is(
 def test_it_is_made_once_and_found_again(
     engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = guest.ensure(engine, image)
+    made = disk.ensure(engine, image)
     said: list[str] = []
-    assert guest.ensure(engine, image, said.append) == made
+    assert disk.ensure(engine, image, said.append) == made
     assert said == []
     assert all(path.is_file() for path in (made.kernel, made.initramfs, made.image))
     assert made.image.stat().st_blocks * 512 < made.image.stat().st_size / 2  # mostly holes
@@ -98,9 +98,9 @@ def test_a_full_disk_is_told_and_nothing_half_made_stays(
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "small", small], check=True)
     try:
-        monkeypatch.setattr(guest, "DISKS", small / "guest")
+        monkeypatch.setattr(disk, "DISKS", small / "guest")
         with pytest.raises(GuestMissing, match=r"could not be made.*df -h"):
-            guest.ensure(engine, image)
+            disk.ensure(engine, image)
         assert [path.name for path in (small / "guest").iterdir()] == [".lock"]
     finally:
         subprocess.run(["umount", "--lazy", small], check=True)

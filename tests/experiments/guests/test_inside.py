@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import inside
-from experiments.emulated.boot import Guest
+from experiments.environments import vm
 from experiments.environments.vm import LAUNCHES
+from experiments.guests import inside
+from experiments.guests.boot import Guest
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
 
 def words(guest: Guest, folder: Path, *command: str, options: tuple[str, ...] = ()) -> list[str]:
-    program = [sys.executable, "-m", "experiments.emulated.inside"]
-    program += ["--agent", str(guest.socket), "--folder", str(folder), *options]
-    return [*program, "--", *command]
+    return list(vm.inside(guest.socket, folder, command, *options).argv)
 
 
 def ended(command: list[str]) -> "subprocess.CompletedProcess[str]":
@@ -94,7 +93,7 @@ def test_a_guest_that_is_gone_is_told_in_a_line(folder: Path, tmp_path: Path) ->
     command = [
         sys.executable,
         "-c",
-        "import experiments.emulated.inside as i; i.PATIENCE = 0.3; i.main()",
+        "import experiments.guests.inside as i; i.PATIENCE = 0.3; i.main()",
     ]
     command += ["--agent", str(tmp_path / "none"), "--folder", str(folder), "--", "true"]
     found = ended(command)

@@ -4,7 +4,6 @@ import functools
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from experiments.emulated.qemu import PROGRAM
@@ -30,19 +29,22 @@ def runs(accelerator: str) -> bool:
     """Whether QEMU runs a boot sector with an accelerator."""
     if shutil.which(PROGRAM) is None:
         return False
-    with tempfile.NamedTemporaryFile(prefix="hbmcomm-boot-") as disk:
-        disk.write(boot_sector())
-        disk.truncate(SIZE)
-        try:
-            done = subprocess.run(
-                trial(accelerator, disk.name),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PATIENCE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
+    disk = os.memfd_create("hbmcomm-boot")  # without a name that a kill could leave behind
+    try:
+        os.write(disk, boot_sector())
+        os.ftruncate(disk, SIZE)
+        done = subprocess.run(
+            trial(accelerator, f"/proc/self/fd/{disk}"),
+            pass_fds=(disk,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        os.close(disk)
     return done.returncode == PROOF
 
 

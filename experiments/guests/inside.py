@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.emulated import agent
-from experiments.emulated.agent import Agent, Ended
 from experiments.environments.vm import LAUNCHES
+from experiments.guests import agent
+from experiments.guests.agent import Agent, Ended
 
 USER = 1000
 WORKING = "/hbmcomm"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import agent
-from experiments.emulated.agent import GuestLost
-from experiments.emulated.boot import Guest
+from experiments.guests import agent
+from experiments.guests.agent import GuestLost
+from experiments.guests.boot import Guest
 
 
 @pytest.mark.container

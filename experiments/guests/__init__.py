@@ -1,0 +1,1 @@
+"""Guests of emulated machines: their disk, their boot, and how commands run in them."""

@@ -1,0 +1,100 @@
+"""Imports go one way, tasks -> plots -> experiments -> hbmcomm, and never in a circle."""
+
+import ast
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+STOREYS = ("hbmcomm", "experiments", "plots", "tasks")
+"""Each may import those before it."""
+
+
+def name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    found = [ROOT / "tasks.py"]
+    for storey in STOREYS[:-1]:
+        found += (ROOT / storey).rglob("*.py")
+    return {name(path): path for path in found}
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """{module: modules of the project that it imports}, those within functions included."""
+    return {module: _imported(path) - {module} for module, path in modules().items()}
+
+
+def _imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{path}:{node.lineno}: a relative import"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= whole & modules().keys() or {node.module}
+    return found & modules().keys()
+
+
+def storey(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def room(module: str) -> str:
+    """The folder of a module below its storey, or the storey for what stands in none."""
+    path = modules()[module]
+    return (
+        ".".join(path.relative_to(ROOT).parts[:2]) if len(path.relative_to(ROOT).parts) > 2 else ""
+    )
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """One circle in a graph; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_storey_imports_one_above_it() -> None:
+    upward = [
+        f"{module} imports {other}"
+        for module, others in imports().items()
+        for other in others
+        if STOREYS.index(storey(other)) > STOREYS.index(storey(module))
+    ]
+    assert upward == []
+
+
+def test_the_library_is_reached_by_its_public_names_and_by_experiments_alone() -> None:
+    reached = {
+        (storey(module), other)
+        for module, others in imports().items()
+        for other in others
+        if storey(other) == "hbmcomm" != storey(module)
+    }
+    assert reached == {("experiments", "hbmcomm")}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert len(imports()) > 100
+    assert circle(imports()) == []
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    rooms: dict[str, set[str]] = {}
+    for module, others in imports().items():
+        rooms.setdefault(room(module), set()).update(map(room, others))
+    del rooms[""]
+    graph = {one: others - {one, ""} for one, others in rooms.items()}
+    assert {"experiments.guests", "experiments.emulated"} <= graph.keys()
+    assert circle(graph) == []
+
+
+def test_a_circle_is_seen() -> None:
+    assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
