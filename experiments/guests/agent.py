@@ -28,8 +28,8 @@ class GuestLost(ExperimentsError):
     """The guest does not answer."""
 
 
-class Refused(Exception):
-    """The agent says no; the text is its own."""
+class Refused(ExperimentsError):
+    """The agent says no; the text holds its own."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,12 @@ class Agent:
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """A file of the guest from an offset on. FileNotFoundError where it cannot be opened."""
+        try:
+            opened = self._open(path, "rb")
+        except Refused as refusal:
+            raise FileNotFoundError(str(refusal)) from None
         parts = []
-        with self._open(path, "rb") as handle:
+        with opened as handle:
             if offset:
                 asked = {"handle": handle, "offset": offset, "whence": "set"}
                 self._ask("guest-file-seek", asked)
@@ -93,18 +97,19 @@ class Agent:
                     return b"".join(parts)
 
     def write(self, path: str, content: bytes) -> None:
-        """Make or replace a file of the guest; root's."""
+        """Make or replace a file of the guest; root's. Refused where there is no room."""
         with self._open(path, "wb") as handle:
             for start in range(0, len(content), CHUNK):
                 chunk = base64.b64encode(content[start : start + CHUNK]).decode()
                 self._ask("guest-file-write", {"handle": handle, "buf-b64": chunk})
 
+    def _open(self, path: str, mode: str) -> contextlib.AbstractContextManager[int]:
+        """The handle of an open file, closed at the end of the block."""
+        handle = int(self._ask("guest-file-open", {"path": path, "mode": mode}))
+        return self._closing(handle)
+
     @contextlib.contextmanager
-    def _open(self, path: str, mode: str) -> Iterator[int]:
-        try:
-            handle = int(self._ask("guest-file-open", {"path": path, "mode": mode}))
-        except Refused as refusal:
-            raise FileNotFoundError(str(refusal)) from None
+    def _closing(self, handle: int) -> Iterator[int]:
         try:
             yield handle
         finally:
@@ -122,7 +127,9 @@ class Agent:
         self._send(_request(name, arguments))
         answer = json.loads(self._line(time.monotonic() + ANSWER_PATIENCE))
         if "error" in answer:
-            raise Refused(answer["error"].get("desc", answer["error"]))
+            raise Refused(
+                f"the guest refuses {name}: {answer['error'].get('desc', answer['error'])}"
+            )
         return answer["return"]
 
     def _send(self, message: bytes) -> None:

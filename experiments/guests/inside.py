@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.environments.vm import LAUNCHES
+from experiments.errors import ExperimentsError
 from experiments.guests import agent
 from experiments.guests.agent import Agent, Ended
 
@@ -24,16 +25,11 @@ lies below it."""
 POLL = 0.3  # seconds between two looks
 PATIENCE = 120.0  # seconds for a guest that another client keeps busy
 END_PATIENCE = 1.0  # seconds in which a command must end that was told to
-GREETING = 5.0  # seconds for the agent after an interrupted exchange
 VARIABLES = (
     *("PATH=/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"),
     "OPENBLAS_NUM_THREADS=1",  # else NumPy starts a thread for each CPU: 5 s to load there, not 3
 )
 PROGRESS = "progress"
-
-
-class Told(Exception):
-    """This process was told to end."""
 
 
 def run(socket: Path, folder: Path, words: Sequence[str], root: bool, after: str) -> int:
@@ -46,13 +42,11 @@ def run(socket: Path, folder: Path, words: Sequence[str], root: bool, after: str
     """
     place = str(LAUNCHES / folder.name)
     with agent.connected(socket, PATIENCE) as guest:
+        told = _noted()
         brought = _bring(guest, folder, place)
         process = guest.start(_as_one(words, place, root))
         try:
-            return _attend(guest, process, folder, place)
-        except (Told, KeyboardInterrupt):
-            _end(guest, process)
-            return 128 + signal.SIGTERM
+            return _attend(guest, process, folder, place, told)
         finally:
             if after:
                 guest.run("/bin/sh", "-c", after)
@@ -77,8 +71,19 @@ def _as_one(words: Sequence[str], place: str, root: bool) -> list[str]:
     return ["/usr/bin/setsid", *user, "env", "-i", *VARIABLES, "sh", "-c", line]
 
 
-def _attend(guest: Agent, process: int, folder: Path, place: str) -> int:
-    """Relay the command's words and its progress until it has ended."""
+def _noted() -> list[int]:
+    """Where signals that tell this process to end are noted from now on, to be looked at.
+
+    What they would cut off is an exchange with the guest, and sight of what that begins or ends.
+    """
+    told: list[int] = []
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda number, frame: told.append(number))
+    return told
+
+
+def _attend(guest: Agent, process: int, folder: Path, place: str, told: list[int]) -> int:
+    """Relay the command's words and its progress until it ends, or must; its exit code."""
     said = 0
     while True:
         found: Ended | None = guest.ended(process)
@@ -88,6 +93,9 @@ def _attend(guest: Agent, process: int, folder: Path, place: str) -> int:
         progress = _read(guest, f"{place}/{PROGRESS}")
         if progress is not None:
             (folder / PROGRESS).write_bytes(progress)
+        if told:
+            _end(guest, process)
+            return 128 + signal.SIGTERM
         time.sleep(POLL)
 
 
@@ -100,7 +108,6 @@ def _relay(guest: Agent, place: str, said: int) -> int:
 
 def _end(guest: Agent, process: int) -> None:
     """Ask the command's whole group to end, then end it."""
-    guest.greet(GREETING)  # an exchange may have been cut off
     for number in (signal.SIGTERM, signal.SIGKILL):
         guest.run("/bin/sh", "-c", f"kill -s {number.value} -- -{process}")
         deadline = time.monotonic() + END_PATIENCE
@@ -140,12 +147,6 @@ def _do(guest: Agent, line: str) -> None:
         raise agent.GuestLost(f"the guest could not do {line!r}: {found.output.strip()}")
 
 
-def _stop(number: int, frame: object) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_IGN)
-    raise Told
-
-
 def main() -> None:
     """Parse the words and run."""
     parser = argparse.ArgumentParser(prog="inside", description=__doc__)
@@ -155,15 +156,12 @@ def main() -> None:
     parser.add_argument("--after", default="", help="a shell line for the guest, run as root")
     parser.add_argument("words", nargs="+")
     asked = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM, before the guest has answered
     try:
         sys.exit(run(asked.agent, asked.folder, asked.words, asked.root, asked.after))
-    except agent.GuestLost as lost:
-        print(lost, file=sys.stderr)
+    except ExperimentsError as error:
+        print(error, file=sys.stderr)
         sys.exit(os.EX_UNAVAILABLE)
-    except Told:  # before the guest had answered
-        sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,165 @@
+"""A launch's command and an agent that answers at the worst moment: nothing is lost sight of.
+
+The agent is ours, with the answers of the real one; test_inside.py speaks with that.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.environments import vm
+from experiments.guests.agent import DELIMITER
+
+COMMAND = "/usr/bin/setsid"  # how a launch's command begins in the guest; all else is a shell's
+PATIENCE = 30.0  # seconds
+
+Meddle = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+
+
+class Agent:
+    """Answers one client as qemu-ga does; its commands run until they are killed.
+
+    Attributes:
+        meddle: sees each request first, which waits for it; what it returns is the answer.
+        lines: what the guest's shell was given, in order.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.lines = path, list[str]()
+        self.meddle: Future[Meddle] = Future()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(1)
+        self._ended: dict[int, int] = {}
+        self._last = 100
+        self.command = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with self._listener, connection, contextlib.suppress(ConnectionResetError):
+            for line in connection.makefile("rb"):
+                asked = json.loads(line.removeprefix(DELIMITER))
+                answer = self._answer(asked["execute"], asked["arguments"])
+                begin = DELIMITER if asked["execute"] == "guest-sync-delimited" else b""
+                connection.sendall(begin + json.dumps(answer).encode() + b"\n")
+
+    def _answer(self, name: str, asked: dict[str, Any]) -> dict[str, Any]:
+        meddled = self.meddle.result()(name, asked)
+        return meddled or {"return": getattr(self, name.replace("-", "_"))(asked)}
+
+    def guest_sync_delimited(self, asked: dict[str, Any]) -> Any:
+        return asked["id"]
+
+    def guest_exec(self, asked: dict[str, Any]) -> Any:
+        self._last += 1
+        if asked["path"] == COMMAND:
+            self.command = self._last
+        else:
+            self.lines.append(asked["arg"][-1])
+            self._ended[self._last] = 0
+            if self.lines[-1] == f"kill -s 15 -- -{self.command}":
+                self._ended[self.command] = -signal.SIGTERM
+        return {"pid": self._last}
+
+    def guest_exec_status(self, asked: dict[str, Any]) -> Any:
+        if asked["pid"] not in self._ended:
+            return {"exited": False}
+        code = self._ended.pop(asked["pid"])
+        return {"exited": True, **({"signal": -code} if code < 0 else {"exitcode": code})}
+
+    def guest_file_open(self, asked: dict[str, Any]) -> Any:
+        return 1
+
+    def guest_file_seek(self, asked: dict[str, Any]) -> Any:
+        return {"position": asked["offset"], "eof": False}
+
+    def guest_file_read(self, asked: dict[str, Any]) -> Any:
+        return {"count": 0, "buf-b64": "", "eof": True}
+
+    def guest_file_write(self, asked: dict[str, Any]) -> Any:
+        return {"count": len(base64.b64decode(asked["buf-b64"])), "eof": False}
+
+    def guest_file_close(self, asked: dict[str, Any]) -> Any:
+        return {}
+
+
+def refusal(why: str) -> dict[str, Any]:
+    return {"error": {"class": "GenericError", "desc": why}}
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    return Agent(tmp_path / "agent")
+
+
+@pytest.fixture
+def inside(agent: Agent, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A command with a line after it, under way."""
+    folder = tmp_path / "launch"
+    folder.mkdir()
+    (folder / "launch.json").write_text("{}")
+    words = vm.inside(agent.path, folder, ["sleep", "987"], "--after", "the line after").argv
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_while_the_command_starts_it_ends_the_command(
+    agent: Agent, inside: "subprocess.Popen[str]", number: signal.Signals
+) -> None:
+    def meddle(name: str, asked: dict[str, Any]) -> None:
+        if name == "guest-exec" and asked["path"] == COMMAND:
+            inside.send_signal(number)
+
+    agent.meddle.set_result(meddle)
+    assert inside.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert f"kill -s 15 -- -{agent.command}" in agent.lines
+    assert "the line after" in agent.lines
+    assert inside.stderr is not None and inside.stderr.read() == ""
+
+
+def test_told_to_end_when_the_command_has_ended_it_ends_as_that_did(
+    agent: Agent, inside: "subprocess.Popen[str]"
+) -> None:
+    asked_before = []
+
+    def meddle(name: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+        if name != "guest-exec-status" or asked["pid"] != agent.command:
+            return None
+        if asked_before:  # the real one forgets a process whose end it has told
+            return refusal(f"Invalid parameter 'pid': PID {agent.command} does not exist")
+        asked_before.append(asked)
+        inside.send_signal(signal.SIGTERM)
+        return {"return": {"exited": True, "exitcode": 3}}
+
+    agent.meddle.set_result(meddle)
+    assert inside.wait(PATIENCE) == 3
+    assert "the line after" in agent.lines
+    assert inside.stderr is not None and inside.stderr.read() == ""
+
+
+@pytest.mark.parametrize("request_", ["guest-file-open", "guest-file-write"])
+def test_a_guest_without_room_is_told_in_a_line(
+    agent: Agent, inside: "subprocess.Popen[str]", request_: str
+) -> None:
+    def meddle(name: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+        return refusal("No space left on device") if name == request_ else None
+
+    agent.meddle.set_result(meddle)
+    assert inside.wait(PATIENCE) == os.EX_UNAVAILABLE
+    assert inside.stderr is not None
+    assert inside.stderr.read() == f"the guest refuses {request_}: No space left on device\n"
