@@ -51,6 +51,7 @@ class Holding:
         self._zeroed = 0
         self._zeroing = threading.Lock()
         self._left: list[tuple[Stretch, int, int]] = []
+        self._collecting = threading.Lock()
         self._claims: list[Claim] = []
         # First the claim, then the mapping that it lies in.
         self._release = weakref.finalize(self, _release, self._claims, segment)
@@ -106,11 +107,12 @@ class Holding:
         self._left.append((own, self.address + own.start + behind, len(areas)))
 
     def _collect(self) -> None:
-        for left in list(self._left):
-            own, signatures, ranks = left
-            if ctypes.string_at(signatures, ranks) == b"\1" * ranks:
-                self._left.remove(left)
-                self.heap.give(own)
+        with self._collecting:  # two threads would find the same area, and give it back twice
+            for left in list(self._left):
+                own, signatures, ranks = left
+                if ctypes.string_at(signatures, ranks) == b"\1" * ranks:
+                    self._left.remove(left)
+                    self.heap.give(own)
 
     def claim_first(self) -> bytes:
         """Take the device for a job, as its first rank; the token that the others need.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +50,35 @@ def test_what_does_not_fit_takes_nothing() -> None:
     heap = Heap(0, 1000)
     assert heap.take(1001, 1) is None
     assert heap.free == (Stretch(0, 1000),)
+
+
+def test_what_is_collected_while_another_is_taken_goes_back_whole() -> None:
+    heap = Heap(0, 1000)
+    old = [heap.take(100, 1) for _ in range(4)]
+    assert None not in old
+    left = [each for each in old if each is not None and each.start in (0, 200)]
+
+    class Wish(int):
+        """Python may collect an array at any step of a sum that `take` does."""
+
+        def __radd__(self, start: int) -> int:
+            while left:
+                heap.give(left.pop())
+            return start + int(self)
+
+    assert heap.take(Wish(600), 1) == Stretch(400, 1000)
+    assert heap.free == (Stretch(0, 100), Stretch(200, 300))
+
+
+def test_threads_take_and_give_without_losing_a_byte() -> None:
+    heap = Heap(0, 64)
+
+    def often(_: int) -> None:
+        for _ in range(2000):
+            taken = heap.take(8, 1)
+            assert taken is not None
+            heap.give(taken)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(often, range(8)))
+    assert heap.free == (Stretch(0, 64),)

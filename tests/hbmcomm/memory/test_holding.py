@@ -129,6 +129,27 @@ def test_a_control_area_serves_again_when_all_have_left(job: list[Holding]) -> N
     assert content(job[0], again.start, again.end - again.start) == bytes(again.end - again.start)
 
 
+def test_of_threads_that_want_a_control_area_one_has_what_was_left(
+    job: list[Holding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [each.control(MIB) for each in job]
+    areas = [[each.start_of(line) + own[line].start for line in range(3)] for each in job]
+    for line, each in enumerate(job):
+        each.leave(areas[line], line, own[line])
+    read = ctypes.string_at
+
+    def slowly(address: int, nbytes: int) -> bytes:
+        found = read(address, nbytes)
+        time.sleep(0.05)  # so that all of them have read before one goes on
+        return found
+
+    monkeypatch.setattr(holding.ctypes, "string_at", slowly)
+    with ThreadPoolExecutor(3) as pool:
+        taken = list(pool.map(job[0].control, [MIB] * 3))
+    assert sorted(taken)[0] == own[0]
+    assert len({each.start for each in taken}) == 3
+
+
 def test_a_slice_without_room_for_a_communicator_is_told_so(job: list[Holding]) -> None:
     for _ in range(5):
         job[0].control(MIB)
