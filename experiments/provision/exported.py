@@ -23,7 +23,8 @@ def tree(client: docker.DockerClient, image: str, folder: Path, owners: str) -> 
     removal.remove_abandoned(client)
     container = client.containers.create(image, labels=removal.own())
     try:
-        unpack = ["tar", "--extract", owners, "--exclude=dev/*", "--directory", str(folder)]
+        devices = ("--anchored", "--exclude=dev/*")  # not what lies in folders of that name below
+        unpack = ["tar", "--extract", owners, *devices, "--directory", str(folder)]
         # what it says goes to a file: on a full disk that is a line for every file, and a pipe that
         # nobody reads would stop it
         with tempfile.TemporaryFile() as said:

@@ -58,7 +58,10 @@ class Engine:
 
 @pytest.fixture
 def engine() -> Engine:
-    return Engine(one=archive(etc_name="first", dev_null="not a device"), two=archive(b="second"))
+    return Engine(
+        one=archive(etc_name="first", dev_null="a device", usr_dev_null="a file"),
+        two=archive(b="second"),
+    )
 
 
 def ensure(engine: Engine, image: Image, trees: Path) -> Path:
@@ -74,6 +77,7 @@ def test_the_folder_holds_the_image_and_a_place_for_the_launch(
     assert (tree / "etc/name").read_text() == "first"
     assert (tree / "launch").is_dir()
     assert not (tree / "dev/null").exists()
+    assert (tree / "usr/dev/null").read_text() == "a file"
     assert engine.containers_left == 0
 
 
