@@ -67,7 +67,9 @@ class Plan:
         memory: the box of each node's memory, by the node's number.
         homes: a box around memory and ranks of each node with CPUs.
         rows: the row of each node's tile, from 0, the lowest.
-        backs: a box behind each tile.
+        backs: a box behind each tile, by its node with CPUs.
+        lanes: the gap to the right of each tile, as high as its row: lines from row to row pass
+            there.
         wide: whether a box has room for units.
         stacked: whether a node's number and its bytes stand one below the other.
         band: inches between the nodes with CPUs and those without, for lines.
@@ -78,7 +80,8 @@ class Plan:
     memory: dict[int, Box]
     homes: dict[int, Box]
     rows: dict[int, int]
-    backs: list[Box]
+    backs: dict[int, Box]
+    lanes: dict[int, Box]
     marks: list[Mark]
     wide: bool
     stacked: bool
@@ -141,7 +144,8 @@ def plan(
         below_marks: inches below each mark, for its CPU.
     """
     stacks = rows(tiles(nodes))
-    slot = min(MOST_SLOT, *(_slot(row, width) for row in stacks))
+    lane = GAP if len(stacks) > 1 else 0.0  # to the right of a row's last tile
+    slot = min(MOST_SLOT, *(_slot(row, width - lane) for row in stacks))
     wide = slot >= WIDE
     stacked = not wide and letters > ABREAST
     every = [tile for row in stacks for tile in row]
@@ -150,18 +154,19 @@ def plan(
     home = strip + max(map(len, cells.values())) * (PITCH + below_marks) + 2 * PAD
     above = strip if any(tile.near for tile in every) else 0.0
     each = home + above + (band if above or len(every) > 1 else 0.0)
-    found = Plan(
-        width, len(stacks) * (each + ROW_GAP) - ROW_GAP, {}, {}, {}, [], [], wide, stacked, band
-    )
+    height = len(stacks) * (each + ROW_GAP) - ROW_GAP
+    found = Plan(width, height, {}, {}, {}, {}, {}, [], wide, stacked, band)
     for up, row in enumerate(reversed(stacks)):
         left, foot = 0.0, up * (each + ROW_GAP)
-        for tile, gap in zip(row, [*_gaps(row), 0.0], strict=True):
+        ceiling = foot + (each if any(tile.near for tile in row) else home)
+        for tile, gap in zip(row, [*_gaps(row), lane], strict=True):
             right = left + _across(tile, slot)
             top = foot + (each if tile.near else home)
             found.homes[tile.node] = Box(left, right, foot, foot + home)
             found.memory[tile.node] = Box(left, right, foot, foot + strip)
             found.rows.update(dict.fromkeys((tile.node, *tile.near), up))
-            found.backs.append(Box(left, right, foot, top))
+            found.backs[tile.node] = Box(left, right, foot, top)
+            found.lanes[tile.node] = Box(right, right + gap, foot, ceiling)
             for place, number in enumerate(tile.near):
                 begin = left + place * (slot + GAP)
                 found.memory[number] = Box(begin, begin + slot, top - strip, top)

@@ -1,6 +1,6 @@
 """The marks of a machine's map: boxes of memory, ranks, and the lines from ranks to their pages.
 
-Knows where tiles.py puts them and how style.py colours them; every place is in inches.
+Where they are tiles.py and routes.py say, how they are coloured style.py; all places in inches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,6 +12,7 @@ from matplotlib.path import Path
 
 from plots.labels import significant
 from plots.places import Node, Panel, Place, by_node
+from plots.routes import Point, ways
 from plots.style import GRID, INK, KINDS, MUTED, PAPER, look
 from plots.tiles import MARK, Box, Mark, Plan
 from plots.whereabouts import spans
@@ -21,7 +22,6 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _PAD = 0.025
 _LETTER = 0.062  # inches that a digit takes, and a little more
 _BACK = 0.025
-_BEFORE, _BEHIND = 2.0, 0.8  # the boxes; lines from row to row would hide their numbers
 _HAIR = 0.25  # points of a line for the least share, and of one for all of a rank's pages
 _FULL = 1.2
 
@@ -110,7 +110,7 @@ def pages(axes: Axes, plan: Plan, place: Place, panel: Panel, raised: float) -> 
 
 
 def _boxes(axes: Axes, plan: Plan, place: Place, raised: float) -> None:
-    for back in plan.backs:
+    for back in plan.backs.values():
         axes.add_patch(
             FancyBboxPatch(
                 (back.left - _BACK + 0.02, raised + back.bottom - _BACK + 0.02),
@@ -196,80 +196,33 @@ def _pill(text: str) -> float:
 
 
 def _lines(axes: Axes, plan: Plan, panel: Panel, colour: str, raised: float) -> None:
-    """From each mark to each node with pages of its ranks; ends side by side along a box."""
-    coming: dict[int, list[tuple[Mark, float]]] = {}
+    """From each mark to each node with pages of its ranks."""
+    coming: dict[int, dict[Mark, float]] = {}
     for mark in plan.marks:
         mine = [panel.pages[rank] for rank in mark.ranks]
         total = sum(each.total for each in mine) or 1
         for node in sorted({node for each in mine for node, _ in each.shares}):
             size = sum(size for each in mine for other, size in each.placed if other == node)
-            coming.setdefault(node, []).append((mark, size / total))
-    for node, every in coming.items():
-        if node not in plan.memory:
-            continue
-        for mark, share in [each for each in every if each[0].node == node]:
-            start = (mark.x, raised + mark.y)
-            _line(axes, [start, (mark.x, raised + plan.memory[node].top)], share, colour)
-        far = [each for each in every if each[0].node != node]
-        for (mark, share), x in _ends(far, plan, node):
-            start = (mark.x, raised + mark.y)
-            curve = _across(plan, start, x, node, raised)
-            behind = plan.rows[mark.node] != plan.rows[node]
-            _line(axes, [start, *curve], share, colour, _BEHIND if behind else _BEFORE)
+            coming.setdefault(node, {})[mark] = size / total
+    for node, shares in coming.items():
+        if node in plan.memory:
+            for mark, way in ways(plan, node, list(shares)).items():
+                _line(axes, [(x, raised + y) for x, y in way], shares[mark], colour)
 
 
-def _ends(
-    far: Sequence[tuple[Mark, float]], plan: Plan, node: int
-) -> list[tuple[tuple[Mark, float], float]]:
-    """Where on a node's box each line from elsewhere ends, so that as few as possible cross.
-
-    Lines to a node of the row above come in the order of their marks. Those to a node of the same
-    row are arcs, and nest: the farther the mark, the farther its end.
-    """
-    box = plan.memory[node]
-    ordered = sorted(far, key=lambda each: each[0].x)
-    if node in plan.homes:
-        middle = (box.left + box.right) / 2
-        sides = ([e for e in ordered if e[0].x < middle], [e for e in ordered if e[0].x > middle])
-        ordered = [*sides[0][::-1], *sides[1][::-1]]
-    step = box.width / (len(ordered) + 1)
-    return [(each, box.left + step * (place + 1)) for place, each in enumerate(ordered)]
-
-
-def _across(
-    plan: Plan, start: tuple[float, float], x: float, node: int, raised: float
-) -> list[tuple[float, float]]:
-    """The two control points and the end of a line to another tile, or to the row above."""
-    if node not in plan.homes:
-        edge = raised + plan.memory[node].bottom
-        middle = edge - plan.band * 0.5
-        return [(start[0], middle), (x, middle), (x, edge)]
-    edge = raised + plan.homes[node].top
-    rise = plan.band * (0.3 + 0.6 * abs(x - start[0]) / plan.width)
-    turn = edge + rise * 4 / 3  # a cubic rises to three quarters of its control points
-    return [(start[0], turn), (x, turn), (x, edge)]
-
-
-def _line(
-    axes: Axes,
-    line: Sequence[tuple[float, float]],
-    share: float,
-    colour: str,
-    order: float = _BEFORE,
-) -> None:
-    codes = [Path.MOVETO, *([Path.LINETO] if len(line) == 2 else [Path.CURVE4] * 3)]
+def _line(axes: Axes, way: Sequence[Point], share: float, colour: str) -> None:
     axes.add_patch(
         PathPatch(
-            Path(list(line), codes),
+            Path(list(way), [Path.MOVETO, *[Path.CURVE4] * (len(way) - 1)]),
             facecolor="none",
             edgecolor=colour,
             linewidth=_HAIR + (_FULL - _HAIR) * share,
             alpha=0.4 + 0.5 * share,
-            zorder=order,
+            zorder=2.0,
         )
     )
     axes.plot(
-        *line[-1],
+        *way[-1],
         marker="o",
         markersize=1.2 + 1.2 * share,
         color=colour,

@@ -26,9 +26,11 @@ from experiments import results, spec
 from experiments.results import COLUMNS
 from experiments.schedule import Cell, Launch, schedule
 from experiments.statistics import CONTAINER
+from plots import tiles
 from plots.draw import draw
 from plots.findings import Findings, from_cells
 from plots.labels import arm_levels
+from plots.places import places
 from plots.report import report
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
@@ -138,6 +140,21 @@ _spec.loader.exec_module(_launched)
 def launched() -> Callable[..., dict[str, Any]]:
     """launched(machine, ...): a launch's result with these places."""
     return _launched.make_launch
+
+
+@pytest.fixture(scope="session")
+def planned() -> Callable[..., tiles.Plan]:
+    """planned(machine, ranks, ...): that machine's map, in 3.24 inches."""
+
+    def plan(machine: str, ranks: int, **settings: Any) -> tiles.Plan:
+        (place,) = places([_launched.make_launch(machine, ranks=ranks)])
+        by_node = {
+            node.id: [rank for rank in range(ranks) if place.node_of(rank) == node.id]
+            for node in place.nodes
+        }
+        return tiles.plan(place.nodes, by_node, 3.24, **{"band": 0.3, **settings})
+
+    return plan
 
 
 def write_campaign(

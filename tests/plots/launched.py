@@ -44,6 +44,9 @@ MACHINES = {
     "xeon-max-flat-snc4": numa(*[2] * 8, hbm=8, sockets=2),
     "sixty-four": numa(64, hbm=1),
     "caches": numa(*[2] * 16, sockets=2),
+    "two-rows-hbm": numa(*[2] * 10, hbm=10),
+    "mixed-rows": numa(*[2] * 12, hbm=9),
+    "four-rows": numa(*[2] * 32, sockets=4),
 }
 
 

@@ -11,6 +11,7 @@ from plots.places import Node, owners, places
 from plots.tiles import MARK, Box, Plan, Tile, plan, tiles
 
 Launched = Callable[..., dict[str, Any]]
+Planned = Callable[..., Plan]
 WIDTH = 3.24
 
 
@@ -60,24 +61,18 @@ def test_two_nodes_may_stand_beside_one() -> None:
     assert found.homes[0].right == pytest.approx(right.right)
 
 
-MACHINES = ("plain", "knl-snc4-flat", "xeon-max-flat-snc4", "sixty-four", "caches")
-
-
-def planned(launched: Launched, machine: str, ranks: int, **settings: Any) -> Plan:
-    (place,) = places([launched(machine, ranks=ranks)])
-    by_node = {
-        each.id: [rank for rank in range(ranks) if place.node_of(rank) == each.id]
-        for each in place.nodes
-    }
-    return plan(place.nodes, by_node, WIDTH, **{"band": 0.3, **settings})
+MACHINES = (
+    *("plain", "knl-snc4-flat", "xeon-max-flat-snc4", "sixty-four", "caches"),
+    *("two-rows-hbm", "mixed-rows", "four-rows"),
+)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("ranks", [1, 2, 16, 64])
 def test_boxes_lie_within_the_plan_and_not_on_each_other(
-    launched: Launched, machine: str, ranks: int
+    planned: Planned, machine: str, ranks: int
 ) -> None:
-    found = planned(launched, machine, ranks)
+    found = planned(machine, ranks)
     boxes = [*found.memory.values()]
     for box in boxes:
         assert 0 <= box.left < box.right <= WIDTH + 1e-9
@@ -89,9 +84,9 @@ def test_boxes_lie_within_the_plan_and_not_on_each_other(
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("ranks", [1, 8, 16, 64])
 def test_every_rank_has_a_mark_in_its_node_above_the_memory(
-    launched: Launched, machine: str, ranks: int
+    planned: Planned, machine: str, ranks: int
 ) -> None:
-    found = planned(launched, machine, ranks)
+    found = planned(machine, ranks)
     assert sorted(rank for mark in found.marks for rank in mark.ranks) == list(range(ranks))
     for mark in found.marks:
         home, memory = found.homes[mark.node], found.memory[mark.node]
@@ -101,22 +96,38 @@ def test_every_rank_has_a_mark_in_its_node_above_the_memory(
         assert max(abs(one.x - other.x), abs(one.y - other.y)) >= MARK
 
 
-def test_ranks_have_a_mark_together_where_there_is_no_room_for_each(launched: Launched) -> None:
-    (mark,) = planned(launched, "sixty-four", 64).marks
+def test_ranks_have_a_mark_together_where_there_is_no_room_for_each(planned: Planned) -> None:
+    (mark,) = planned("sixty-four", 64).marks
     assert mark.ranks == tuple(range(64))
 
 
-def test_many_nodes_stand_in_rows(launched: Launched) -> None:
-    found = planned(launched, "caches", 32)
+def test_many_nodes_stand_in_rows(planned: Planned) -> None:
+    found = planned("caches", 32)
     feet = [found.homes[number].bottom for number in range(16)]
     assert feet[:8] == [feet[0]] * 8 and feet[8:] == [0.0] * 8
     assert feet[0] > found.homes[8].top
 
 
-def test_numbers_stand_in_two_lines_only_where_one_is_too_short(launched: Launched) -> None:
-    assert not planned(launched, "xeon-max-flat-snc4", 2, letters=4).stacked
-    assert planned(launched, "xeon-max-flat-snc4", 2, letters=5).stacked
-    assert not planned(launched, "knl-snc4-flat", 2, letters=5).stacked
+@pytest.mark.parametrize("machine", MACHINES)
+def test_beside_each_tile_of_several_rows_is_a_gap_as_high_as_its_row(
+    planned: Planned, machine: str
+) -> None:
+    found = planned(machine, 2)
+    several = len(set(found.rows.values())) > 1
+    boxes = [*found.memory.items(), *found.homes.items()]
+    for number, lane in found.lanes.items():
+        row = [box for other, box in boxes if found.rows[other] == found.rows[number]]
+        assert lane.bottom == min(box.bottom for box in row)
+        assert lane.top == max(box.top for box in row)
+        assert lane.right <= WIDTH + 1e-9
+        assert lane.width > 0.05 or not several
+        assert not any(_overlap(lane, box) for _, box in boxes)
+
+
+def test_numbers_stand_in_two_lines_only_where_one_is_too_short(planned: Planned) -> None:
+    assert not planned("xeon-max-flat-snc4", 2, letters=4).stacked
+    assert planned("xeon-max-flat-snc4", 2, letters=5).stacked
+    assert not planned("knl-snc4-flat", 2, letters=5).stacked
 
 
 def test_a_far_node_is_no_reason_for_a_socket_of_its_own() -> None:

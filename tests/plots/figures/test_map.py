@@ -79,6 +79,30 @@ def test_a_line_leads_from_each_rank_to_each_node_with_its_pages(
     assert "every rank: 25 % each on 4–7" in said(drawing)
 
 
+@pytest.mark.parametrize("to", ["0", "other row", "every"])
+def test_no_line_is_lost_where_tiles_stand_in_rows(
+    mapped: Mapped, launched: Launched, to: str
+) -> None:
+    """Tiles of two rows have the same middles: what is exactly above a rank is no less far."""
+    of = {"0": lambda _: [0], "other row": lambda r: [(r + 8) % 16], "every": lambda _: range(16)}
+    nodes = {rank: list(of[to](rank)) for rank in range(16)}
+    strayed = {
+        ("regular", "local", rank): dict.fromkeys(mine, 2 * MIB // len(mine))
+        for rank, mine in nodes.items()
+    }
+    (drawing,) = mapped(
+        launched(
+            *("caches",),
+            ranks=16,
+            binding="spread",
+            kinds=("regular",),
+            localities=("local",),
+            placed=strayed,
+        )
+    )
+    assert lines(drawing, 1) == sum(map(len, nodes.values()))
+
+
 def test_a_box_says_how_much_it_holds_and_fills_by_it(mapped: Mapped, launched: Launched) -> None:
     (drawing,) = mapped(launched(kinds=("hbw",), localities=("remote",)))
     axes = drawing.figure.axes[1]
