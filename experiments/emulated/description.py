@@ -27,6 +27,12 @@ MACHINES = Path(__file__).parent / "machines"
 
 BANDWIDTH_STEP = 128 * MIB
 """bytes/s. HMAT holds bandwidths as 16-bit multiples of a common unit, the kernel in MiB/s."""
+FASTEST, SLOWEST = 8795, 2**16 - 2
+"""10^9 bytes/s and ns: what 16 bits hold of that step and of 1 ns; all ones is "not reachable"."""
+MOST_CPUS, MOST_NODES = 255, 16
+"""Of CPUs: what q35 has without remapped interrupts. Of nodes: what a check has pages for."""
+MOST_MIB = 2**20
+"""Of a node: the 40 bits of an address that TCG's processor has."""
 OWN = 10
 """ACPI's distance of a node from itself; all others are farther, and 255 is out of reach."""
 
@@ -42,11 +48,19 @@ def load(name: str) -> Description:
     Raises:
         SpecError: naming the file, the key, and the nearest name that would be valid.
     """
-    path = Path(name) if name.endswith(".toml") else MACHINES / f"{name}.toml"
-    if not path.is_file():
+    given = name.endswith(".toml")
+    if not given and name not in names():
         raise SpecError(unknown("emulated machine", name, names()))
+    path = Path(name) if given else MACHINES / f"{name}.toml"
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(
+            f"there is no file {name}; give the path of a description, or one of "
+            f"{', '.join(names())}"
+        ) from error
+    except OSError as error:
+        raise SpecError(f"{name} cannot be read ({error.strerror}); see to its rights") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
     return from_dict(values, path.stem, path.name)
@@ -81,11 +95,11 @@ def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
         sockets=_whole(values, "sockets", source, 1) if "sockets" in values else 1,
         nodes=nodes,
         distances=_distances(values["distances"], len(nodes), source),
-        found=_found(values["found"], len(nodes), f"{source}, [found]"),
+        found=_found(values["found"], nodes, False, f"{source}, [found]"),
         found_online=(
             None
             if found_online is None
-            else _found(found_online, len(nodes), f"{source}, [found_online]")
+            else _found(found_online, nodes, True, f"{source}, [found_online]")
         ),
     )
     if description.cpus % description.sockets:
@@ -116,16 +130,20 @@ def _memories(table: object, source: str) -> dict[str, Memory]:
             name=name,
             hbm=values["hbm"],
             bandwidth=_bandwidth(values["gb_s"], place) if told else None,
-            latency=_whole(values, "ns", place, 1) if told else None,
+            latency=_whole(values, "ns", place, 1, SLOWEST) if told else None,
         )
     return found
 
 
 def _bandwidth(gb_s: object, place: str) -> int:
     """bytes/s, rounded to what HMAT can hold."""
-    if isinstance(gb_s, bool) or not isinstance(gb_s, int | float) or gb_s < 1:
-        raise SpecError(f"{place}: gb_s {gb_s!r} must be a number of 10^9 bytes/s, 1 or more")
-    return round(gb_s * 1e9 / BANDWIDTH_STEP) * BANDWIDTH_STEP
+    number = gb_s if isinstance(gb_s, int | float) and not isinstance(gb_s, bool) else 0
+    if not 1 <= number <= FASTEST:  # nor does nan pass, nor infinity
+        raise SpecError(
+            f"{place}: gb_s {gb_s!r} must be a number of 10^9 bytes/s, 1 to {FASTEST}, what the "
+            "firmware's table holds"
+        )
+    return round(number * 1e9 / BANDWIDTH_STEP) * BANDWIDTH_STEP
 
 
 def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple[Node, ...]:
@@ -143,6 +161,11 @@ def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple
         raise SpecError(
             f"{source}: the nodes' CPUs are {', '.join(map(str, cpus)) or 'none'}; "
             "number them from 0, in order, each on one node"
+        )
+    if len(cpus) > MOST_CPUS or len(nodes) > MOST_NODES:
+        raise SpecError(
+            f"{source}: {len(cpus)} CPUs and {len(nodes)} nodes; an emulated machine has "
+            f"{MOST_CPUS} and {MOST_NODES} at most"
         )
     with_cpus = [node.id for node in nodes if node.cpus]
     for node in nodes:
@@ -165,9 +188,10 @@ def _node(values: object, memories: Mapping[str, Memory], source: str) -> Node:
         raise SpecError(
             f"{place}: give mib, or dax_mib on a node without CPUs whose memory is not online yet"
         )
-    if values["memory"] not in memories:
-        raise SpecError(f"{place}: {unknown('memory', values['memory'], memories)}")
-    size = _whole(values, "mib" if "mib" in values else "dax_mib", place, 1) * MIB
+    memory = _text(values, "memory", place)
+    if memory not in memories:
+        raise SpecError(f"{place}: {unknown('memory', memory, memories)}")
+    size = _whole(values, "mib" if "mib" in values else "dax_mib", place, 1, MOST_MIB) * MIB
     if size % MEMORY_BLOCK:
         raise SpecError(
             f"{place}: {size // MIB} MiB; make it a multiple of {MEMORY_BLOCK // MIB} MiB, the "
@@ -179,7 +203,7 @@ def _node(values: object, memories: Mapping[str, Memory], source: str) -> Node:
         memory_bytes=size if "mib" in values else 0,
         dax_bytes=0 if "mib" in values else size,
         initiator=number if "cpus" in values else _whole(values, "near", place, 0),
-        memory=memories[values["memory"]],
+        memory=memories[memory],
     )
 
 
@@ -188,15 +212,18 @@ def _processor(values: object, source: str) -> Processor:
     values = _table(values, place)
     _keys(values, ("vendor", "family", "model", "name"), (), place)
     name = _text(values, "name", place)
-    if len(name) > 47 or "," in name:
-        raise SpecError(f"{place}: name {name!r}; CPUID has 47 letters for it, and no comma here")
+    if len(name) > 47 or "," in name or not name.isascii():
+        raise SpecError(
+            f"{place}: name {name!r}; CPUID has 47 letters for it, and no comma here; "
+            "write it in ASCII"
+        )
     vendor = _text(values, "vendor", place)
     if not re.fullmatch(r"[A-Za-z]{12}", vendor):
         raise SpecError(f"{place}: vendor {vendor!r} must be CPUID's 12 letters: GenuineIntel")
     return Processor(
         vendor=vendor,
-        family=_whole(values, "family", place, 1),
-        model=_whole(values, "model", place, 0),
+        family=_whole(values, "family", place, 1, 270),
+        model=_whole(values, "model", place, 0, 255),
         name=name,
     )
 
@@ -220,18 +247,34 @@ def _distances(values: object, count: int, source: str) -> tuple[tuple[int, ...]
     return rows
 
 
-def _found(values: object, count: int, place: str) -> Found:
+def _found(values: object, nodes: tuple[Node, ...], online: bool, place: str) -> Found:
+    """What must be found, which the memories with hbm = true decide as well.
+
+    Args:
+        online: the dax devices are memory by then.
+    """
     values = _table(values, place)
     _keys(values, ("hbm", "evidence", "memkind"), ("memkind_differs",), place)
     found = Found(
         hbm=_numbers(values["hbm"], "hbm", place),
         evidence=_text(values, "evidence", place),
         memkind=_numbers(values["memkind"], "memkind", place),
-        memkind_differs=values.get("memkind_differs", ""),
+        memkind_differs=(
+            _text(values, "memkind_differs", place) if "memkind_differs" in values else ""
+        ),
     )
-    strange = sorted({*found.hbm, *found.memkind} - set(range(count)))
-    if strange:
-        raise SpecError(f"{place}: node {strange[0]} is none of the nodes 0-{count - 1}")
+    for key, listed in (("hbm", found.hbm), ("memkind", found.memkind)):
+        strange = sorted(set(listed) - set(range(len(nodes))))
+        if strange:
+            raise SpecError(f"{place}: node {strange[0]} is none of the nodes 0-{len(nodes) - 1}")
+        if list(listed) != sorted(set(listed)):
+            raise SpecError(f"{place}: {key} {list(listed)} must name each node once, in order")
+    hbm = tuple(node.id for node in nodes if node.is_hbm and (node.memory_bytes or online))
+    if found.hbm != hbm:
+        raise SpecError(
+            f"{place}: hbm {list(found.hbm)}, and the nodes of memory with hbm = true are "
+            f"{list(hbm)}; change the one or the other"
+        )
     if (found.hbm == found.memkind) != (not found.memkind_differs):
         raise SpecError(
             f"{place}: memkind finds nodes {list(found.memkind)} and hbmcomm {list(found.hbm)}; "
@@ -259,15 +302,19 @@ def _keys(
 
 
 def _text(table: Mapping[str, Any], key: str, place: str) -> str:
-    if not isinstance(table[key], str) or not table[key]:
+    if not isinstance(table[key], str) or not table[key] or not table[key].isprintable():
         raise SpecError(f"{place}: {key} {table[key]!r} must be a line of text")
     return str(table[key])
 
 
-def _whole(table: Mapping[str, Any], key: str, place: str, least: int) -> int:
-    if type(table[key]) is not int or table[key] < least:
-        raise SpecError(f"{place}: {key} {table[key]!r} must be a whole number, {least} or more")
-    return int(table[key])
+def _whole(
+    table: Mapping[str, Any], key: str, place: str, least: int, most: int | None = None
+) -> int:
+    value = table[key]
+    if type(value) is not int or value < least or (most is not None and value > most):
+        limits = f"{least} or more" if most is None else f"{least} to {most}"
+        raise SpecError(f"{place}: {key} {value!r} must be a whole number, {limits}")
+    return value
 
 
 def _numbers(value: object, key: str, place: str) -> tuple[int, ...]:

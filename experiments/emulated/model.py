@@ -163,12 +163,6 @@ class Description:
             if node.memory.bandwidth
         }
 
-    def node(self, number: int) -> Node:
-        """The node of that number; KeyError where there is none."""
-        if number not in range(len(self.nodes)):
-            raise KeyError(f"{self.name} has nodes 0-{len(self.nodes) - 1}, no node {number}")
-        return self.nodes[number]
-
     def local_hbm(self, number: int) -> tuple[Node, ...]:
         """The HBM that belongs to the CPUs of a node."""
         return tuple(node for node in self.hbm_nodes if node.initiator == number)

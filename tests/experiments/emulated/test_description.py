@@ -1,5 +1,6 @@
 """What a machine description may say, and what is said to one who wrote something else."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,7 @@ def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
     assert machine.name == name
     assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
     found = machine.found_online or machine.found
-    assert found.hbm == tuple(node.id for node in machine.hbm_nodes)
-    assert all(machine.node(node.initiator).cpus for node in machine.nodes)
+    assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
     with_cpus = {node.id for node in machine.cpu_nodes}
     owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
     assert sorted(owned) == list(found.hbm)
@@ -167,10 +167,12 @@ def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
     assert (device.name, device.node) == ("dax0.0", 1)
     assert device.device_bytes == 628 * MIB
     assert device.online_bytes == 512 * MIB
-    assert machine.node(1).memory_bytes == 0
+    assert machine.nodes[1].memory_bytes == 0
 
 
 def test_bandwidths_are_what_hmat_can_hold(tmp_path: Path) -> None:
+    most = written(tmp_path, ("gb_s = 300", "gb_s = 8795")).bandwidths[0, 1]
+    assert most // (128 * MIB) < 2**16 - 1  # that number means: not reachable
     machine = written(tmp_path, ("gb_s = 300", "gb_s = 409.6"))
     assert machine.bandwidths == {(0, 0): 47744 * MIB, (0, 1): 390656 * MIB}
 
@@ -210,6 +212,23 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         ("[[10, 20], [20, 10]]", "[[10, 20], [21, 10]]", "20 from node 0 to node 1, 21 back"),
         ("[[10, 20], [20, 10]]", "[[10, 9], [9, 10]]", "a node is at 10 from itself"),
         ("hbm = [1], e", "hbm = [3], e", "node 3 is none of the nodes 0-1"),
+        ("hbm = [1], e", "hbm = [1, 1], e", r"hbm \[1, 1\] must name each node once, in order"),
+        ("hbm = [1], e", "hbm = [], e", r"the nodes of memory with hbm = true are \[1\]"),
+        ("hbm = true", "hbm = false", r"the nodes of memory with hbm = true are \[\]"),
+        ('"Two nodes"', '"Two\\nnodes"', "must be a line of text"),
+        ('"hbm", mib', '["hbm"], mib', r"node 1: memory \['hbm'\] must be a line of text"),
+        ("gb_s = 300", "gb_s = inf", r"gb_s inf must be a number of 10\^9 bytes/s, 1 to 8795"),
+        ("gb_s = 300", "gb_s = nan", "gb_s nan must be a number"),
+        ("gb_s = 300", "gb_s = 9000", "gb_s 9000 must be a number"),
+        ("ns = 120", "ns = 70000", "ns 70000 must be a whole number, 1 to 65534"),
+        ("mib = 256", "mib = 2000000", "mib 2000000 must be a whole number, 1 to 1048576"),
+        ("mib = 128", "mib = 128.0", "mib 128.0 must be a whole number"),
+        (
+            "memkind = [1]",
+            "memkind = [0], memkind_differs = 7",
+            "memkind_differs 7 must be a line of text",
+        ),
+        ("[[10, 20], [20, 10]]", "[10, 20]", "rows 10 must be a list of whole numbers"),
         ("memkind = [1]", "memkind = [0]", "say in memkind_differs why they differ"),
         ('title = "Two nodes"', 'title = "x"\nsockets = 4', "2 CPUs cannot be shared out evenly"),
         ('title = "Two nodes"', 'title = "x"\nprocessor = {}', "vendor is missing"),
@@ -224,6 +243,58 @@ def test_what_cannot_be_meant_is_named_with_what_can(
     assert str(caught.value).startswith("small.toml")
 
 
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    for target in ("/proc/self/mem", "/proc/1/nothing/" + "x" * 300):
+        link = tmp_path / "small.toml"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        with pytest.raises(SpecError, match=r"small\.toml"):
+            description.load(str(link))
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_a_machines_name(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"there is no file .*gone\.toml"):
+        description.load(str(tmp_path / "gone.toml"))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "nodes", "answer"),
+    [
+        (256, 1, "256 CPUs and 1 nodes; an emulated machine has 255 and 16 at most"),
+        (17, 17, "17 CPUs and 17 nodes"),
+    ],
+)
+def test_a_machine_has_an_end(cpus: int, nodes: int, answer: str) -> None:
+    each = cpus // nodes
+    values = {
+        "title": "large",
+        "stands_for": "nothing",
+        "memory": {"dram": {"hbm": False}},
+        "node": [
+            {
+                "id": one,
+                "cpus": list(range(one * each, (one + 1) * each)),
+                "memory": "dram",
+                "mib": 128,
+            }
+            for one in range(nodes)
+        ],
+        "distances": {
+            "rows": [[10 if one == to else 20 for to in range(nodes)] for one in range(nodes)]
+        },
+        "found": {"hbm": [], "evidence": "no HBM: ", "memkind": []},
+    }
+    with pytest.raises(SpecError, match=answer):
+        description.from_dict(values, "large", "large.toml")
+
+
+def test_hbm_that_is_a_device_is_hbm_only_once_it_is_online() -> None:
+    values = tomllib.loads((description.MACHINES / "hbm-as-dax.toml").read_text())
+    values["found"] |= {"hbm": [1], "memkind": [1]}
+    with pytest.raises(SpecError, match=r"\[found\]: hbm \[1\].* are \[\]"):
+        description.from_dict(values, "dax", "dax.toml")
+
+
 def test_a_machines_name_is_one_for_a_host(tmp_path: Path) -> None:
     (tmp_path / "my,machine.toml").write_text(SMALL)
     with pytest.raises(SpecError, match="'my,machine' becomes the guest's host name"):
@@ -236,12 +307,27 @@ def test_a_vendor_is_one_of_cpuids(tmp_path: Path) -> None:
         written(tmp_path, ('title = "Two nodes"', vendor))
 
 
+@pytest.mark.parametrize(
+    ("family", "model", "answer"),
+    [
+        (271, 1, "family 271 must be a whole number, 1 to 270"),
+        (6, 256, "model 256 must be a whole number, 0 to 255"),
+    ],
+)
+def test_a_processors_numbers_fit_into_cpuid(
+    tmp_path: Path, family: int, model: int, answer: str
+) -> None:
+    numbers = f'vendor = "GenuineIntel", family = {family}, model = {model}, name = "A"'
+    with pytest.raises(SpecError, match=answer):
+        written(tmp_path, ('title = "Two nodes"', f'title = "x"\nprocessor = {{ {numbers} }}'))
+
+
 def test_a_processors_name_fits_into_cpuid(tmp_path: Path) -> None:
     named = (
         'title = "x"\nprocessor = {{ vendor = "GenuineIntel", family = 6, model = 1, name = "{}" }}'
     )
     title = 'title = "Two nodes"'
     assert written(tmp_path, (title, named.format("A" * 47))).processor is not None
-    for name in ("A" * 48, "A, B"):
+    for name in ("A" * 48, "A, B", "Intel®"):
         with pytest.raises(SpecError, match="47 letters for it, and no comma"):
             written(tmp_path, (title, named.format(name)))
