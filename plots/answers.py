@@ -4,6 +4,7 @@ An effect is claimed only where its whole interval lies beyond the noise floor o
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,20 +92,30 @@ def _where(found: Findings) -> list[Answer]:
     if not asked:
         return []
     pages = [each for place in asked for panel in place.panels for each in panel.pages]
-    strays = sum(each.as_asked < 1 for each in pages)
-    told = "Every page of every rank was on the nodes asked for, in every kind and launch."
-    if strays:
-        told = (
-            f"Not always where asked: of {len(pages)} pairs of a rank and a kind of memory, "
-            f"{strays} had pages elsewhere."
-        )
     return [
         Answer(
             "Where was every rank, and where was every page?",
-            told if pages else "Not measured. No launch had buffers in a kind of memory.",
+            _as_asked([each.as_asked for each in pages]),
             points=tuple(whereabouts.answer(place) for place in asked),
         )
     ]
+
+
+def _as_asked(shares: Sequence[float | None]) -> str:
+    """Of each rank in each kind of memory; None is one of whom no page is told."""
+    if not shares:
+        return "Not measured. No launch had buffers in a kind of memory."
+    pairs = f"{len(shares)} pairs of a rank and a kind of memory"
+    untold = shares.count(None)
+    strays = sum(share != 1 for share in shares) - untold
+    silent = f" Of {untold} of {pairs} no page is told." if untold else ""
+    if strays:
+        return f"Not always where asked: of {pairs}, {strays} had pages elsewhere.{silent}"
+    if untold == len(shares):
+        return "Not measured. The results tell of no page."
+    if untold:
+        return f"Every page that is told of was on the nodes asked for.{silent}"
+    return "Every page of every rank was on the nodes asked for, in every kind and launch."
 
 
 def _no_time(found: Findings) -> str:

@@ -56,18 +56,18 @@ class Pages:
         return sum(size for _, size in self.placed) + self.unknown
 
     @property
-    def as_asked(self) -> float:
-        """The share of all bytes that lies on the nodes asked for."""
+    def as_asked(self) -> float | None:
+        """The share of all bytes that lies on the nodes asked for; None of none told."""
         return self._share(self.asked)
 
     @property
-    def local(self) -> float:
-        """The share of all bytes that lies on the nodes of the rank's CPU."""
+    def local(self) -> float | None:
+        """The share of all bytes that lies on the nodes of the rank's CPU; None of none told."""
         return self._share(self.near)
 
-    def _share(self, nodes: tuple[int, ...]) -> float:
+    def _share(self, nodes: tuple[int, ...]) -> float | None:
         there = sum(size for node, size in self.placed if node in nodes)
-        return there / self.total if self.total else 1.0
+        return there / self.total if self.total else None
 
     @property
     def shares(self) -> Shares:
@@ -84,8 +84,10 @@ class Pages:
 class Panel:
     """The pages of all ranks in one kind and locality, alike in some launches.
 
+    Alike are those whose pictures are; where they differ to the byte the worst of them is told.
+
     Attributes:
-        pages: by rank; empty where it was not measured.
+        pages: by rank, of the launch with the fewest as asked; empty where it was not measured.
         skipped: why it was not measured, or "".
         launches: the names of those alike.
         of: how many launches of the map have this kind and locality.
@@ -101,6 +103,16 @@ class Panel:
     of: int
     arms: tuple[str, ...]
     others: tuple[str, ...]
+
+    @property
+    def as_asked(self) -> float | None:
+        """The share of all ranks' bytes that lies on the nodes asked for; None of none told."""
+        return _mean([(each.as_asked, each.total) for each in self.pages])
+
+    @property
+    def local(self) -> float | None:
+        """The share of all ranks' bytes that lies on the nodes of their CPUs."""
+        return _mean([(each.local, each.total) for each in self.pages])
 
     @property
     def emulated(self) -> bool:
@@ -161,8 +173,9 @@ def frame(launches: Launches) -> pd.DataFrame:
 
     Columns: arm, mpi, ranks, binding, rank, cpu, cpu_node (-1: none has it), kind, locality,
     emulated, asked ("4" or "4, 5"), placed ("4: 1048576; 5: 4096", bytes by node), pages_bytes,
-    as_asked and local (shares on the nodes asked for, and of the rank's CPU), method, launches (of
-    the arm, alike to the byte), of (launches of the arm), names, and recorded.COLUMN.
+    as_asked and local (shares on the nodes asked for, and of the rank's CPU; None where nothing is
+    told), method, launches (of the arm, alike to the byte), of (launches of the arm), names, and
+    recorded.COLUMN.
     """
     rows: dict[tuple[Any, ...], list[str]] = {}
     counted: dict[tuple[Any, ...], int] = {}
@@ -225,12 +238,13 @@ def owners(node: Node, with_cpus: Sequence[Node]) -> list[int]:
 
 
 def local_nodes(nodes: Sequence[Node], cpu_node: int) -> tuple[int, ...]:
-    """A node with CPUs and those without that it is an owner of, as hbmcomm.Topology has them."""
+    """The memory that belongs to a node with CPUs, as hbmcomm.Topology has it, of a result."""
     with_cpus = [node for node in nodes if node.cpus]
     return tuple(
         node.id
         for node in nodes
-        if cpu_node in ([node.id] if node.cpus else owners(node, with_cpus))
+        if node.total_bytes
+        and cpu_node in ([node.id] if node.cpus else node.initiators or owners(node, with_cpus))
     )
 
 
@@ -280,19 +294,28 @@ def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
         for alike, each in sorted(variants.items(), key=lambda v: -len(v[1])):
             mine = [launch for launch, _ in each]
             rest = [one for other, v in variants.items() if other != alike for one, _ in v]
-            panels.append(
+            made = [
                 Panel(
                     kind,
                     locality,
-                    each[0][1],
+                    pages,
                     alike if isinstance(alike, str) else "",
                     tuple(map(_name, mine)),
                     of,
                     _arms(mine),
                     _arms(rest),
                 )
-            )
+                for _, pages in each
+            ]
+            panels.append(min(made, key=lambda panel: (panel.as_asked or 0, panel.local or 0)))
     return tuple(panels)
+
+
+def _mean(shares: Sequence[tuple[float | None, int]]) -> float | None:
+    """Of (share, bytes); None of no bytes at all. Exact where all shares are 0 or 1."""
+    told = [(share, size) for share, size in shares if share is not None]
+    total = sum(size for _, size in told)
+    return sum(share * size for share, size in told) / total if total else None
 
 
 def _turn(kind: str, locality: str) -> tuple[int, str, str]:

@@ -311,8 +311,8 @@ _PAGES: list[tuple[str, Callable[[_Row], str]]] = [
     ("its node", lambda row: str(row["cpu_node"]) if row["cpu_node"] >= 0 else NOTHING),
     ("asked for", lambda row: row["asked"]),
     ("on nodes", lambda row: placed_text(row["placed"])),
-    ("as asked", lambda row: percent(row["as_asked"])),
-    ("local", lambda row: percent(row["local"])),
+    ("as asked", lambda row: share_text(row["as_asked"])),
+    ("local", lambda row: share_text(row["local"])),
     ("method", lambda row: row["method"]),
     ("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
 ]
@@ -321,6 +321,11 @@ _PAGES: list[tuple[str, Callable[[_Row], str]]] = [
 def launches_text(count: int, of: int, names: str) -> str:
     """ "6 of 6"; of fewer than half their names as well: "1 of 6: 0003-host"."""
     return f"{count} of {of}" + (f": {names}" if 2 * count < of else "")
+
+
+def share_text(share: float | None) -> str:
+    """ "99.8 %"; nothing of a share that is not told."""
+    return NOTHING if pd.isna(share) else percent(share)
 
 
 def placed_text(placed: str) -> str:

@@ -2,23 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
+from experiments.emulated import placed
 from plots.labels import arm_name, ranks_text
 from plots.places import Panel, Place, Shares
 
 MOST = 3
 """Ways of splitting pages that are told one by one."""
+UNTOLD = "where pages were is not told"
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """ "0–3, 8" of 0, 1, 2, 3, 8; "none" of none."""
-    found: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][-1] + 1:
-            found[-1].append(number)
-        else:
-            found.append([number])
-    told = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in found]
-    return ", ".join(told) or "none"
+    """ "0–3, 8" of 0, 1, 2, 3, 8; "none" of none. Not for numbers below 0."""
+    return placed.numbers(set(numbers)).replace("-", "–").replace(",", ", ")
 
 
 def percent(share: float) -> str:
@@ -29,25 +24,18 @@ def percent(share: float) -> str:
     return "< 0.1 %" if tenths == 0 and share > 0 else f"{tenths / 10:g} %"
 
 
-def as_asked(panel: Panel) -> float:
-    """The share of all ranks' bytes that lies on the nodes asked for."""
-    return _mean([(each.as_asked, each.total) for each in panel.pages])
-
-
-def local(panel: Panel) -> float:
-    """The share of all ranks' bytes that lies on the nodes of their CPUs."""
-    return _mean([(each.local, each.total) for each in panel.pages])
-
-
 def verdict(panel: Panel) -> str:
     """ "100 % as asked, 0 % local"."""
-    return f"{percent(as_asked(panel))} as asked, {percent(local(panel))} local"
+    if panel.as_asked is None or panel.local is None:
+        return UNTOLD
+    return f"{percent(panel.as_asked)} as asked, {percent(panel.local)} local"
 
 
 def splits(panel: Panel) -> list[str]:
     """How ranks with pages on several nodes, or nowhere, have them: "ranks 0–3: 25 % each on 4–7".
 
-    Ranks that have all of theirs on one node are not told of.
+    Ranks that have all of theirs on one node are not told of; nor are those of whom the result
+    tells no page, where that is so of all.
     """
     alike: dict[tuple[Shares, float], list[int]] = {}
     for rank, each in enumerate(panel.pages):
@@ -63,6 +51,9 @@ def splits(panel: Panel) -> list[str]:
         told.append(f"{_who(ranks, len(panel.pages))}: {', '.join(what)}")
     if len(told) > MOST:
         told = [*told[: MOST - 1], f"{len(told) - MOST + 1} others: see the table"]
+    silent = [rank for rank, each in enumerate(panel.pages) if not each.total]
+    if 0 < len(silent) < len(panel.pages):
+        told.append(f"{_who(silent, len(panel.pages))}: {UNTOLD}")
     return told
 
 
@@ -82,16 +73,12 @@ def sentence(panel: Panel) -> str:
     what = f"{panel.kind}, {panel.locality}" + (f", {where}" if where else "")
     if panel.skipped:
         return f"{what}: not measured: {panel.skipped}."
-    by_node: dict[tuple[int, ...], list[int]] = {}
+    by_node: dict[int, list[int]] = {}
     for rank, each in enumerate(panel.pages):
-        by_node.setdefault(tuple(node for node, _ in each.shares), []).append(rank)
-    single = [
-        f"{_who(ranks, len(panel.pages))} on node {nodes[0]}"
-        for nodes, ranks in by_node.items()
-        if len(nodes) == 1
-    ]
-    told = [*single, *splits(panel)]
-    return f"{what}: {verdict(panel)}; {'; '.join(told)}."
+        if len(each.shares) == 1 and not each.unknown:
+            by_node.setdefault(each.shares[0][0], []).append(rank)
+    single = [f"{_who(ranks, len(panel.pages))} on node {node}" for node, ranks in by_node.items()]
+    return f"{what}: {'; '.join([verdict(panel), *single, *splits(panel)])}."
 
 
 def ranks_at(place: Place) -> str:
@@ -120,12 +107,6 @@ def answer(place: Place) -> str:
         by_verdict.setdefault(found, []).append(name)
     told = [f"{', '.join(names)}: {found}" for found, names in by_verdict.items()]
     return f"{ranks_text(place.ranks)} {place.binding}. {'; '.join(told)}."
-
-
-def _mean(shares: Sequence[tuple[float, int]]) -> float:
-    """Of (share, bytes); 1 of no bytes at all. Exact where all shares are 0 or 1."""
-    total = sum(size for _, size in shares)
-    return sum(share * size for share, size in shares) / total if total else 1.0
 
 
 def _who(ranks: Sequence[int], of: int) -> str:

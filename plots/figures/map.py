@@ -102,7 +102,8 @@ def _drawing(place: Place, name: str, machine: str, others: Sequence[Place]) -> 
         "they serve best; near nodes stand close together. A line leads from a rank to each node "
         "that holds its pages, heavier for a larger share, and a node's fill is the share of the "
         "fullest. Local is what lies on the node of a rank's CPU or on one without CPUs beside it. "
-        f"As the kernel tells ({', '.join(place.methods)}), to the byte.",
+        f"As the kernel tells ({', '.join(place.methods)}). Launches alike to a whole per cent "
+        "share a panel, which shows the one with the fewest pages as asked; the table has each.",
         _description(place),
         page.figure,
     )
@@ -235,7 +236,7 @@ def _panel(axes: Axes, panel: Panel, place: Place, plan: tiles.Plan, lines: Sequ
         return
     raised = axes.get_ylim()[1] - plan.height
     nodes.pages(axes, plan, place, panel, raised)
-    strays = whereabouts.as_asked(panel) < 1
+    strays = any(each.as_asked != 1 for each in panel.pages)
     for down, text in enumerate(lines):
         axes.text(
             0,

@@ -187,6 +187,28 @@ def test_pages_that_strayed_are_no_success(
     )
 
 
+def test_pages_of_which_nothing_is_told_are_no_success(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    launch = launched(kinds=("hbw",), localities=("local",))
+
+    def silence(ranks: int) -> str:
+        for rank in launch["ranks"][:ranks]:
+            rank["pools"][0].pop("bytes", None)
+            rank["pools"][0]["placement"] = {}
+        return next(
+            each.sentence
+            for each in answers(emulated(launch))
+            if each.question.startswith("Where was every rank")
+        )
+
+    assert silence(1) == (
+        "Every page that is told of was on the nodes asked for. "
+        "Of 1 of 8 pairs of a rank and a kind of memory no page is told."
+    )
+    assert silence(8) == "Not measured. The results tell of no page."
+
+
 def test_what_an_emulated_campaign_could_not_measure_is_told(emulated: Find) -> None:
     said = [each.sentence for each in answers(emulated(missing={"remote": "one node"}))]
     assert said[-1] == "Not measured. remote: one node"

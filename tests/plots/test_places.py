@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
-from plots.places import Place, by_node, frame, places
+import hbmcomm
+from experiments.emulated import description
+from experiments.measure import nodes as measured
+from hbmcomm.memory import model
+from plots.places import Place, by_node, frame, owners, places
 
 Launched = Callable[..., dict[str, Any]]
 MIB = 2**20
 PREFERRED = {"kinds": ("hbw_preferred",), "localities": ("local",)}
-SPILT = {("hbw_preferred", "local", 3): {3: MIB, 5: MIB}}
+SPOT = ("hbw_preferred", "local")
+SPILT = {(*SPOT, 3): {3: MIB, 5: MIB}}
 
 
 def only(found: tuple[Place, ...]) -> Place:
@@ -75,7 +80,21 @@ def test_a_page_more_or_less_makes_no_other_panel_but_another_row(launched: Laun
     mine = rows[rows["rank"] == 3]
     assert set(mine["placed"]) == {f"5: {2 * MIB}", f"3: 4096; 5: {2 * MIB - 4096}"}
     assert set(mine["launches"]) == {1}
-    assert len(only(places([launched(**PREFERRED, placed=few)])).panels) == 1
+    assert len(only(places(launches)).panels) == 2, "whole is not nearly whole"
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
+def test_of_launches_alike_to_a_per_cent_the_worst_is_told(
+    launched: Launched, order: tuple[int, ...]
+) -> None:
+    launches = [
+        launched(block=n, **PREFERRED, placed={(*SPOT, 3): {5: 2 * MIB - n * 3000, 3: n * 3000}})
+        for n in order
+    ]
+    (panel,) = only(places(launches)).panels
+    assert len(panel.launches) == 3
+    assert panel.as_asked == pytest.approx(1 - 9000 / (16 * MIB))
+    assert panel.pages[3].placed == ((3, 9000), (5, 2 * MIB - 9000))
 
 
 def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launched) -> None:
@@ -84,6 +103,78 @@ def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launch
         for rank, each in enumerate(panel.pages):
             assert each.near == (rank // 2, rank // 2 + 8)
             assert each.local == (1.0 if panel.locality == "local" else 0.0)
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("name", description.names())
+def test_local_is_what_the_library_calls_local_on_every_machine(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, name: str, online: bool
+) -> None:
+    machine = description.load(name)
+    later = {dax.node: dax.online_bytes for dax in machine.dax if online}
+    topology = shown(
+        *(
+            model.Node(
+                id=node.id,
+                cpus=node.cpus,
+                total_bytes=size,
+                free_bytes=size,
+                available_bytes=size,
+                distances=dict(enumerate(machine.distances[node.id])),
+                initiators=(node.initiator,) if machine.has_hmat else (),
+            )
+            for node in machine.nodes
+            if (size := node.memory_bytes or later.get(node.id, 0))
+        )
+    )
+    assert_alike(launched, monkeypatch, topology)
+
+
+def test_local_is_what_the_library_calls_local_where_nodes_lack_something(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of CPUs without memory, memory that only a GPU reaches well, one as near to two nodes."""
+
+    def node(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> model.Node:
+        far = {other: 10 + 10 * (other != number) for other in range(5)}
+        return model.Node(number, cpus, size, size, size, far, near)
+
+    topology = shown(
+        node(0, (0,), 2**30, ()),
+        node(1, (1,), 0, ()),
+        node(2, (), 2**30, (4,)),
+        node(3, (), 2**30, ()),
+        node(4, (), 2**30, (1, 4)),
+    )
+    assert [topology.local_nodes(number) for number in (0, 1)] == [(0, 3), (3, 4)]
+    assert_alike(launched, monkeypatch, topology)
+
+
+def shown(*nodes: model.Node) -> model.Topology:
+    return model.Topology(nodes, (), (), (), "", model.HbmFinding((), "", (), False))
+
+
+def assert_alike(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, topology: model.Topology
+) -> None:
+    """That a result of the machine tells the same of it as the library."""
+    monkeypatch.setattr(hbmcomm, "topology", lambda *_: topology)
+    cpus = [cpu for node in topology.nodes for cpu in node.cpus]
+    launch = launched("sixty-four", ranks=len(cpus), kinds=("regular",))
+    launch["environment"]["topology"] = measured.nodes()
+    for rank, cpu in zip(launch["ranks"], cpus, strict=True):
+        rank["cpu"] = cpu
+    place = only(places([launch]))
+    for rank, cpu in enumerate(cpus):
+        home = topology.node_of_cpu(cpu)
+        assert place.node_of(rank) == home
+        assert place.panels[0].pages[rank].near == topology.local_nodes(home)
+    with_cpus = [node for node in place.nodes if node.cpus]
+    homes = {each.id: topology.local_nodes(each.id) for each in with_cpus}
+    for node in place.nodes:
+        best = [number for number, near in homes.items() if node.id in near]
+        if not node.cpus and best:
+            assert owners(node, with_cpus) == best
 
 
 def test_bytes_on_no_node_are_counted_as_not_where_asked(launched: Launched) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.statistics import CONTAINER
 from plots.findings import Findings
-from plots.labels import ratio_text
+from plots.labels import NOTHING, ratio_text
 from plots.places import frame
 from plots.tables import Table, csv, escape, latex, tables
 
@@ -184,6 +184,22 @@ def test_a_launch_whose_pages_differ_has_a_row_with_its_name(pages: Table) -> No
     rows = [row for row in pages.rows if row[:2] == ["3", "hbw_preferred"]]
     assert [row[-1] for row in rows] == ["1 of 3: 0000-vm-knl-snc4-flat", "2 of 3"]
     assert rows[0][5:7] == ["3: 1 MiB; 5: 1 MiB", "50 %"]
+
+
+@pytest.mark.parametrize("silent", [1, 8])
+def test_of_a_rank_of_whose_pages_nothing_is_told_no_share_is_told(
+    findings: Find, launched: Callable[..., dict[str, Any]], silent: int
+) -> None:
+    launch = launched(kinds=("hbw",), localities=("local",))
+    for rank in launch["ranks"][:silent]:
+        del rank["pools"][0]["bytes"]
+        rank["pools"][0]["placement"] = {}
+    found = findings(kinds=("regular",), blocks=1)
+    told = table(replace(found, pages=frame([launch])), "pages")
+    places = [told.head.index(name) for name in ("on nodes", "as asked", "local")]
+    shares = [[row[place] for place in places] for row in told.rows]
+    assert shares.count([NOTHING] * 3) == silent
+    assert sum(row[1:] == ["100 %", "100 %"] for row in shares) == 8 - silent
 
 
 def test_pages_read_back_as_they_were(pages: Table) -> None:

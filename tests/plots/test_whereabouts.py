@@ -61,6 +61,30 @@ def test_a_rank_whose_pages_strayed_is_named_with_its_shares(launched: Launched)
 def test_pages_on_no_node_are_told(launched: Launched) -> None:
     found = panel(launched, "hbw_preferred", {0: {4: MIB}})
     assert whereabouts.splits(found) == ["rank 0: 50 % on 4, 50 % on no node"]
+    assert whereabouts.sentence(found) == (
+        "hbw_preferred, local: 93.8 % as asked, 93.8 % local; rank 1 on node 4; "
+        "ranks 2–3 on node 5; ranks 4–5 on node 6; ranks 6–7 on node 7; "
+        "rank 0: 50 % on 4, 50 % on no node."
+    )
+
+
+def test_pages_of_which_nothing_is_told_are_no_success(launched: Launched) -> None:
+    launch = launched(kinds=("hbw",), localities=("local",))
+    for rank in launch["ranks"][:2]:
+        del rank["pools"][0]["bytes"]  # an older result does not say how many there are
+        rank["pools"][0]["placement"] = {}
+    (some,) = place(launch).panels
+    assert whereabouts.splits(some) == ["ranks 0–1: where pages were is not told"]
+    assert "ranks 0–1: where pages were is not told." in whereabouts.sentence(some)
+    assert "node 4" not in whereabouts.sentence(some)
+    for rank in launch["ranks"][2:]:
+        del rank["pools"][0]["bytes"]
+        rank["pools"][0]["placement"] = {}
+    (none,) = place(launch).panels
+    assert whereabouts.sentence(none) == "hbw, local: where pages were is not told."
+    assert whereabouts.answer(place(launch)) == (
+        "8 ranks packed. hbw (local): where pages were is not told."
+    )
 
 
 def test_many_ways_of_splitting_refer_to_the_table(launched: Launched) -> None:
