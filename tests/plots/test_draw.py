@@ -13,7 +13,19 @@ from experiments.results import ResultsError
 from plots.draw import FORMATS, PlotsError, draw, write
 from plots.labels import EMULATED
 
-DRAW = "import sys, pathlib; from plots.draw import draw; draw(*map(pathlib.Path, sys.argv[1:]))"
+DRAW = """
+import pathlib, sys
+from plots.draw import draw
+campaign, out, emulated, out_too = map(pathlib.Path, sys.argv[1:])
+draw(campaign, out)
+draw(emulated, out_too, ("svg",))
+"""
+
+
+@pytest.fixture(scope="module")
+def emulated_drawn(emulated_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What an emulated machine's campaign is drawn as, its map among it."""
+    return draw(emulated_folder, tmp_path_factory.mktemp("emulated"), ("svg",))
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -39,19 +51,24 @@ def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -
 
 
 def test_the_same_bytes_in_other_processes_folders_hours_and_locales(
-    campaign_folder: Path, drawn: list[Path], tmp_path: Path
+    campaign_folder: Path,
+    drawn: list[Path],
+    emulated_folder: Path,
+    emulated_drawn: list[Path],
+    tmp_path: Path,
 ) -> None:
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out, out_too, elsewhere = (tmp_path / name for name in ("out", "too", "elsewhere"))
     elsewhere.mkdir()
     (elsewhere / "matplotlibrc").write_text("font.size: 23\naxes.facecolor: red\n")
     zone, locale = "Asia/Tokyo", "C" if os.environ.get("LC_ALL") == "C.UTF-8" else "C.UTF-8"
     subprocess.run(
-        [sys.executable, "-c", DRAW, str(campaign_folder), str(out)],
+        [sys.executable, "-c", DRAW, *map(str, (campaign_folder, out, emulated_folder, out_too))],
         cwd=elsewhere,
         env=os.environ | {"PYTHONHASHSEED": "2", "TZ": zone, "LC_ALL": locale},
         check=True,
     )
     assert digests(out) == digests(drawn[0].parent)
+    assert digests(out_too) == digests(emulated_drawn[0].parent)
 
 
 def test_emulated_memory_is_labelled_in_every_figure(drawn: list[Path]) -> None:
@@ -61,12 +78,11 @@ def test_emulated_memory_is_labelled_in_every_figure(drawn: list[Path]) -> None:
 
 
 def test_an_emulated_machine_is_labelled_in_every_figure_and_its_map_comes_first(
-    emulated_folder: Path, tmp_path: Path
+    emulated_drawn: list[Path],
 ) -> None:
-    drawn = draw(emulated_folder, tmp_path, ("svg",))
-    assert drawn[0].name == "placement-map-2-ranks-packed.svg"
-    assert {path.suffix for path in drawn} == {".svg", ".csv", ".tex"}
-    for path in drawn:
+    assert emulated_drawn[0].name == "placement-map-2-ranks-packed.svg"
+    assert {path.suffix for path in emulated_drawn} == {".svg", ".csv", ".tex"}
+    for path in emulated_drawn:
         told = path.read_text()
         if path.suffix == ".svg":
             assert "pages are is real, times mean nothing." in words(told), path.name
