@@ -60,7 +60,7 @@ def through(tmp_path_factory: pytest.TempPathFactory, driver_in: Callable[..., A
     return folder / "out"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])  # SIGHUP: test_shell.py
 def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran_through(
     driver: Any, tmp_path: Path, through: Path, number: signal.Signals
 ) -> None:

@@ -20,7 +20,7 @@ UNDER = {
     8: ("impi",),
 }
 """The MPIs that start them; the data moves through our core under each."""
-STRESS = 8  # seconds
+STRESS = 5  # seconds
 
 pytestmark = pytest.mark.ranks
 
