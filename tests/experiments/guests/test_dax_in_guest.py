@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
-from experiments.emulated import verdict
+from experiments.emulated import description, verdict
 from experiments.environments.profiles import Machine
 from experiments.guests import command
+from experiments.provision.image import PREFIX
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
 PROGRAMS = [
     Path(__file__).parent / "ranks" / name
-    for name in ("dax_arena.py", "stand_in.py", "other_job.py")
+    for name in ("dax_arena.py", "stand_in.py", "other_job.py", "dax_frames.py")
 ]
 MACHINE, DEVICE, RANKS = "hbm-as-dax", "/dev/dax0.0", 2
+BLOCKS = "/sys/devices/system/node/node1/memory[0-9]*"  # of the node that it becomes
 ALL = Machine(cpus="0-3", mems="0", dax=(DEVICE,), uid=1000, gid=1000)
 
 
@@ -31,9 +33,13 @@ def contained(there: Any) -> Any:
 
 
 def online(there: Any) -> Any:
-    """A check of everything once the device has become memory, which it stays."""
+    """The frames of an array on the device, as only root may know; then it is brought online, and
+    stays so: the blocks of memory that its node is made of, and a check of everything."""
+    program = [f"{PREFIX}/bin/python", "FOLDER/dax_frames.py", DEVICE]
+    frames = there.run("dax-frames", program, *PROGRAMS, root=True)
     there.root("daxctl reconfigure-device --mode=system-ram dax0.0")
-    return command.checked(there.guest, online=True)
+    blocks = there.root(f"cat /sys/devices/system/memory/block_size_bytes; basename -a {BLOCKS}")
+    return frames, blocks.split(), command.checked(there.guest, online=True)
 
 
 @pytest.mark.visit(MACHINE, bare)
@@ -49,7 +55,20 @@ def test_in_a_container_too(brought: Any) -> None:
 
 
 @pytest.mark.visit(MACHINE, online, last=True)
+def test_an_array_is_in_frames_of_the_device_and_these_are_the_hbm_node(brought: Any) -> None:
+    frames, (size, *blocks), _ = brought
+    assert frames.code == 0, frames.said
+    start, end = (int(address, 16) for address in frames.said.split("-"))
+    step = int(size, 16)
+    numbers = sorted(int(block.removeprefix("memory")) for block in blocks)
+    assert start <= numbers[0] * step and (numbers[-1] + 1) * step <= end
+    (device,) = description.load(MACHINE).dax
+    assert len(numbers) * step == device.online_bytes
+
+
+@pytest.mark.visit(MACHINE, online, last=True)
 def test_online_it_is_found_as_an_hbm_node(brought: Any) -> None:
-    assert all(row.ok for row in brought), "\n" + verdict.to_table(brought, 160)
-    told = next(row for row in brought if row.what == "HBM nodes")
+    found = brought[-1]
+    assert all(row.ok for row in found), "\n" + verdict.to_table(found, 160)
+    told = next(row for row in found if row.what == "HBM nodes")
     assert told.found == "1"

@@ -79,7 +79,7 @@ def check_alike(comm: Any, world: Any) -> None:
 
 
 def check_place(array: np.ndarray, path: str, real: bool) -> None:
-    """Every page is accounted for, on the node that sysfs gives."""
+    """All bytes are told to be on the node that sysfs gives; dax_frames.py looks at frames."""
     node = (
         int(Path(f"/sys/bus/dax/devices/{Path(path).name}/target_node").read_text()) if real else 0
     )
