@@ -223,10 +223,16 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
                ./inv vm --machine hbm-as-dax --line 'numactl -H; ls -l /dev/dax*'
     """
     choose("mpi", mpi, FLAVOURS)
+    if check and line:
+        raise ExperimentsError("--check and --line are two things: leave out one of them")
     if not machine:
+        if check or line:
+            raise ExperimentsError(
+                "--check and --line need --machine; ./inv vm lists what there is"
+            )
         print(emulated.machines(), end="")
         return
-    description.load(machine)  # a typo is told before anything is installed
+    described = description.load(machine)  # a typo is told before anything is installed
     stages = Stages()
     lacking = packages.ensure(stages.say, yes, (*packages.PACKAGES, *packages.EMULATION))
     if lacking:
@@ -235,7 +241,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         found = emulated.check(machine, mpi, base, stages)
         print(verdict.to_table(found), end="")
         if not all(row.ok for row in found):
-            raise ExperimentsError(f"{machine} is not what its description says")
+            raise ExperimentsError(f"{described.name} is not what its description says")
         return
     code = (
         emulated.run(machine, line, mpi, base, stages)

@@ -26,9 +26,8 @@ from experiments.equipment import Equipment
 from experiments.external import imb
 from experiments.external.imb import Imb
 from experiments.guard import Watch
-from experiments.guests import boot
 from experiments.measure import machine
-from experiments.provision import engine, image, mpi, passthrough, unpacked
+from experiments.provision import emulator, engine, image, mpi, passthrough, unpacked
 from experiments.schedule import Launch, schedule
 from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
@@ -88,6 +87,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
         guard.watching(out, stages.say) as watch,
         equipment.ready(experiment, header["base"], False, stages) as found,
     ):
+        _refuse_other_guest(header, experiment, found, out)
         return _measure(header, out, found, watch, stages)
 
 
@@ -224,6 +224,22 @@ def _refuse_other_machine(header: Mapping[str, Any], experiment: Experiment, out
         )
 
 
+def _refuse_other_guest(
+    header: Mapping[str, Any], experiment: Experiment, found: Equipment, out: Path
+) -> None:
+    """What emulates the machine, and what its guest holds, is told once for all launches."""
+    begun, now = header["emulated"], _emulated(experiment, found)
+    others = [
+        f"{key}: {begun.get(key)} then, {now[key]} now" for key in now if begun.get(key) != now[key]
+    ]
+    if others:
+        raise results.ResultsError(
+            f"{_machine(experiment)} is not as it was when {out} was begun ({'; '.join(others)}), "
+            "so that what is missing would be measured in another machine; measure again into "
+            "another --out"
+        )
+
+
 def _plain(machine: str) -> dict[str, Any]:
     """A description as JSON holds it."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(description.load(machine))))
@@ -273,16 +289,15 @@ def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[
 
 def _emulated(experiment: Experiment, found: Equipment) -> dict[str, Any]:
     """The emulated machine, and what emulates it; empty where none does."""
-    machine, flavour = _machine(experiment), experiment.launches.mpis[0]
+    machine, flavours = _machine(experiment), experiment.launches.mpis
     if not machine:
         return {}
-    guest = found.guests[machine, flavour]
     return {
         "machine": machine,
         "description": _plain(machine),
-        "accelerator": guest.accelerator,
-        "qemu": boot.version(),
-        "disk": guest.disk.id,
+        "accelerator": found.guests[machine, flavours[0]].accelerator,
+        "qemu": emulator.version(),
+        "disks": {flavour: found.guests[machine, flavour].disk.id for flavour in flavours},
     }
 
 

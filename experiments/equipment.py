@@ -14,6 +14,7 @@ from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.provision import (
     bootstrap,
+    emulator,
     engine,
     image,
     mpi,
@@ -32,7 +33,7 @@ LACKS = (
     wheelhouse.WheelhouseIncomplete,
     unpacked.UnpackingFailed,
     disk.GuestMissing,
-    boot.QemuMissing,
+    emulator.QemuMissing,
 )
 """What a machine may lack for a container; an image that does not build is a defect instead."""
 
@@ -119,7 +120,7 @@ class _Workshop:
                 )
             self.images |= {(name, flavour): self._unpacked(flavour) for flavour in self._mpis}
         elif machine := machine_of(name):
-            boot.version()  # where QEMU is missing, that is said before minutes are spent
+            boot.refuse(description.load(machine), self._base)
             for flavour in self._mpis:
                 self.images[name, flavour] = self._built(flavour)
                 self._boot(machine, flavour, engine=in_docker_there(name))

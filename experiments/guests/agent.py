@@ -7,6 +7,7 @@ Source: the QEMU Guest Agent Protocol Reference.
 import base64
 import contextlib
 import json
+import math
 import secrets
 import socket
 import time
@@ -79,22 +80,28 @@ class Agent:
             time.sleep(POLL)
         return found
 
-    def read(self, path: str, offset: int = 0) -> bytes:
-        """A file of the guest from an offset on. FileNotFoundError where it cannot be opened."""
+    def read(self, path: str, offset: int = 0, most: float = math.inf) -> bytes:
+        """A file of the guest from an offset on. FileNotFoundError where it cannot be opened.
+
+        Args:
+            most: bytes, a little more at times: one that grows may have no end.
+        """
         try:
             opened = self._open(path, "rb")
         except Refused as refusal:
             raise FileNotFoundError(str(refusal)) from None
-        parts = []
+        parts, got = [], 0
         with opened as handle:
             if offset:
                 asked = {"handle": handle, "offset": offset, "whence": "set"}
                 self._ask("guest-file-seek", asked)
-            while True:
+            while got < most:
                 told = self._ask("guest-file-read", {"handle": handle, "count": CHUNK})
                 parts.append(base64.b64decode(told["buf-b64"]))
+                got += told["count"]
                 if told["eof"] or not told["count"]:
-                    return b"".join(parts)
+                    break
+        return b"".join(parts)
 
     def write(self, path: str, content: bytes) -> None:
         """Make or replace a file of the guest; root's. Refused where there is no room."""

@@ -5,7 +5,6 @@ One process of QEMU, whose end ends everything in it: nothing that a guest write
 
 import contextlib
 import os
-import shutil
 import subprocess
 import termios
 import time
@@ -15,23 +14,21 @@ from pathlib import Path
 
 from experiments import leftovers
 from experiments.emulated import qemu
-from experiments.emulated.model import Description
+from experiments.emulated.model import MIB, Description
 from experiments.errors import ExperimentsError
 from experiments.guests import agent
+from experiments.guests import disk as disks
 from experiments.guests.agent import Agent, GuestLost
 from experiments.guests.disk import Disk
-from experiments.provision import accelerator, programs, scratch
+from experiments.provision import accelerator, emulator, programs, scratch
 
 PATIENCE = 120.0  # seconds until a guest answers; with TCG it takes some five
 ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
 END_PATIENCE = 5.0  # seconds
 POLL = 0.1  # seconds
 LAST_LINES = 8  # of the console, in the message of a machine that does not boot
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes; what is free may vary
 START_ENGINE = "/usr/local/lib/guest/start-engine"
-
-
-class QemuMissing(ExperimentsError):
-    """No QEMU is installed."""
 
 
 class BootFailed(ExperimentsError):
@@ -84,6 +81,25 @@ class Guest:
             )
 
 
+def refuse(description: Description, base: str) -> None:
+    """Say what lacks before minutes are spent on an image and a disk.
+
+    Args:
+        base: base image: "auto", "bootstrap" or an image's name.
+
+    Raises:
+        QemuMissing, GuestMissing, BootFailed: each says what to do.
+    """
+    emulator.version()
+    disks.refuse(base)
+    wanted = description.memory_bytes + sum(device.given_bytes for device in description.dax)
+    if wanted > MEMORY:
+        raise BootFailed(
+            f"{description.name} has {wanted // MIB} MiB of memory and this machine "
+            f"{MEMORY // MIB} MiB; make its nodes smaller"
+        )
+
+
 @contextlib.contextmanager
 def booted(
     description: Description, disk: Disk, say: Callable[[str], None] = print
@@ -110,12 +126,6 @@ def booted(
             yield guest
         finally:
             _end(process)
-
-
-def version() -> str:
-    """What QEMU says of itself in its first line."""
-    said = subprocess.run([_program(), "--version"], capture_output=True, text=True, check=True)
-    return said.stdout.splitlines()[0]
 
 
 def shell(description: Description, disk: Disk) -> int:
@@ -151,17 +161,7 @@ def _files(disk: Disk, place: Path) -> qemu.Files:
 def _command(arguments: list[str]) -> list[str]:
     """QEMU, ended with whoever started it."""
     until = [programs.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--"]
-    return [*until, _program(), *arguments[1:]]
-
-
-def _program() -> str:
-    found = shutil.which(qemu.PROGRAM)
-    if found is None:
-        raise QemuMissing(
-            f"emulated machines need {qemu.PROGRAM}, which is not installed; "
-            "sudo apt-get install -y --no-install-recommends qemu-system-x86"
-        )
-    return found
+    return [*until, emulator.program(), *arguments[1:]]
 
 
 def _start(words: list[str], log: Path) -> "subprocess.Popen[bytes]":
@@ -194,6 +194,8 @@ def _last_words(console: Path) -> str:
     try:
         said = console.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
+        said = []
+    if not said:
         return ""
     return "".join(f"\n    {line}" for line in ["the guest's last words:", *said[-LAST_LINES:]])
 

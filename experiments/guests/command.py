@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.emulated import description, question, verdict
+from experiments.emulated.model import Description
 from experiments.emulated.verdict import Row
 from experiments.environments.command import Process
 from experiments.environments.mpiexec import mpiexec
 from experiments.environments.vm import LAUNCHES, inside
+from experiments.errors import ExperimentsError
 from experiments.execute import execute
 from experiments.guests import boot, disk
 from experiments.guests.boot import BootFailed, Guest
@@ -40,8 +43,13 @@ def machines() -> str:
 def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
     """A shell in a guest on this terminal; the exit code of the machine."""
     machine = description.load(name)
-    disk = _disk(mpi, base, stages)
-    stages.say(f"{name}: booting; leave it with exit or Ctrl-D, or end it with Ctrl-A X")
+    if not os.isatty(0):
+        raise ExperimentsError(
+            f"a shell in {machine.name} needs a terminal, and standard input is none; "
+            f"to run commands there: ./inv vm --machine {name} --line 'nproc; numactl -H'"
+        )
+    disk = _disk(machine, mpi, base, stages)
+    stages.say(f"{machine.name}: booting; leave it with exit or Ctrl-D, or end it with Ctrl-A X")
     return boot.shell(machine, disk)
 
 
@@ -89,13 +97,13 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
 @contextlib.contextmanager
 def _booted(name: str, mpi: str, base: str, stages: Stages) -> Iterator[Guest]:
     machine = description.load(name)
-    with boot.booted(machine, _disk(mpi, base, stages), stages.say) as booted:
+    with boot.booted(machine, _disk(machine, mpi, base, stages), stages.say) as booted:
         yield booted
 
 
-def _disk(mpi: str, base: str, stages: Stages) -> Disk:
+def _disk(machine: Description, mpi: str, base: str, stages: Stages) -> Disk:
     """The disk; an engine runs only for as long as making it takes."""
-    boot.version()  # where QEMU is missing, that is said before minutes are spent
+    boot.refuse(machine, base)
     with engine.running() as client:
         with stages.stage("image"):
             made = image.ensure(client, base, mpi, stages.say)

@@ -18,7 +18,16 @@ import docker
 from docker.errors import DockerException
 
 from experiments.errors import ExperimentsError
-from experiments.provision import building, dockerd, exported, programs, scratch, seccomp
+from experiments.provision import (
+    base_image,
+    building,
+    dockerd,
+    exported,
+    programs,
+    scratch,
+    seccomp,
+    suites,
+)
 from experiments.provision.bootstrap import STAGE_LABEL
 from experiments.provision.engine import FAILURES, EngineMissing
 from experiments.provision.image import CHECKOUT_LABEL, INPUTS_LABEL, Image, checkout
@@ -31,6 +40,8 @@ ENGINE_LOG = BUILD / "guest-dockerd.log"
 WORKING = "hbmcomm"  # the guest's working directory; below it lies what of the checkout is named
 ENGINE_DATA = "var/lib/docker"
 SIZE = "4G"  # of the file system; the file holds only what is written
+MAKERS = (Path(__file__), Path(exported.__file__))
+"""What is done with the recipe's image: the disk is another one when these are."""
 START_PATIENCE = 60  # seconds until a private engine answers
 POLL = 0.1  # seconds
 
@@ -54,6 +65,16 @@ class Disk:
     id: str
 
 
+def refuse(base: str) -> None:
+    """Raise GuestMissing where no guest can be made on this choice of base."""
+    suite = base_image.expected(base)
+    if suite is not None and not suite.makes_guests:
+        raise GuestMissing(
+            f"the guest of an emulated machine stands on Debian, and base {base} would be "
+            f"{suite.image} here; add --base {suites.GUESTS.image}"
+        )
+
+
 def ensure(
     client: docker.DockerClient, image: Image, progress: Callable[[str], None] = print
 ) -> Disk:
@@ -62,17 +83,17 @@ def ensure(
     Raises:
         GuestMissing, ImageBuildFailed, EngineMissing: each says what to do.
     """
-    inputs = inputs_hash(image, _recipe(), seccomp.text())
+    inputs = inputs_of(image)
     with scratch.alone(DISKS):
         folder = DISKS / f"{image.mpi}-{inputs}"
         if not folder.is_dir():
-            _refuse_others()
+            _refuse_others(image)
             progress(f"guest: building its system for {image.tag}")
             try:
-                building.build(client, build_options(image, inputs), _recipe(), LOG)
+                built = building.build(client, build_options(image, inputs), _recipe(), LOG)
                 _remove_superseded(client)
                 with scratch.folder(DISKS, ".new-") as place:
-                    _make(client, image, place, progress)
+                    _make(client, image, built, place, progress)
                     scratch.settle(place / "disk", folder)
                     scratch.remove_superseded(folder, place)
             except FAILURES as error:
@@ -93,10 +114,23 @@ def tag(mpi: str) -> str:
     return f"hbmcomm:guest-{mpi}"
 
 
-def inputs_hash(image: Image, recipe: list[tuple[str, Path]], rules: str) -> str:
-    """Changes exactly when the disk would. Short, for a file's name."""
-    digest = hashlib.sha256(f"{image.id} {image.tag} {image.base} {SIZE} {rules}".encode())
-    for name, path in recipe:
+def inputs_of(image: Image) -> str:
+    """What the disk with a harness image is known by today."""
+    makers = [(path.name, path) for path in MAKERS]
+    return inputs_hash(image, [*_recipe(), *makers], seccomp.text())
+
+
+def inputs_hash(image: Image, files: list[tuple[str, Path]], rules: str) -> str:
+    """Changes when the disk would, but for newer versions that apt may have.
+
+    Short, for a file's name.
+
+    Args:
+        files: name and file of everything that decides how it is made.
+        rules: what it holds of the checkout.
+    """
+    digest = hashlib.sha256(f"{image.id} {image.tag} {image.base} {rules}".encode())
+    for name, path in files:
         digest.update(f"\0{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -130,8 +164,8 @@ def _remove_superseded(client: docker.DockerClient) -> None:
     client.images.prune(filters={"dangling": True, "label": ours})
 
 
-def _refuse_others() -> None:
-    """Say what lacks before minutes are spent."""
+def _refuse_others(image: Image) -> None:
+    """Say what lacks before a minute is spent on the disk."""
     for program, package in (
         ("mkfs.ext4", "e2fsprogs"),
         ("dockerd", "docker.io"),
@@ -145,18 +179,23 @@ def _refuse_others() -> None:
     if os.geteuid() != 0:
         raise GuestMissing(
             "the guest's disk is not made yet, and making it needs root (its files are root's); "
-            "run the same command once as root: sudo ./inv vm --machine plain --check"
+            "run this once as root: sudo ./inv vm --machine plain --check "
+            f"--mpi {image.mpi} --base {image.base}"
         )
 
 
 def _make(
-    client: docker.DockerClient, image: Image, place: Path, progress: Callable[[str], None]
+    client: docker.DockerClient,
+    image: Image,
+    built: str,
+    place: Path,
+    progress: Callable[[str], None],
 ) -> None:
-    """kernel, initramfs and file system into place/disk."""
+    """Kernel, initramfs and file system of what was built of an image, into place/disk."""
     tree, disk = place / "tree", place / "disk"
     tree.mkdir()
     disk.mkdir()
-    exported.tree(client, tag(image.mpi), tree, "--same-owner")
+    exported.tree(client, built, tree, "--same-owner")
     for name in ("vmlinuz", "initramfs"):
         (tree / "boot" / name).rename(disk / name)
     rules = tree / WORKING / seccomp.FILE.relative_to(ROOT)

@@ -5,6 +5,7 @@ progress file up to date, and brings back what the command wrote. Ends with the 
 """
 
 import argparse
+import math
 import os
 import shlex
 import signal
@@ -23,6 +24,7 @@ WORKING = "/hbmcomm"
 """The working directory in the guest: what of the checkout commands name, such as the tuned filter,
 lies below it."""
 POLL = 0.3  # seconds between two looks
+LOOK = agent.CHUNK  # bytes of what the command says in one look: it may say more, and faster
 PATIENCE = 120.0  # seconds for a guest that another client keeps busy
 END_PATIENCE = 1.0  # seconds in which a command must end that was told to
 VARIABLES = (
@@ -87,8 +89,12 @@ def _attend(guest: Agent, process: int, folder: Path, place: str, told: list[int
     said = 0
     while True:
         found: Ended | None = guest.ended(process)
-        said += _relay(guest, place, said)
+        more = _relay(guest, place, said)
+        said += more
         if found is not None:
+            while more and not told:
+                more = _relay(guest, place, said)
+                said += more
             return found.code if found.code >= 0 else 128 - found.code
         progress = _read(guest, f"{place}/{PROGRESS}")
         if progress is not None:
@@ -96,11 +102,13 @@ def _attend(guest: Agent, process: int, folder: Path, place: str, told: list[int
         if told:
             _end(guest, process)
             return 128 + signal.SIGTERM
-        time.sleep(POLL)
+        if more < LOOK:
+            time.sleep(POLL)
 
 
 def _relay(guest: Agent, place: str, said: int) -> int:
-    more = _read(guest, _log(place), said) or b""
+    """What has been said since, as much as one look takes; its length."""
+    more = _read(guest, _log(place), said, LOOK) or b""
     sys.stdout.buffer.write(more)
     sys.stdout.buffer.flush()
     return len(more)
@@ -134,9 +142,9 @@ def _log(place: str) -> str:
     return f"/tmp/{Path(place).name}.log"
 
 
-def _read(guest: Agent, path: str, offset: int = 0) -> bytes | None:
+def _read(guest: Agent, path: str, offset: int = 0, most: float = math.inf) -> bytes | None:
     try:
-        return guest.read(path, offset)
+        return guest.read(path, offset, most)
     except FileNotFoundError:
         return None
 

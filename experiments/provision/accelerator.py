@@ -2,11 +2,10 @@
 
 import functools
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
-from experiments.emulated.qemu import PROGRAM
+from experiments.provision import emulator
 
 KVM = Path("/dev/kvm")
 PATIENCE = 3.0  # seconds; either takes a fifth of one. A KVM that is emulated itself takes six
@@ -26,15 +25,13 @@ def best() -> str:
 
 
 def runs(accelerator: str) -> bool:
-    """Whether QEMU runs a boot sector with an accelerator."""
-    if shutil.which(PROGRAM) is None:
-        return False
+    """Whether QEMU runs a boot sector with an accelerator. QemuMissing where there is none."""
     disk = os.memfd_create("hbmcomm-boot")  # without a name that a kill could leave behind
     try:
         os.write(disk, boot_sector())
         os.ftruncate(disk, SIZE)
         done = subprocess.run(
-            trial(accelerator, f"/proc/self/fd/{disk}"),
+            [emulator.program(), *trial(accelerator, f"/proc/self/fd/{disk}")],
             pass_fds=(disk,),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -54,9 +51,9 @@ def boot_sector() -> bytes:
 
 
 def trial(accelerator: str, disk: str) -> list[str]:
-    """The command that boots a disk and ends with PROOF when its program has run."""
+    """What QEMU is asked for to boot a disk; it ends with PROOF when its program has run."""
     return [
-        *(PROGRAM, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "64M"),
+        *("-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "64M"),
         "-no-reboot",
         *("-nodefaults", "-no-user-config", "-display", "none"),
         *("-drive", f"file={disk},format=raw,if=virtio,readonly=on"),

@@ -36,6 +36,17 @@ class Base:
     python: str
 
 
+def expected(choice: str) -> suites.Suite | None:
+    """The suite that a choice of base leads to; None where only the image itself can tell."""
+    wanted = suites.with_python(suites.host_python())
+    if choice == AUTO:
+        return wanted
+    if choice == BOOTSTRAP:
+        plan = bootstrap.recipe(wanted)
+        return plan.suite if plan else None
+    return next((each for each in suites.SUITES if choice in (each.image, each.bootstrapped)), None)
+
+
 def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], None]) -> Base:
     """The base image, brought here when it is not here yet.
 

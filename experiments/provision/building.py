@@ -1,5 +1,6 @@
 """Has an engine build an image, and keeps everything that it says. Knows no image in particular."""
 
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,8 @@ from experiments.provision.engine import FAILURES
 
 PATIENCE = 600  # seconds that one step may be silent
 LAST_LINES = 8  # of the log, in the message of a failed build
+BUILT = re.compile(r"^Successfully built ([0-9a-f]+)$", re.MULTILINE)
+"""The engine's last word; Docker's and Podman's alike, and the SDK goes by it too."""
 
 
 class ImageBuildFailed(ExperimentsError):
@@ -24,8 +27,10 @@ def build(
     options: Mapping[str, Any],
     files: Iterable[tuple[str, Path]],
     log: Path,
-) -> None:
+) -> str:
     """Build with the engine's own builder; half-made containers go.
+
+    Returns the image's id: its name is another's as soon as another checkout builds under it.
 
     Args:
         options: keyword arguments of the Docker SDK's api.build, "tag" among them.
@@ -48,6 +53,11 @@ def build(
         except FAILURES as error:
             output.write(f"{error}\n")
             raise _failed(options["tag"], output, log) from error
+        output.flush()
+        built = BUILT.findall(log.read_text(encoding="utf-8", errors="replace"))
+        if not built:
+            raise _failed(options["tag"], output, log)
+        return str(built[-1])
 
 
 def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:

@@ -4,10 +4,8 @@ Answers as checks.py does; changes nothing. No measurement on real hardware need
 absence is no fault.
 """
 
-import subprocess
-
-from experiments.emulated import description, qemu
-from experiments.provision import accelerator, packages, programs
+from experiments.emulated import description
+from experiments.provision import accelerator, emulator, packages, suites
 from experiments.provision.checks import Finding, as_root
 
 HOW = {
@@ -26,12 +24,24 @@ def emulated_machines() -> Finding:
             f"none of {', '.join(description.names())} can be shown",
             as_root(packages.remedy(lacking)),
         )
-    return Finding("emulated machines", f"{_version()}, {HOW[accelerator.best()]}", ok=True)
+    try:
+        version = emulator.version()
+    except emulator.QemuMissing as broken:
+        return Finding("emulated machines", "QEMU does not start", None, str(broken))
+    found = f"{_brief(version)}, {HOW[accelerator.best()]}"
+    suite = suites.with_python(suites.host_python())
+    if not suite.makes_guests:
+        return Finding(
+            "emulated machines",
+            found,
+            None,
+            f"their guests stand on Debian, and images for this Python on {suite.image}",
+            f"./inv vm --machine plain --check --base {suites.GUESTS.image}",
+        )
+    return Finding("emulated machines", found, ok=True)
 
 
-def _version() -> str:
-    """QEMU's own word, such as "QEMU 7.2.22"."""
-    command = [programs.find(qemu.PROGRAM) or qemu.PROGRAM, "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    number = said.partition(" version ")[2].split()[:1]
+def _brief(version: str) -> str:
+    """Such as "QEMU 7.2.22"."""
+    number = version.partition(" version ")[2].split()[:1]
     return f"QEMU {number[0]}" if number else "a QEMU that does not tell its version"

@@ -144,19 +144,22 @@ def _ensure(
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
     name = tag(mpi)
     inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
-    rebuilt = not _is_current(client, name, inputs)
-    if rebuilt:
+    found = _current(client, name, inputs)
+    rebuilt = found is None
+    if found is None:
         progress(f"image: building {name} on {foundation.reference}")
         options = build_options(name, mpi, foundation, wheels, inputs, revision())
-        building.build(client, options, context(DOCKERFILE, wheels.wheels), LOG)
+        built = building.build(client, options, context(DOCKERFILE, wheels.wheels), LOG)
         remove_superseded(client, mpi)
-    found = client.images.get(name)
+        found = str(client.images.get(built).id)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
-    return Image(name, str(found.id), foundation.reference, foundation.python, mpi, inputs, rebuilt)
+    return Image(name, found, foundation.reference, foundation.python, mpi, inputs, rebuilt)
 
 
-def _is_current(client: docker.DockerClient, tag: str, inputs: str) -> bool:
+def _current(client: docker.DockerClient, tag: str, inputs: str) -> str | None:
+    """The id of the image of that name, where these are what went into it."""
     try:
-        return bool(client.images.get(tag).labels.get(INPUTS_LABEL) == inputs)
+        found = client.images.get(tag)
     except ImageNotFound:
-        return False
+        return None
+    return str(found.id) if found.labels.get(INPUTS_LABEL) == inputs else None

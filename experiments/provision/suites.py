@@ -18,12 +18,19 @@ class Suite:
         """The tag under which it lies in the engine once bootstrapped here."""
         return f"hbmcomm-base:{self.name}"
 
+    @property
+    def makes_guests(self) -> bool:
+        """Whether the guests of emulated machines can stand on it: their kernel is Debian's."""
+        return self.distribution == "debian"
+
 
 SUITES = (
     Suite("bookworm", "debian", "debian:bookworm-slim", "3.11"),
     Suite("noble", "ubuntu", "ubuntu:24.04", "3.12"),
     Suite("trixie", "debian", "debian:trixie-slim", "3.13"),
 )
+GUESTS = SUITES[0]
+"""What guests stand on where the host's own suite does not make any."""
 
 
 def host_python() -> str:

@@ -1,17 +1,20 @@
 """What a request comes to before anything is started: commands, limits, refusals."""
 
+import contextlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from experiments import campaign, results, spec
+from experiments import campaign, equipment, results, spec
 from experiments.campaign import Request
 from experiments.choices import SpecError
 from experiments.emulated import description
-from experiments.guests.boot import QemuMissing
+from experiments.provision import emulator
+from experiments.provision.emulator import QemuMissing
 from experiments.results import ResultsError
 from experiments.spec import Experiment
 from experiments.stages import Stages
@@ -69,10 +72,48 @@ def test_without_qemu_that_is_said_before_anything_is_built(
     assert not out.exists()
 
 
-def test_a_campaign_is_not_completed_in_another_machine(tmp_path: Path) -> None:
-    machine = json.loads(json.dumps(asdict(description.load("plain"))))
-    machine["nodes"][0]["memory_bytes"] += 1
+def begin(out: Path, **emulated: Any) -> None:
+    """A results folder whose campaign was begun in an emulated machine like this."""
     header = {"name": "quick", "experiment": asked("vm:plain").to_dict(), "seed": 1, "schedule": []}
-    results.create(tmp_path / "out", header | {"emulated": {"description": machine}})
+    results.create(out, header | {"base": "auto", "emulated": emulated})
+
+
+def plain() -> dict[str, Any]:
+    """The machine's description as a header holds it."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(description.load("plain"))))
+    return found
+
+
+def test_a_campaign_is_not_completed_in_another_machine(tmp_path: Path) -> None:
+    machine = plain()
+    machine["nodes"][0]["memory_bytes"] += 1
+    begin(tmp_path / "out", description=machine)
     with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
         campaign.resume(tmp_path / "out", Stages())
+
+
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [
+        ({}, None),
+        ({"accelerator": "kvm"}, r"\(accelerator: kvm then, tcg now\)"),
+        ({"qemu": "QEMU 6"}, r"\(qemu: QEMU 6 then, QEMU 7 now\)"),
+        ({"disks": {"openmpi": "older"}}, r"\(disks: .*older.* then, .*newer.* now\)"),
+    ],
+)
+def test_nor_by_another_emulator_or_from_another_disk(
+    begun: dict[str, Any], told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest: Any = SimpleNamespace(accelerator="tcg", disk=SimpleNamespace(id="newer"))
+    there = equipment.Equipment(guests={("plain", "openmpi"): guest})
+    monkeypatch.setattr(equipment, "ready", lambda *asked: contextlib.nullcontext(there))
+    monkeypatch.setattr(emulator, "version", lambda: "QEMU 7")
+    monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
+    as_now = {"accelerator": "tcg", "qemu": "QEMU 7", "disks": {"openmpi": "newer"}}
+    out = tmp_path / "out"
+    begin(out, machine="plain", description=plain(), **as_now | begun)
+    if told is None:
+        assert campaign.resume(out, Stages()) == ["measured"]
+        return
+    with pytest.raises(ResultsError, match=rf"plain is not as it was .*{told}.*another --out"):
+        campaign.resume(out, Stages())

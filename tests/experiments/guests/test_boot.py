@@ -12,10 +12,13 @@ import pytest
 
 from experiments.emulated import description
 from experiments.guests import boot
-from experiments.guests.boot import BootFailed, Guest, QemuMissing
+from experiments.guests.boot import BootFailed, Guest
 from experiments.guests.disk import Disk
+from experiments.provision import emulator, programs
+from experiments.provision.emulator import QemuMissing
 
-pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
+needs_guest = pytest.mark.container
+pytestmark = pytest.mark.timeout(600)
 
 STARTER = """
 import sys, time
@@ -38,6 +41,7 @@ def lives(pid: int) -> bool:
     return state != "Z"
 
 
+@needs_guest
 def test_the_guest_knows_where_it_runs(plain: Guest) -> None:
     with plain.agent() as connection:
         told = connection.run("/bin/sh", "-c", "cd /sys/class/dmi/id; cat sys_vendor product_*")
@@ -45,11 +49,13 @@ def test_the_guest_knows_where_it_runs(plain: Guest) -> None:
     assert plain.accelerator in told.output
 
 
+@needs_guest
 def test_a_guest_has_no_network(plain: Guest) -> None:
     with plain.agent() as connection:
         assert connection.run("/bin/ls", "/sys/class/net").output.split() == ["lo"]
 
 
+@needs_guest
 def test_its_engine_holds_the_harness_image(plain: Guest) -> None:
     plain.start_engine()
     with plain.agent() as connection:
@@ -57,6 +63,7 @@ def test_its_engine_holds_the_harness_image(plain: Guest) -> None:
         assert connection.run("/bin/sh", "-c", line).output.split() == ["hbmcomm:openmpi", "2"]
 
 
+@needs_guest
 def test_a_disk_that_is_none_is_told_with_the_last_words(disk: Disk, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(b"\0" * 2**20)
@@ -68,9 +75,34 @@ def test_a_disk_that_is_none_is_told_with_the_last_words(disk: Disk, tmp_path: P
         pass
 
 
+def test_a_machine_larger_than_this_one_is_told_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = description.load("plain")
+    monkeypatch.setattr(emulator, "version", lambda: "QEMU")
+    monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes)
+    boot.refuse(plain, "debian:bookworm-slim")
+    monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes - 2**20)
+    with pytest.raises(BootFailed, match=r"plain has (\d+) MiB .* this machine \d+ MiB; make its"):
+        boot.refuse(plain, "debian:bookworm-slim")
+
+
+@needs_guest
+def test_a_machine_that_qemu_refuses_is_told_in_its_words_alone(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot.qemu, "arguments", lambda *asked: ["qemu", "-no-such-option"])
+    with (
+        pytest.raises(BootFailed, match=r"while it booted: .*-no-such-option.*option$"),
+        boot.booted(description.load("plain"), disk),
+    ):
+        pass
+
+
+@needs_guest
 def test_without_qemu_the_package_is_named(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(boot.programs, "ADMINISTRATION", ())
+    monkeypatch.setattr(programs, "ADMINISTRATION", ())
     with (
         pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"),
         boot.booted(description.load("plain"), disk),
@@ -78,6 +110,7 @@ def test_without_qemu_the_package_is_named(disk: Disk, monkeypatch: pytest.Monke
         pass
 
 
+@needs_guest
 def test_the_machine_ends_with_its_starter_however_that_ends(disk: Disk) -> None:
     parts = [str(path) for path in (disk.kernel, disk.initramfs, disk.image)]
     starter = subprocess.Popen([sys.executable, "-c", STARTER, *parts], stdout=subprocess.PIPE)

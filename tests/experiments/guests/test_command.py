@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from experiments.emulated import description
+from experiments.errors import ExperimentsError
+from experiments.guests import command
 from experiments.guests.disk import Disk
+from experiments.stages import Stages
 
 ROOT = Path(__file__).parents[3]
 INVOKE = [sys.executable, "-m", "invoke", "vm"]
@@ -25,6 +28,30 @@ def test_without_a_name_it_lists_the_machines() -> None:
     assert [line.split()[0] for line in listed.splitlines() if line[0] != " "] == (
         description.names()
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--check"], "--check and --line need --machine"),
+        (["--line", "nproc"], "--check and --line need --machine"),
+        (["--machine", "plain", "--check", "--line", "nproc"], "are two things"),
+    ],
+)
+def test_flags_that_cannot_be_meant_are_refused(flags: list[str], told: str) -> None:
+    found = subprocess.run([*INVOKE, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert told in found.stderr
+
+
+def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stages = Stages()
+    monkeypatch.setattr(command.os, "isatty", lambda number: False)
+    with pytest.raises(ExperimentsError, match=r"needs a terminal.*--machine plain --line '"):
+        command.shell("plain", "openmpi", "auto", stages)
+    assert stages.seconds == {}
 
 
 @pytest.mark.container

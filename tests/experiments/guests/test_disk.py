@@ -1,14 +1,20 @@
+import contextlib
+import io
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
+from docker.errors import ImageNotFound
 
 from experiments.guests import disk
 from experiments.guests.disk import GuestMissing
+from experiments.provision import bootstrap, building, suites
+from experiments.provision.building import ImageBuildFailed
 from experiments.provision.image import Image, checkout
 
 IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
@@ -48,14 +54,116 @@ def test_whatever_goes_into_the_disk_changes_its_name(tmp_path: Path) -> None:
     assert len({first, *others}) == 7
 
 
+def test_a_disk_that_is_made_otherwise_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_it_is = disk.inputs_of(IMAGE)
+    for number, path in enumerate(disk.MAKERS):
+        other = tmp_path / path.name
+        other.write_text(path.read_text() + "# another way")
+        makers = list(disk.MAKERS)
+        makers[number] = other
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "MAKERS", makers)
+            assert disk.inputs_of(IMAGE) != as_it_is
+    assert disk.inputs_of(IMAGE) == as_it_is
+
+
+@pytest.mark.parametrize(
+    ("python", "base", "refused"),
+    [
+        ("3.11", "auto", False),
+        ("3.12", "auto", True),
+        ("3.13", "auto", False),
+        ("3.11", "ubuntu:24.04", True),
+        ("3.12", "hbmcomm-base:noble", True),
+        ("3.12", "debian:bookworm-slim", False),
+        ("3.12", "somebody/else:1", False),  # which the build asks
+    ],
+)
+def test_a_base_that_makes_no_guest_is_told_before_anything_is_built(
+    python: str, base: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suites, "host_python", lambda: python)
+    if refused:
+        with pytest.raises(GuestMissing, match=rf"{base} .*add --base debian:bookworm-slim$"):
+            disk.refuse(base)
+    else:
+        disk.refuse(base)
+
+
+def test_so_is_a_base_that_would_be_bootstrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    for suite, refused in (("bookworm", False), ("noble", True)):
+        plan = bootstrap.Recipe(suites.named(suite), "a mirror")  # type: ignore[arg-type]
+        monkeypatch.setattr(bootstrap, "recipe", lambda wanted, plan=plan: plan)
+        with pytest.raises(GuestMissing) if refused else contextlib.nullcontext():
+            disk.refuse("bootstrap")
+
+
 def test_who_is_not_root_is_told_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "DISKS", tmp_path)
     monkeypatch.setattr(disk.os, "geteuid", lambda: 1000)
     nobody: Any = None  # an engine would be asked in vain
-    with pytest.raises(GuestMissing, match=r"needs root.*sudo ./inv vm"):
+    how = r"needs root.*sudo ./inv vm .*--check --mpi mpich --base debian:bookworm-slim$"
+    with pytest.raises(GuestMissing, match=how):
         disk.ensure(nobody, IMAGE)
+
+
+@pytest.fixture
+def stand_in(
+    engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A name for the image of the guest that nobody else uses; and where disks are made."""
+    name = "hbmcomm-test:guest"
+    monkeypatch.setattr(disk, "tag", lambda mpi: name)
+    monkeypatch.setattr(disk, "DISKS", tmp_path / "guest")
+    monkeypatch.setattr(disk, "LOG", tmp_path / "guest.log")
+    yield name
+    with contextlib.suppress(ImageNotFound):
+        engine.images.remove(name, force=True)
+
+
+@pytest.mark.container
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.geteuid() != 0, reason="making the disk needs root")
+def test_it_is_made_of_what_was_built_whoever_takes_the_name(
+    engine: docker.DockerClient, image: Image, stand_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, exported = building.build, []
+
+    def and_another(*asked: Any) -> str:
+        """Another checkout's guest takes the name at once."""
+        built = build(*asked)
+        engine.images.get(image.id).tag(*stand_in.split(":"))
+        return built
+
+    def tree(client: docker.DockerClient, name: str, folder: Path, owners: str) -> None:
+        exported.append(client.images.get(name).labels)
+        raise OSError("that is all that is asked here")
+
+    monkeypatch.setattr(disk.building, "build", and_another)
+    monkeypatch.setattr(disk.exported, "tree", tree)
+    with pytest.raises(GuestMissing, match="all that is asked"):
+        disk.ensure(engine, image)
+    assert [labels["hbmcomm.inputs"] for labels in exported] == [disk.inputs_of(image)]
+
+
+@pytest.mark.container
+@pytest.mark.skipif(os.geteuid() != 0, reason="making the disk needs root")
+def test_a_foreign_base_that_is_not_debian_is_told_by_its_name(
+    engine: docker.DockerClient, image: Image, stand_in: str
+) -> None:
+    told = 'ID=other\\nPRETTY_NAME="Other Linux 1"\\n'
+    recipe = f"FROM {image.tag}\nUSER 0\nRUN printf '{told}' >/usr/lib/os-release\n"
+    asked = {"fileobj": io.BytesIO(recipe.encode()), "tag": "hbmcomm-test:other", "rm": True}
+    engine.images.build(**asked)
+    try:
+        with pytest.raises(ImageBuildFailed, match="on Debian, not on Other Linux 1: add --base"):
+            disk.ensure(engine, replace(image, base="hbmcomm-test:other"))
+    finally:
+        engine.images.remove("hbmcomm-test:other")
 
 
 @pytest.mark.container

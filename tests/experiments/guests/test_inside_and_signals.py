@@ -23,6 +23,7 @@ from experiments.guests.agent import DELIMITER
 
 COMMAND = "/usr/bin/setsid"  # how a launch's command begins in the guest; all else is a shell's
 PATIENCE = 30.0  # seconds
+LOG = 1  # handle of the file with what the command says
 
 Meddle = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
@@ -33,10 +34,11 @@ class Agent:
     Attributes:
         meddle: sees each request first, which waits for it; what it returns is the answer.
         lines: what the guest's shell was given, in order.
+        says: what the command's log holds at each look, as if it had no end.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.lines = path, list[str]()
+        self.path, self.lines, self.says = path, list[str](), b""
         self.meddle: Future[Meddle] = Future()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -80,13 +82,14 @@ class Agent:
         return {"exited": True, **({"signal": -code} if code < 0 else {"exitcode": code})}
 
     def guest_file_open(self, asked: dict[str, Any]) -> Any:
-        return 1
+        return LOG if asked["path"].endswith(".log") else LOG + 1
 
     def guest_file_seek(self, asked: dict[str, Any]) -> Any:
         return {"position": asked["offset"], "eof": False}
 
     def guest_file_read(self, asked: dict[str, Any]) -> Any:
-        return {"count": 0, "buf-b64": "", "eof": True}
+        said = self.says if asked["handle"] == LOG else b""
+        return {"count": len(said), "buf-b64": base64.b64encode(said).decode(), "eof": not said}
 
     def guest_file_write(self, asked: dict[str, Any]) -> Any:
         return {"count": len(base64.b64decode(asked["buf-b64"])), "eof": False}
@@ -163,3 +166,18 @@ def test_a_guest_without_room_is_told_in_a_line(
     assert inside.wait(PATIENCE) == os.EX_UNAVAILABLE
     assert inside.stderr is not None
     assert inside.stderr.read() == f"the guest refuses {request_}: No space left on device\n"
+
+
+def test_a_command_that_says_more_than_can_be_read_is_heard_and_ended(
+    agent: Agent, inside: "subprocess.Popen[str]"
+) -> None:
+    agent.says = b"y\n" * 2**18
+    agent.meddle.set_result(lambda name, asked: None)
+    assert inside.stdout is not None
+    for _ in range(2**21):  # several looks
+        assert inside.stdout.readline() == "y\n"
+    inside.terminate()
+    for line in inside.stdout:
+        assert line == "y\n"
+    assert inside.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert f"kill -s 15 -- -{agent.command}" in agent.lines

@@ -1,11 +1,9 @@
-import shutil
-
 import pytest
 
 from experiments.emulated.qemu import PROGRAM
-from experiments.provision import accelerator
+from experiments.provision import accelerator, programs
 
-needs_qemu = pytest.mark.skipif(shutil.which(PROGRAM) is None, reason=f"{PROGRAM} is not installed")
+needs_qemu = pytest.mark.skipif(programs.find(PROGRAM) is None, reason=f"no {PROGRAM} is installed")
 
 
 def test_the_boot_sector_says_its_word_to_the_exit_device() -> None:
@@ -17,7 +15,7 @@ def test_the_boot_sector_says_its_word_to_the_exit_device() -> None:
 
 def test_the_trial_is_asked_for_exactly_this() -> None:
     assert " ".join(accelerator.trial("kvm", "/disk")) == (
-        "qemu-system-x86_64 -accel kvm -machine q35 -cpu max -m 64M -no-reboot -nodefaults "
+        "-accel kvm -machine q35 -cpu max -m 64M -no-reboot -nodefaults "
         "-no-user-config -display none -drive file=/disk,format=raw,if=virtio,readonly=on "
         "-device isa-debug-exit,iobase=0xf4,iosize=0x4"
     )

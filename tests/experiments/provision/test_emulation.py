@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.provision import accelerator, emulation, programs
+from experiments.provision import accelerator, emulation, programs, suites
 
 
 @pytest.fixture
@@ -47,8 +47,39 @@ def test_qemu_is_told_with_its_version_and_with_what_helps_it(
     installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, told: str
 ) -> None:
     monkeypatch.setattr(accelerator, "best", lambda: found)
+    monkeypatch.setattr(suites, "host_python", lambda: "3.11")
     install(installed, "mkfs.ext4", "")
     install(installed, "qemu-system-x86_64", says)
     finding = emulation.emulated_machines()
     assert finding.value.startswith(told)
     assert finding.ok
+
+
+def test_where_images_stand_on_ubuntu_the_base_for_guests_is_named(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator, "best", lambda: "tcg")
+    monkeypatch.setattr(suites, "host_python", lambda: "3.12")
+    install(installed, "mkfs.ext4", "")
+    install(installed, "qemu-system-x86_64", "QEMU emulator version 8.2.2")
+    finding = emulation.emulated_machines()
+    assert finding.value.startswith("QEMU 8.2.2, TCG")
+    assert finding.ok is None
+    assert "ubuntu:24.04" in str(finding.lack)
+    assert finding.remedy == "./inv vm --machine plain --check --base debian:bookworm-slim"
+
+
+def test_a_qemu_that_does_not_start_is_told_with_its_last_words(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(installed, "mkfs.ext4", "")
+    install(installed, "qemu-system-x86_64", "")
+    qemu = installed / "qemu-system-x86_64"
+    qemu.write_text("#!/bin/sh\necho libslirp.so.0: not found >&2; exit 127\n")
+    finding = emulation.emulated_machines()
+    assert (finding.value, finding.ok) == ("QEMU does not start", None)
+    assert str(finding.lack).startswith(
+        f"{qemu} does not start: libslirp.so.0: not found; sudo apt"
+    )
+    qemu.write_text("no program")
+    assert "does not start: [Errno 8]" in str(emulation.emulated_machines().lack)

@@ -16,6 +16,11 @@ def test_the_suite_has_the_hosts_python_where_any_has(python, image):
     assert suites.with_python(python).image == image
 
 
+def test_guests_are_made_of_debian_alone():
+    assert [suite.name for suite in suites.SUITES if suite.makes_guests] == ["bookworm", "trixie"]
+    assert suites.GUESTS.makes_guests
+
+
 def test_an_unknown_suite_is_none():
     assert suites.named("potato") is None
     assert suites.named("noble") == suites.with_python("3.12")
