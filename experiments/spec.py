@@ -302,6 +302,7 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
     ranks = table.get("ranks", Launches.ranks)
     if not positive(ranks):
         raise SpecError(f"{source}: ranks {ranks!r} must be a list of whole numbers from 1 up")
+    _refuse_paths(table.get("environments", ()), source)
     every = (*ENVIRONMENTS, *emulated())
     found = Launches(
         environments=choose.many("environments", every, Launches.environments),
@@ -314,14 +315,25 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
         blocks=choose.count("blocks", Launches.blocks),
         aa_pair=choose.flag("aa_pair", Launches.aa_pair),
     )
+    _check_emulated(found, source)
     if found.external and not ("host" in found.environments and "impi" in found.mpis):
         raise SpecError(
             f"{source}: {', '.join(found.external)} in [launches] runs on the host with impi, and "
             f"the experiment has {', '.join(found.environments)} with {', '.join(found.mpis)}: "
             "add host and impi"
         )
-    _check_emulated(found, source)
     return found
+
+
+def _refuse_paths(environments: object, source: str) -> None:
+    """A machine of one's own is a file; a campaign names machines."""
+    for name in environments if isinstance(environments, list | tuple) else ():
+        if isinstance(name, str) and (path := machine_of(name)).endswith(".toml"):
+            raise SpecError(
+                f"{source}: a campaign takes machines by name, from "
+                f"experiments/emulated/machines, and {name} is a path: put the file there and ask "
+                f"for {name.partition(':')[0]}:{Path(path).stem}"
+            )
 
 
 def _check_emulated(asked: Launches, source: str) -> None:
@@ -344,6 +356,11 @@ def _check_emulated(asked: Launches, source: str) -> None:
                 f"{source}: a campaign in a guest has one {what}, and {', '.join(names)} were "
                 f"asked for: measure these {several} in campaigns of their own"
             )
+    if asked.external:
+        raise SpecError(
+            f"{source}: {', '.join(asked.external)} in [launches] runs on the host, and the "
+            f"campaign has {', '.join(asked.environments)}: leave out {', '.join(asked.external)}"
+        )
     docker = [name for name in asked.environments if in_docker_there(name)]
     layouts = [name for name in asked.layouts if name != LAYOUTS[0]]
     if docker and layouts:

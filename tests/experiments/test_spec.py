@@ -171,7 +171,12 @@ def test_all_environments_are_those_of_this_machine() -> None:
         ("vm:plain,vm:cxl", {}, "one emulated machine, and plain, cxl were asked for"),
         ("vm:plain", {"mpis": "openmpi,mpich"}, "one MPI.*openmpi, mpich.*campaigns of their own"),
         ("vm-docker:plain", {"layouts": "one,isolated"}, "no bridge.*found isolated: .*--layouts"),
-        ("vm:plain", {"external": "IMB", "mpis": "impi"}, "add host"),
+        (
+            "vm:plain",
+            {"external": "IMB", "mpis": "impi"},
+            "runs on the host.*vm:plain: leave out IMB$",
+        ),
+        ("vm-docker:/tmp/own.toml", {}, "is a path: put the file there .* vm-docker:own$"),
     ],
 )
 def test_what_no_guest_can_run_is_refused_with_the_reason(
