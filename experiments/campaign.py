@@ -289,15 +289,16 @@ def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[
 
 def _emulated(experiment: Experiment, found: Equipment) -> dict[str, Any]:
     """The emulated machine, and what emulates it; empty where none does."""
-    machine, flavours = _machine(experiment), experiment.launches.mpis
+    machine, flavour = _machine(experiment), experiment.launches.mpis[0]
     if not machine:
         return {}
+    guest = found.guests[machine, flavour]
     return {
         "machine": machine,
         "description": _plain(machine),
-        "accelerator": found.guests[machine, flavours[0]].accelerator,
+        "accelerator": guest.accelerator,
         "qemu": emulator.version(),
-        "disks": {flavour: found.guests[machine, flavour].disk.id for flavour in flavours},
+        "disk": guest.disk.id,
     }
 
 
