@@ -5,6 +5,7 @@ Knows invoke; knows no task.
 
 import errno
 import functools
+import inspect
 import os
 import signal
 import sys
@@ -20,6 +21,13 @@ from hbmcomm import HbmcommError
 
 def told(body: Callable[..., None]) -> Callable[..., None]:
     """Answer what a user can cause or mend without a traceback."""
+
+    advice = "see to it, then do it again"
+    if "out" in inspect.signature(body).parameters:
+        advice = (
+            "what finished is kept: make room or name another --out, then complete a campaign "
+            "with --resume"
+        )
 
     @functools.wraps(body)
     def wrapper(context: Context, *args: Any, **flags: Any) -> None:
@@ -38,11 +46,7 @@ def told(body: Callable[..., None]) -> Callable[..., None]:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
             place = f" ({error.filename})" if error.filename else ""
-            raise Exit(
-                f"{body.__name__}: {error.strerror}{place}; what finished is kept: make room or "
-                "name another --out, then complete a campaign with --resume",
-                code=1,
-            ) from None
+            raise Exit(f"{body.__name__}: {error.strerror}{place}; {advice}", code=1) from None
 
     return wrapper
 

@@ -16,7 +16,7 @@ from experiments.errors import ExperimentsError
 from experiments.shell import told
 
 @told
-def task(context):
+def task(context, {flags}):
     {body}
 
 try:
@@ -27,8 +27,8 @@ except Exit as ended:
 """
 
 
-def run(body: str, pipe: str = "") -> subprocess.CompletedProcess[str]:
-    script = TASK.format(body=body)
+def run(body: str, pipe: str = "", flags: str = "out=''") -> subprocess.CompletedProcess[str]:
+    script = TASK.format(body=body, flags=flags)
     line = f'"$0" -c "$1" {pipe}; exit ${{PIPESTATUS[0]}}'
     return subprocess.run(
         ["bash", "-c", line, sys.executable, script], capture_output=True, text=True, check=False
@@ -50,6 +50,12 @@ def test_a_full_disk_says_what_is_kept() -> None:
     found = run('raise OSError(28, "No space left on device", "out/x")')
     assert found.returncode == 1
     assert "No space left on device (out/x); what finished is kept" in found.stderr
+
+
+def test_without_results_a_full_disk_asks_for_no_out() -> None:
+    found = run('raise OSError(28, "No space left on device", "/tmp")', flags="yes=False")
+    said = "task: No space left on device (/tmp); see to it, then do it again\n"
+    assert (found.returncode, found.stderr) == (1, said)
 
 
 def test_a_reader_that_has_read_enough_is_no_mistake() -> None:
