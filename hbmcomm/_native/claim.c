@@ -78,39 +78,59 @@ static uint32_t await_other(hbm_claim *claim, uint32_t state)
     return found;
 }
 
-/* Whatever moment the thread dies at, the kernel finds the word: as the pending one while it is
-   being taken or given back, in the list between. It marks it only if it names this thread. */
+/* The kernel reads the list for the thread when that dies, wherever it is then: the compiler must
+   leave the stores in their order. */
+static void then(void) { atomic_signal_fence(memory_order_seq_cst); }
+
+/* What the kernel looks at beside the list. */
+static void name_pending(hbm_claim *claim, struct robust_list *entry)
+{
+    then();
+    claim->head.list_op_pending = entry;
+    then();
+}
+
+/* Whatever moment the thread dies at, the kernel finds its word: as the pending one while it is being
+   taken or given back, in the list between.
+
+   The kernel marks a word that it is shown if it holds the number of the thread that died, as that
+   thread's own container counts; in another the owner may have the same. Therefore a word that has
+   an owner is never named as pending. What remains are a few instructions: who is killed between
+   finding a word free and losing it to another, or between giving it back and naming it no more,
+   marks the word of a new owner that lives, if that has the same number. */
 static void *keep(void *argument)
 {
     hbm_claim *claim = argument;
     _Atomic uint64_t *both = &claim->place->both;
     uint64_t mine = put_together((uint32_t)syscall(SYS_gettid), claim->boot);
-    uint64_t seen = atomic_load_explicit(both, memory_order_acquire);
     claim->head.list.next = &claim->head.list;
     claim->head.futex_offset = (long)((uintptr_t)&claim->place->part.owner
                                       - (uintptr_t)&claim->entry);
-    claim->head.list_op_pending = &claim->entry;
     if (syscall(SYS_set_robust_list, &claim->head, sizeof claim->head) != 0) {
         tell(claim, FAILED);
         return NULL;
     }
-    do {
+    uint64_t seen = atomic_load_explicit(both, memory_order_acquire);
+    for (int won = 0; !won;) {
         if (has_owner(seen, claim->boot)) {
-            claim->head.list_op_pending = NULL;
             tell(claim, REFUSED);
             return NULL;
         }
-    } while (!atomic_compare_exchange_weak_explicit(both, &seen, mine, memory_order_acq_rel,
-                                                    memory_order_acquire));
+        name_pending(claim, &claim->entry);
+        won = atomic_compare_exchange_strong_explicit(both, &seen, mine, memory_order_acq_rel,
+                                                      memory_order_acquire);
+        if (!won)
+            name_pending(claim, NULL);
+    }
     claim->entry.next = &claim->head.list;
     claim->head.list.next = &claim->entry;
-    claim->head.list_op_pending = NULL;
+    name_pending(claim, NULL);
     tell(claim, TAKEN);
     await_other(claim, TAKEN);
-    claim->head.list_op_pending = &claim->entry;
+    name_pending(claim, &claim->entry);
     claim->head.list.next = &claim->head.list;
     atomic_store_explicit(both, put_together(0, claim->boot), memory_order_release);
-    claim->head.list_op_pending = NULL;
+    name_pending(claim, NULL);
     return NULL;
 }
 

@@ -36,6 +36,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
         c->segments[r] = (unsigned char *)setup->segments[r];
         c->ranks[r] = (control *)setup->segments[r];
         c->nodes[r] = setup->nodes[r];
+        c->elsewhere += setup->nodes[r] != setup->nodes[setup->rank];
         claims[r] = setup->claims ? setup->claims[r] : 0;
     }
     c->claims = setup->claims ? claims : NULL;

@@ -5,7 +5,10 @@
 
    Where every rank has a CPU of its own, all meet in every call, so that calls which differ are
    told at once. Where they share CPUs a rank waits for those alone whose data it needs; a
-   difference is then told at the next call in which ranks meet. */
+   difference is then told at the next call in which ranks meet.
+
+   Every rank reads by itself what it needs, from other NUMA nodes too: what ten ranks of a node
+   need from a slot elsewhere crosses ten times. Meeting once more on the node would cost more. */
 #include "core.h"
 
 /* Whether what a rank gives, or in a reduction what it takes, has room in `room` bytes. */
@@ -115,6 +118,13 @@ static void take(hbm_comm *c, const hbm_call *call, int lent)
     }
 }
 
+static void count_links(hbm_comm *c, const hbm_call *call)
+{
+    int from_root = call->operation == HBM_BCAST || call->operation == HBM_SCATTER;
+    int givers = from_root ? c->nodes[call->root] != c->nodes[c->rank] : c->elsewhere;
+    c->link_bytes += bytes_of(call) * (uint64_t)givers;
+}
+
 /* How many of those who give lent what lies in the arena, and whether all could write to all. */
 static int lenders(const hbm_comm *c, const hbm_call *call, int *all)
 {
@@ -162,9 +172,11 @@ int hbm_eager(hbm_comm *c, const hbm_call *call)
         lent = lenders(c, call, &all);
     if (all)
         return call->operation >= HBM_REDUCE ? hbm_reduce(c, call) : hbm_move(c, call);
-    if (takes(call, c->rank))
+    if (takes(call, c->rank)) {
         take(c, call, lent);
-    else if (call->operation == HBM_SCATTER)
+        if (c->elsewhere)
+            count_links(c, call);
+    } else if (call->operation == HBM_SCATTER)
         hbm_copy((void *)call->recv, (const char *)call->send + block * (uint64_t)c->rank, block);
     return lent ? return_loans(c, call) : HBM_OK;
 }

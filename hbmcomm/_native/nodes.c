@@ -1,7 +1,8 @@
-/* Broadcast and allgather over several NUMA nodes: each byte crosses from node to node once.
+/* Broadcast and allgather over several NUMA nodes: each byte crosses to every other node once.
 
-   On every node the first rank leads. What it has fetched from another node lies in its output, from
-   where its mates copy it. All inputs and outputs are shared. */
+   Needs that all inputs and outputs lie in the arena: what one rank of a node has fetched lies in its
+   output, from where its mates copy it. In a broadcast the first rank of a node fetches all. What is
+   in a slot or staged crosses once for each rank that reads it instead. */
 #include "moves.h"
 
 #define PIECE (256 * 1024)

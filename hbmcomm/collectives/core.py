@@ -89,7 +89,14 @@ class Core:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes that this rank has copied between NUMA nodes so far."""
+        """Bytes of messages that this rank has read from or written to other nodes so far.
+
+        Another node's are the segments of ranks whose CPUs are there; control words do not count.
+
+        In Bcast and Allgather each byte crosses once to every other node, if all arrays lie in the
+        arena and a rank's block has more than 2 KiB (where ranks share CPUs: more than 32 KiB).
+        Else, and in Gather, Scatter and Alltoall, it crosses once for each rank there that takes.
+        """
         return int(lib.hbm_link_bytes(self.handle))
 
     def error(self, status: int) -> BaseException:

@@ -44,7 +44,7 @@ def test_what_a_communicator_promises_beside_its_collectives_holds(
 
 
 @of_every_mpi
-def test_each_byte_crosses_from_one_node_to_another_once(
+def test_long_messages_cross_to_another_node_once_and_short_ones_once_for_each_reader(
     mpirun: Callable[..., Any], mpi: str
 ) -> None:
-    assert mpirun(PROGRAMS / "links.py", 5, mpi=mpi).output.count("once") == 5
+    assert mpirun(PROGRAMS / "links.py", 5, mpi=mpi).output.count("counted") == 5

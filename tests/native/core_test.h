@@ -66,6 +66,7 @@ uint16_t half_from_float(int dtype, float value);
 /* The tests, by the names of which main() runs them. */
 void test_random_calls(uint64_t seed, double seconds);
 void test_halves(uint64_t seed, double seconds);
+void test_links(uint64_t seed, double seconds);
 void test_folds(uint64_t seed, double seconds);
 void test_mismatch(uint64_t seed, double seconds);
 void test_closed(uint64_t seed, double seconds);
@@ -77,6 +78,7 @@ void test_refused(uint64_t seed, double seconds);
 void test_died(uint64_t seed, double seconds);
 void test_died_with_claim(uint64_t seed, double seconds);
 void test_claims(uint64_t seed, double seconds);
+void test_kills(uint64_t seed, double seconds);
 void test_claims_and_forks(uint64_t seed, double seconds);
 
 #endif

@@ -108,6 +108,7 @@ int main(int argc, char **argv)
         {"folds", test_folds},               {"claims", test_claims},
         {"claims_and_forks", test_claims_and_forks},
         {"died_with_claim", test_died_with_claim},
+        {"links", test_links},               {"kills", test_kills},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -89,6 +89,10 @@ def test_every_reduction_of_every_type_gives_what_the_reference_gives(check: Che
     check("folds")
 
 
+def test_every_byte_that_goes_from_node_to_node_is_counted(check: Check) -> None:
+    check("links")
+
+
 def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:
     check("halves")
 
@@ -120,6 +124,12 @@ def test_a_process_that_died_with_a_claim_is_noticed(check: Check) -> None:
 def test_of_all_that_claim_a_place_one_has_it_while_it_lives(check: Check) -> None:
     check("claims")
     check("claims_and_forks")
+
+
+def test_who_is_killed_while_it_asks_for_a_claim_ends_no_other_that_counts_alike(
+    check: Check,
+) -> None:
+    check("kills")
 
 
 def test_a_rank_that_waits_long_sleeps_and_is_woken(check: Check) -> None:

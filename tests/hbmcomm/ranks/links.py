@@ -1,53 +1,54 @@
-"""Rank program: on two emulated NUMA nodes, each byte crosses from one to the other once.
+"""Rank program: on two emulated NUMA nodes, each byte crosses as often as `crossings` has it.
 
-The ranks are told that they sit on two nodes; the core counts what it carries between them.
+The ranks are told that they sit on two nodes; the core counts what it carries between them. Each
+rank prints "counted" when all held.
 """
 
 import sys
 
+import crossings
 import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import Communicator
 from hbmcomm.collectives import core, direct
 
-N = 300_001  # more than a piece, and no round number
 WORLD = MPI.COMM_WORLD
 RANKS, RANK = WORLD.size, WORLD.rank
-FIRST_NODE = RANKS // 2
+NODES = [int(rank >= RANKS // 2) for rank in range(RANKS)]
+EVERY = np.arange(RANKS)[:, None]
 
 
 def emulated() -> core.Setting:
-    return core.setting()._replace(node=int(RANK >= FIRST_NODE))
+    return core.setting()._replace(node=NODES[RANK])
 
 
-def crossed(comm: Communicator, before: int) -> int:
-    return WORLD.allreduce(comm._state.link_bytes - before)  # type: ignore[attr-defined]
+def check(comm: Communicator, n: int) -> None:
+    x, y = comm.full(n, RANK, "float32"), comm.full((RANKS, n), -1, "float32")
+    for root in range(RANKS):
+        x[:] = RANK
+        found = crossings.counted(comm, lambda root=root: comm.Bcast(x, root=root))
+        assert (x == root).all(), root
+        assert found == x.nbytes * crossings.expected(NODES, root, x.nbytes), (n, root, found)
+    x[:] = RANK
+    found = crossings.counted(comm, lambda: comm.Allgather(x, y))
+    assert (y == EVERY).all()
+    every = sum(crossings.expected(NODES, giver, x.nbytes) for giver in range(RANKS))
+    assert found == x.nbytes * every, (n, found)
+    y[:] = -1
+    y[RANK] = RANK
+    comm.Allgather(MPI.IN_PLACE, y)
+    assert (y == EVERY).all()
 
 
 direct.setting = emulated
 comm = Communicator(WORLD, transport="direct")
-for root in range(RANKS):
-    x = comm.full(N, RANK, "float32")
-    before = comm._state.link_bytes  # type: ignore[attr-defined]
-    comm.Bcast(x, root=root)
-    assert (x == root).all(), root
-    assert crossed(comm, before) == x.nbytes, root
+for n in crossings.SIZES:
+    check(comm, n)
 
-x, y = comm.full(N, RANK, "float32"), comm.full((RANKS, N), -1, "float32")
-before = comm._state.link_bytes  # type: ignore[attr-defined]
-comm.Allgather(x, y)
-assert (y == np.arange(RANKS)[:, None]).all()
-there, here = RANKS - FIRST_NODE, FIRST_NODE
-assert crossed(comm, before) == x.nbytes * (there + here)  # each block once, to the other node
-
-y[:] = -1
-y[RANK] = RANK
-comm.Allgather(MPI.IN_PLACE, y)
-assert (y == np.arange(RANKS)[:, None]).all()
-
-ordinary = np.full(N, RANK, "float32")
-comm.Bcast(ordinary, root=RANKS - 1)
+ordinary = np.full(crossings.SIZES[-1], RANK, "float32")  # staged: every rank elsewhere reads it
+found = crossings.counted(comm, lambda: comm.Bcast(ordinary, root=RANKS - 1))
 assert (ordinary == RANKS - 1).all()
+assert found == ordinary.nbytes * NODES.count(0), found
 comm.Free()
-sys.stdout.write("once\n")
+sys.stdout.write("counted\n")

@@ -1,13 +1,14 @@
 """Rank program: two ranks in each quadrant, on real NUMA nodes; every collective is right, and in
-Bcast and Allgather each byte crosses from node to node once.
+Bcast and Allgather each byte of a long message crosses to every other node once.
 
-Nothing is emulated here but the machine: the nodes are those that the kernel shows. Each rank
-prints "right" when all held.
+Nothing is emulated here but the machine: the nodes are those that the kernel shows, and a count is
+the core's own. Each rank prints "right" when all held.
 """
 
 import sys
 from pathlib import Path
 
+import crossings
 import numpy as np
 from mpi4py import MPI
 
@@ -15,35 +16,23 @@ import hbmcomm
 from experiments.measure import process
 from hbmcomm import Communicator
 
-SIZES = (30, 80_001)  # elements: in a slot; more than a piece of 256 KiB, and no round number
 WORLD = MPI.COMM_WORLD
 RANKS, RANK = WORLD.size, WORLD.rank
 EVERY = np.arange(RANKS)
 
 
-def crossed(comm: Communicator, before: int) -> int:
-    """Bytes that all ranks together have carried between nodes since."""
-    return WORLD.allreduce(comm._state.link_bytes - before)  # type: ignore[attr-defined]
-
-
-def carried(comm: Communicator) -> int:
-    return comm._state.link_bytes  # type: ignore[attr-defined,no-any-return]
-
-
-def counted(comm: Communicator, n: int, nodes: int) -> None:
-    """Bcast and Allgather, by the core's count of bytes that go from node to node."""
+def counted(comm: Communicator, n: int, often: int) -> None:
+    """Bcast and Allgather: how often each byte goes to another node, by the core's count."""
     x, y = comm.full(n, 0, "float32"), comm.zeros((RANKS, n), "float32")
     for root in (0, RANKS - 1):
         x[:] = RANK
-        before = carried(comm)
-        comm.Bcast(x, root=root)
+        found = crossings.counted(comm, lambda root=root: comm.Bcast(x, root=root))
         assert (x == root).all(), root
-        assert crossed(comm, before) == x.nbytes * (nodes - 1), "Bcast"
+        assert found == x.nbytes * often, ("Bcast", n, found)
     x[:] = RANK
-    before = carried(comm)
-    comm.Allgather(x, y)
+    found = crossings.counted(comm, lambda: comm.Allgather(x, y))
     assert (y == EVERY[:, None]).all(), "Allgather"
-    assert crossed(comm, before) == x.nbytes * RANKS * (nodes - 1), "Allgather"
+    assert found == x.nbytes * RANKS * often, ("Allgather", n, found)
 
 
 def right(comm: Communicator, n: int, persistent: bool) -> None:
@@ -87,11 +76,14 @@ def main(_folder: Path) -> None:
     nodes = WORLD.allgather(topology.node_of_cpu(cpu))
     assert nodes == sorted(nodes) and 2 * len(set(nodes)) == RANKS, nodes
     with Communicator(WORLD, kind="hbw", transport="direct") as comm:
-        for n in SIZES:
+        short, middle, long = crossings.SIZES
+        for n in (short, long):
             right(comm, n, persistent=False)
             right(comm, n, persistent=True)
-        counted(comm, SIZES[-1], len(set(nodes)))
-        here = hbmcomm.placement(comm.full(SIZES[-1], RANK, "float32"))
+        counted(comm, short, often=RANKS - 2)  # every rank on another node reads the giver's slot
+        for n in (middle, long):
+            counted(comm, n, often=len(set(nodes)) - 1)  # every other node fetches it
+        here = hbmcomm.placement(comm.full(long, RANK, "float32"))
         assert set(here) == {topology.nearest(nodes[RANK], among=topology.hbm.nodes)[0]}, here
     sys.stdout.write("right\n")
 
