@@ -91,11 +91,11 @@ def ensure(
             progress(f"guest: building its system for {image.tag}")
             try:
                 built = building.build(client, build_options(image, inputs), _recipe(), LOG)
-                _remove_superseded(client)
                 with scratch.folder(DISKS, ".new-") as place:
                     _make(client, image, built, place, progress)
                     scratch.settle(place / "disk", folder)
                     scratch.remove_superseded(folder, place)
+                _remove_superseded(client)  # not before: what was built may be nameless by now
             except FAILURES as error:
                 raise EngineMissing(
                     f"the container engine failed while the guest's disk was made: {error}",

@@ -17,6 +17,7 @@ from experiments.provision import bootstrap, building, suites
 from experiments.provision.building import ImageBuildFailed
 from experiments.provision.image import Image, checkout
 
+OURS = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
 IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
 
 
@@ -122,11 +123,13 @@ def stand_in(
     monkeypatch.setattr(disk, "LOG", tmp_path / "guest.log")
     yield name
     with contextlib.suppress(ImageNotFound):
-        engine.images.remove(name, force=True)
+        engine.images.remove(name)
+    engine.images.prune(filters={"dangling": True, "label": OURS})
 
 
 @pytest.mark.container
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("disk")  # its build has been, and is only repeated
 @pytest.mark.skipif(os.geteuid() != 0, reason="making the disk needs root")
 def test_it_is_made_of_what_was_built_whoever_takes_the_name(
     engine: docker.DockerClient, image: Image, stand_in: str, monkeypatch: pytest.MonkeyPatch
@@ -192,8 +195,7 @@ def test_it_is_made_once_and_found_again(
     assert sorted(path.name for path in made.image.parent.parent.iterdir()) == sorted(
         (".lock", made.image.parent.name)
     )
-    ours = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
-    assert engine.images.list(filters={"dangling": True, "label": ours}) == []
+    assert engine.images.list(filters={"dangling": True, "label": OURS}) == []
 
 
 @pytest.mark.container
