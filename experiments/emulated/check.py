@@ -55,9 +55,10 @@ def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
         nbytes: of each array, a multiple of the page size and the number of ranks.
 
     Returns:
-        {"private": {"pages": {node: bytes}, "way", "source"}, "arena": {"pages", "way", "seen"}},
-        where "seen" has for each rank's segment the {node: bytes} that this rank has touched of it;
-        or in place of either {"error": the error's class, "text"}.
+        {"private": {"pages": {node: bytes}, "way", "witness", "source"}, "arena": {"pages", "way",
+        "seen"}}: "pages" and "way" are hbmcomm's words, "witness" is what numa_maps has of the same
+        pages, and "seen" has by numa_maps, for each rank's segment, the {node: bytes} that this
+        rank has touched of it. In place of either: {"error": the error's class, "text"}.
     """
     return {"private": _private(kind, nbytes, comm.rank), "arena": _arena(comm, kind, nbytes)}
 
@@ -66,7 +67,8 @@ def _private(kind: str, nbytes: int, rank: int) -> Answer:
     try:
         array = hbmcomm.empty(nbytes, "uint8", kind=kind)
         array[:] = rank
-        return _pages(array) | {"source": hbmcomm.source(array)}
+        witness = numa_maps.of_memory(array.ctypes.data, array.nbytes)
+        return _pages(array) | {"witness": witness, "source": hbmcomm.source(array)}
     except hbmcomm.HbmcommError as error:
         return _refusal(error)
 
@@ -90,7 +92,7 @@ def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
 
 
 def _pages(array: NDArray[Any]) -> Answer:
-    return {"pages": hbmcomm.placement(array), "way": hbmcomm.placement_method()}
+    return {"pages": hbmcomm.placement(array), "way": hbmcomm.placement_method(array)}
 
 
 def _refusal(error: hbmcomm.HbmcommError) -> Answer:

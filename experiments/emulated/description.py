@@ -60,7 +60,9 @@ def load(name: str) -> Description:
             f"{', '.join(names())}"
         ) from error
     except OSError as error:
-        raise SpecError(f"{name} cannot be read ({error.strerror}); see to its rights") from error
+        raise SpecError(
+            f"{name} cannot be read ({error.strerror}); give a file that you may read"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
     return from_dict(values, path.stem, path.name)
@@ -168,6 +170,8 @@ def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple
             f"{MOST_CPUS} and {MOST_NODES} at most"
         )
     with_cpus = [node.id for node in nodes if node.cpus]
+    if not with_cpus:
+        raise SpecError(f"{source}: no node has CPUs; give cpus = [0] to one")
     for node in nodes:
         if node.initiator not in with_cpus:
             raise SpecError(

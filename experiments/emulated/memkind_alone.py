@@ -10,10 +10,10 @@ import subprocess
 import sys
 from typing import Any
 
-from experiments.emulated import numa_maps
+from experiments.emulated import numa_maps, question
 
 LIBRARY = "libmemkind.so.0"
-KINDS = ("hbw", "hbw_preferred", "hbw_interleave", "hbw_all", "highest_bandwidth_local")
+KINDS = (*question.KINDS, "highest_bandwidth_local")
 PAGE = 4096
 MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
 DEADLINE = 120.0  # seconds; emulated machines are slow
@@ -36,12 +36,12 @@ def answer(library: Any, kind: str) -> dict[str, Any]:
     """Whether memkind has a kind and, if so, the nodes of a touched page of it.
 
     Returns:
-        {"nodes": [4], "policy": "bind:4"}, or {"error": memkind's words}.
+        {"nodes": [4], "policy": "bind:4"}, or {"error": memkind's words, "status": its code}.
     """
     handle = ctypes.c_void_p.in_dll(library, f"MEMKIND_{kind.upper()}")
     status = library.memkind_check_available(handle)
     if status:
-        return {"error": _message(library, status)}
+        return {"error": _message(library, status), "status": status}
     address = library.memkind_malloc(handle, PAGE)
     if not address:
         return {"error": f"{PAGE} bytes refused"}

@@ -4,6 +4,7 @@ Knows nothing of QEMU and decides nothing. Bytes, bytes per second, nanoseconds;
 the guest's kernel numbers them.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 MIB = 2**20
@@ -163,6 +164,14 @@ class Description:
             if node.memory.bandwidth
         }
 
-    def local_hbm(self, number: int) -> tuple[Node, ...]:
-        """The HBM that belongs to the CPUs of a node."""
-        return tuple(node for node in self.hbm_nodes if node.initiator == number)
+    def local_hbm(self, number: int, among: Collection[int] | None = None) -> tuple[Node, ...]:
+        """The HBM that belongs to the CPUs of a node; where none does, the nearest.
+
+        Args:
+            among: the nodes of it that are memory now; left out: all.
+        """
+        there = [node for node in self.hbm_nodes if among is None or node.id in among]
+        own = tuple(node for node in there if node.initiator == number)
+        distances = self.distances[number]
+        least = min((distances[node.id] for node in there), default=0)
+        return own or tuple(node for node in there if distances[node.id] == least)

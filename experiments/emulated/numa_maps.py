@@ -4,6 +4,9 @@ The kernel's own word on page tables, read without hbmcomm, so that it can bear 
 shared file each process tells the pages that it has itself touched.
 """
 
+import ctypes
+import mmap
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -62,6 +65,29 @@ def containing(address: int, among: Iterable[Mapping]) -> Mapping:
     raise LookupError(f"no mapping of this process holds address {address:#x}")
 
 
+def of_memory(address: int, nbytes: int) -> dict[int, int]:
+    """{node: bytes} of the touched pages under a stretch of this process's private memory.
+
+    The kernel tells of whole mappings. While it is asked, the stretch is one of its own: advice on
+    reading ahead parts it from its neighbours, and does nothing to pages that are there. (Not so
+    of a file's huge pages, shared memory's among them: where they are cut, page tables forget.)
+
+    Raises:
+        LookupError: it cannot be told from its neighbours.
+    """
+    first = address // mmap.PAGESIZE * mmap.PAGESIZE
+    last = -(-(address + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE
+    _advise(first, last, mmap.MADV_RANDOM)
+    found: Counter[int] = Counter()
+    for mapping in mappings():
+        if first <= mapping.start and mapping.end <= last:
+            found.update(mapping.pages)
+        elif mapping.start < last and first < mapping.end:
+            raise LookupError(f"{first:#x}-{last:#x} lies in a larger mapping: {mapping}")
+    _advise(first, last, mmap.MADV_NORMAL)
+    return dict(sorted(found.items()))
+
+
 def of_file(file: str, among: Iterable[Mapping]) -> dict[int, int]:
     """{node: bytes} of what this process has touched of a file, in all of its mappings."""
     found: Counter[int] = Counter()
@@ -69,6 +95,12 @@ def of_file(file: str, among: Iterable[Mapping]) -> dict[int, int]:
         if mapping.file == file:
             found.update(mapping.pages)
     return dict(sorted(found.items()))
+
+
+def _advise(first: int, last: int, advice: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "madvise")
 
 
 def _pages(told: str) -> dict[int, int]:

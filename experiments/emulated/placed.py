@@ -14,7 +14,7 @@ class Pages:
 
     Attributes:
         on: {node: bytes}.
-        missing: bytes that are on no node.
+        missing: bytes that are on no node; fewer than none where there are too many.
         error: why there is no such memory; "" where there is.
     """
 
@@ -60,28 +60,34 @@ class Promise:
         return numbers(self.nodes) + (_evenly(self.nodes) if self.evenly else "")
 
 
-def of(answer: Mapping[str, Any] | None, nbytes: int | None = None) -> Pages:
+def of(
+    answer: Mapping[str, Any] | None, nbytes: int, by: str = "pages", more: bool = False
+) -> Pages:
     """From check.py's answer.
 
     Args:
-        nbytes: how much there should be; None where any part of it will do.
+        nbytes: how much there should be, or at least be where there may be `more`.
+        by: whose word: "pages", hbmcomm's; "witness", that of the kernel's files.
     """
-    if not answer:
-        return Pages({}, error="not looked at")
-    if "error" in answer:
+    if answer and "error" in answer:
         return Pages({}, error=f"{answer['error']}: {answer['text']}")
-    on = {int(node): each for node, each in answer["pages"].items()}
-    return Pages(on, 0 if nbytes is None else nbytes - sum(on.values()))
+    if not answer or by not in answer:
+        return Pages({}, error="not looked at")
+    on = {int(node): each for node, each in answer[by].items()}
+    missing = nbytes - sum(on.values())
+    return Pages(on, max(0, missing) if more else missing)
 
 
 def together(views: Iterable[Pages]) -> Pages:
     """Several views of the same memory as one; an error in any of them is an error in all."""
     on: Counter[int] = Counter()
+    missing = 0
     for view in views:
         if view.error:
             return view
         on.update(view.on)
-    return Pages(dict(sorted(on.items())))
+        missing += view.missing
+    return Pages(dict(sorted(on.items())), missing)
 
 
 def ranks(places: Sequence[object]) -> str:

@@ -9,8 +9,8 @@ QUESTION, FOUND = "check.json", "found.json"
 
 HBW_KINDS = ("hbw", "hbw_preferred", "hbw_interleave", "hbw_all")
 KINDS = ("regular", *HBW_KINDS)
-NBYTES = 512 * 1024
-"""Bytes of each array: whole pages for each of up to 16 nodes and 8 ranks; HBM nodes are small."""
+PAGES, PAGE = 128, 4096
+"""Of an array, at least: some for each of 16 nodes, and few, for HBM nodes are small."""
 
 
 def ranks(description: Description) -> int:
@@ -18,6 +18,12 @@ def ranks(description: Description) -> int:
     return max(2, len(description.cpu_nodes))
 
 
-def question() -> dict[str, Any]:
+def nbytes(description: Description) -> int:
+    """Of each array: the same number of whole pages for each rank."""
+    count = ranks(description)
+    return -(-PAGES // count) * count * PAGE
+
+
+def question(description: Description) -> dict[str, Any]:
     """The content of QUESTION. `binding` is one of measure.binding's."""
-    return {"binding": "spread", "kinds": list(KINDS), "bytes": NBYTES}
+    return {"binding": "spread", "kinds": list(KINDS), "bytes": nbytes(description)}

@@ -76,7 +76,7 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
     with tempfile.TemporaryDirectory(prefix="check-") as place:
         folder, log = Path(place) / "check", Path(place) / "log"
         folder.mkdir()
-        asked = json.dumps(question.question())
+        asked = json.dumps(question.question(machine))
         (folder / question.QUESTION).write_text(asked, encoding="utf-8")
         python = f"{image.PREFIX}/bin/python"
         program = (python, "-m", "experiments.emulated.check", str(LAUNCHES / folder.name))

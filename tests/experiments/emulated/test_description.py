@@ -154,6 +154,14 @@ def test_the_distances_of_a_xeon_max_mislead() -> None:
         assert machine.distances[number][own.id] > machine.distances[number][sibling]
 
 
+def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    assert [node.id for node in machine.local_hbm(2, among=(8, 9, 12))] == [8, 9]
+    assert [node.id for node in machine.local_hbm(2, among=(12,))] == [12]
+    assert machine.local_hbm(2, among=()) == ()
+    assert description.load("plain").local_hbm(0) == ()
+
+
 def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
     machine = description.load("knl-snc4-flat")
     assert machine.cpus == 8
@@ -201,6 +209,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         ("mib = 128", "dax_mib = 128", r"\[found_online\] is for machines with a node of dax_mib"),
         ("near = 0, ", "", r"node 1: give cpus = \[..\], or near"),
         ("near = 0", "near = 1", "node 1 is near node 1, and the nodes with CPUs are 0"),
+        ("cpus = [0, 1]", "near = 0", "no node has CPUs"),
         ("id = 1", "id = 2", "the nodes are 0, 2; number them from 0"),
         ("[0, 1]", "[0, 2]", "the nodes' CPUs are 0, 2; number them from 0"),
         ("[0, 1]", '"0-1"', "cpus '0-1' must be a list of whole numbers"),

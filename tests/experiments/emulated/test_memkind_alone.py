@@ -4,6 +4,7 @@ import pytest
 
 import hbmcomm
 from experiments.emulated import memkind_alone, numa_maps
+from experiments.emulated.memkind_rows import UNAVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(
@@ -27,7 +28,9 @@ def test_a_refusal_is_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEMKIND_HBW_NODES", raising=False)
     if hbmcomm.topology().hbm.nodes:
         pytest.skip("this machine has HBM")
-    assert "not available" in memkind_alone.asked()["hbw"]["error"]
+    answer = memkind_alone.asked()["hbw"]
+    assert "not available" in answer["error"]
+    assert answer["status"] == UNAVAILABLE
 
 
 def test_without_the_library_that_is_the_answer(

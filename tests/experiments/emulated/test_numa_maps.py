@@ -59,3 +59,20 @@ def test_of_a_shared_file_a_process_tells_what_it_touched() -> None:
         assert sum(numa_maps.of_file(file, numa_maps.mappings()).values()) == 3 * 4096
         del array
     os.close(descriptor)
+
+
+@pytest.mark.skipif(
+    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
+)
+def test_a_stretch_of_memory_is_told_apart_from_its_mapping() -> None:
+    """Three touched pages of four, among a hundred."""
+    with mmap.mmap(-1, 200 * 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as whole:
+        array = np.frombuffer(whole, "uint8")
+        array[: 100 * 4096] = 1
+        before = numa_maps.containing(array.ctypes.data, numa_maps.mappings())
+        stretch = array[97 * 4096 + 1 : 101 * 4096]
+        found = numa_maps.of_memory(stretch.ctypes.data, stretch.nbytes)
+        assert sum(found.values()) == 3 * 4096
+        after = numa_maps.containing(array.ctypes.data, numa_maps.mappings())
+        assert (after.start, after.end) == (before.start, before.end), "one mapping again"
+        del array, stretch

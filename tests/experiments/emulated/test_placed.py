@@ -43,14 +43,19 @@ def test_ranks_that_are_alike_are_told_once() -> None:
 
 
 def test_answers_become_places() -> None:
-    assert placed.of({"pages": {"4": 100}}, 120) == Pages({4: 100}, missing=20)
-    assert placed.of({"pages": {"4": 100}}) == Pages({4: 100})
-    assert placed.of({"error": "OutOfMemory", "text": "no"}).error == "OutOfMemory: no"
-    assert placed.of(None).error == "not looked at"
+    answer = {"pages": {"4": 100}, "witness": {"4": 140}}
+    assert placed.of(answer, 120) == Pages({4: 100}, missing=20)
+    assert placed.of(answer, 90) == Pages({4: 100}, missing=-10)
+    assert placed.of(answer, 120, by="witness", more=True) == Pages({4: 140})
+    assert placed.of(answer, 150, by="witness", more=True) == Pages({4: 140}, missing=10)
+    assert placed.of({"error": "OutOfMemory", "text": "no"}, 1).error == "OutOfMemory: no"
+    assert placed.of(None, 1).error == "not looked at"
+    assert placed.of({"pages": {"4": 1}}, 1, by="witness").error == "not looked at"
 
 
-def test_views_add_up_and_an_error_stays_one() -> None:
+def test_views_add_up_and_what_lacks_in_one_is_not_made_up_for_by_another() -> None:
     assert placed.together([Pages({4: 1}), Pages({4: 2, 5: 3})]) == Pages({4: 3, 5: 3})
+    assert placed.together([Pages({4: 9}), Pages({4: 2}, missing=3)]) == Pages({4: 11}, missing=3)
     assert placed.together([Pages({4: 1}), Pages({}, error="refused")]).error == "refused"
 
 

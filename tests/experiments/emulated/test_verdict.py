@@ -1,17 +1,17 @@
 """What is told of findings written by hand: right ones, and each way of being wrong."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from experiments.emulated import description, verdict
+from experiments.emulated import description, question, verdict
 from experiments.emulated.question import HBW_KINDS
 from experiments.emulated.verdict import Row
 
 MIB = 2**20
 NBYTES = 512 * 1024
+PART = {"1": NBYTES // 2}  # what the other of two ranks has touched of a segment, at the least
 RULE = (
     "the processor is a Knights Landing (CPUID model 87) and its MCDRAM is the nodes without CPUs"
 )
@@ -19,15 +19,13 @@ NO_HBM = "no HBM: processor unknown; HMAT bandwidths none"
 Found = dict[str, Any]
 
 
-def on(node: int, seen: int | None = None) -> Found:
-    """A private array and an arena whose every page is on one node, for two ranks alike."""
+def on(node: int, rank: int) -> Found:
+    """A rank's private array and arena; all pages of both of two ranks are on one node."""
+    here = {"pages": {str(node): NBYTES}, "way": "move_pages"}
+    whole, part = {str(node): 2 * NBYTES}, {str(node): NBYTES // 2}
     return {
-        "private": {"pages": {str(node): NBYTES}, "way": "move_pages", "source": "memkind"},
-        "arena": {
-            "pages": {str(node): NBYTES},
-            "way": "move_pages",
-            "seen": [{str(node): 4 * MIB}, {str(node): 4 * MIB}],
-        },
+        "private": here | {"witness": {str(node): NBYTES + 4096}, "source": "memkind"},
+        "arena": here | {"seen": [whole, part] if rank == 0 else [part, whole]},
     }
 
 
@@ -50,9 +48,17 @@ def node(number: int, cpus: list[int], mib: int, distances: list[int], hbm: bool
 @pytest.fixture
 def quadrant() -> Found:
     """What is found on knl-quadrant-flat: node 0 with CPUs 0-3, node 1 of MCDRAM."""
-    memkind = {kind: {"nodes": [1], "policy": "bind:1"} for kind in HBW_KINDS}
-    memkind["highest_bandwidth_local"] = {"nodes": [1], "policy": "bind:1"}
-    memory = {"regular": on(0)} | {kind: on(1) for kind in HBW_KINDS}
+    memkind = {
+        "regular": {"nodes": [0], "policy": "bind:0"},
+        "hbw": {"nodes": [1], "policy": "bind:1"},
+        "hbw_preferred": {"nodes": [1], "policy": "prefer:1"},
+        "hbw_interleave": {"nodes": [1], "policy": "interleave:1"},
+        "hbw_all": {"nodes": [1], "policy": "bind:1"},
+        "highest_bandwidth_local": {"nodes": [1], "policy": "bind:1"},
+    }
+    memory = [
+        {"regular": on(0, rank)} | {kind: on(1, rank) for kind in HBW_KINDS} for rank in range(2)
+    ]
     return {
         "topology": {
             "nodes": [
@@ -69,8 +75,8 @@ def quadrant() -> Found:
         },
         "memkind_version": "1.14.0",
         "ranks": [
-            {"rank": 0, "cpu": 0, "node": 0, "memkind": memkind, "memory": memory},
-            {"rank": 1, "cpu": 1, "node": 0, "memkind": None, "memory": copy.deepcopy(memory)},
+            {"rank": 0, "cpu": 0, "node": 0, "memkind": memkind, "memory": memory[0]},
+            {"rank": 1, "cpu": 1, "node": 0, "memkind": None, "memory": memory[1]},
         ],
     }
 
@@ -78,9 +84,14 @@ def quadrant() -> Found:
 @pytest.fixture
 def plain() -> Found:
     """What is found on the machine without HBM."""
-    none = {"error": "Requested memory kind is not available (-1)"}
+    none = {"error": "Requested memory type is not available (-20)", "status": -20}
     memkind: Found = dict.fromkeys((*HBW_KINDS, "highest_bandwidth_local"), none)
-    memory = {"regular": on(0)} | {kind: refused(f"rank 0: {kind}: {NO_HBM}") for kind in HBW_KINDS}
+    memkind["regular"] = {"nodes": [0], "policy": "bind:0"}
+    memory = [
+        {"regular": on(0, rank)}
+        | {kind: refused(f"rank 0: {kind}: {NO_HBM}") for kind in HBW_KINDS}
+        for rank in range(2)
+    ]
     return {
         "topology": {
             "nodes": [node(0, [0, 1, 2, 3], 1960, [10], False)],
@@ -89,8 +100,8 @@ def plain() -> Found:
         },
         "memkind_version": "1.14.0",
         "ranks": [
-            {"rank": 0, "cpu": 0, "node": 0, "memkind": memkind, "memory": memory},
-            {"rank": 1, "cpu": 1, "node": 0, "memkind": None, "memory": copy.deepcopy(memory)},
+            {"rank": 0, "cpu": 0, "node": 0, "memkind": memkind, "memory": memory[0]},
+            {"rank": 1, "cpu": 1, "node": 0, "memkind": None, "memory": memory[1]},
         ],
     }
 
@@ -138,13 +149,38 @@ def arena_elsewhere(found: Found) -> None:
     found["ranks"][0]["memory"]["hbw_all"]["arena"]["pages"] = {"0": NBYTES}
 
 
+def hbmcomm_is_mistaken(found: Found) -> None:
+    """It calls all pages right, and the kernel's own files have one elsewhere."""
+    found["ranks"][1]["memory"]["hbw"]["private"]["witness"] = {"1": NBYTES - 4096, "0": 4096}
+
+
+def too_few_for_the_kernel(found: Found) -> None:
+    found["ranks"][1]["memory"]["hbw"]["private"]["witness"] = {"1": NBYTES - 4096}
+
+
+def no_witness(found: Found) -> None:
+    del found["ranks"][1]["memory"]["hbw"]["private"]["witness"]
+
+
+def page_inferred(found: Found) -> None:
+    found["ranks"][1]["memory"]["hbw"]["arena"]["way"] = "numa_maps"
+
+
 def seen_elsewhere(found: Found) -> None:
     """A page that its owner cannot know of: rank 0 saw it in rank 1's segment."""
-    found["ranks"][0]["memory"]["hbw"]["arena"]["seen"][1] = {"1": 4 * MIB, "0": 4096}
+    found["ranks"][0]["memory"]["hbw"]["arena"]["seen"][1] = PART | {"0": 4096}
 
 
-def nothing_seen(found: Found) -> None:
-    found["ranks"][0]["memory"]["hbw"]["arena"]["seen"][1] = {}
+def too_little_seen(found: Found) -> None:
+    found["ranks"][0]["memory"]["hbw"]["arena"]["seen"][1] = {"1": NBYTES // 2 - 4096}
+
+
+def own_elsewhere(found: Found) -> None:
+    found["ranks"][1]["memory"]["hbw"]["arena"]["seen"][1] |= {"0": 4096}
+
+
+def too_little_of_its_own(found: Found) -> None:
+    found["ranks"][1]["memory"]["hbw"]["arena"]["seen"][1] = {"1": 2 * NBYTES - 4096}
 
 
 def other_hbm(found: Found) -> None:
@@ -185,18 +221,6 @@ def a_device(found: Found) -> None:
     ]
 
 
-def memkind_elsewhere(found: Found) -> None:
-    found["ranks"][0]["memkind"]["hbw"] = {"nodes": [0], "policy": "bind:0"}
-
-
-def memkind_breaks_its_word(found: Found) -> None:
-    found["ranks"][0]["memkind"]["hbw"] = {"nodes": [0], "policy": "bind:1"}
-
-
-def memkind_finds_none(found: Found) -> None:
-    found["ranks"][0]["memkind"]["hbw"] = {"error": "not available (-1)"}
-
-
 def a_rank_elsewhere(found: Found) -> None:
     found["ranks"][1]["cpu"] = 7
 
@@ -206,12 +230,18 @@ def a_rank_elsewhere(found: Found) -> None:
     [
         (pages_elsewhere, ["hbw: private"]),
         (pages_nowhere, ["hbw: private"]),
-        (no_array, ["hbw: private"]),
-        (no_answer, ["hbw: private"]),
+        (no_array, ["private arrays are given by", "hbw: private"]),
+        (no_answer, ["private arrays are given by", "hbw: private"]),
+        (hbmcomm_is_mistaken, ["hbw: private"]),
+        (too_few_for_the_kernel, ["hbw: private"]),
+        (no_witness, ["hbw: private"]),
+        (page_inferred, ["pages are asked for by"]),
         (regular_on_hbm, ["regular: private"]),
         (arena_elsewhere, ["hbw_all: arena"]),
-        (seen_elsewhere, ["hbw: segments as others see them"]),
-        (nothing_seen, ["hbw: segments as others see them"]),
+        (seen_elsewhere, ["hbw: segments in page tables"]),
+        (too_little_seen, ["hbw: segments in page tables"]),
+        (own_elsewhere, ["hbw: segments in page tables"]),
+        (too_little_of_its_own, ["hbw: segments in page tables"]),
         (other_hbm, ["HBM nodes"]),
         (other_evidence, ["by what evidence"]),
         (no_evidence, ["by what evidence"]),
@@ -221,9 +251,6 @@ def a_rank_elsewhere(found: Found) -> None:
         (other_distances, ["distances"]),
         (a_bandwidth, ["read bandwidths, MiB/s"]),
         (a_device, ["dax devices"]),
-        (memkind_elsewhere, ["memkind's own HBW, by node of the CPU"]),
-        (memkind_breaks_its_word, ["memkind's own HBW, by node of the CPU"]),
-        (memkind_finds_none, ["memkind's own HBW, by node of the CPU"]),
         (a_rank_elsewhere, ["ranks and their CPUs"]),
     ],
 )
@@ -237,7 +264,7 @@ def test_what_is_not_as_described_is_told(
 
 
 def test_hbm_where_there_is_none_is_wrong(plain: Found) -> None:
-    plain["ranks"][0]["memory"]["hbw_preferred"] = on(0)
+    plain["ranks"][0]["memory"]["hbw_preferred"] = on(0, 0)
     assert wrong("plain", plain) == ["hbw_preferred: private", "hbw_preferred: arena"]
 
 
@@ -248,52 +275,27 @@ def test_a_refusal_says_what_was_looked_at(plain: Found) -> None:
 
 def test_interleaved_pages_are_dealt_out_evenly() -> None:
     machine = description.load("knl-snc4-flat")
-    even = {str(each): NBYTES // 4 for each in (4, 5, 6, 7)}
-    good = {"pages": even, "seen": [even, even]}
-    bad = {"pages": {"4": NBYTES}, "seen": [{"4": NBYTES}] * 2}
-    for arena, right in ((good, True), (bad, False)):
-        told = verdict._placed("hbw_interleave", [_interleaved(machine)], [arena])
+    size = question.nbytes(machine)
+    even = {str(each): size // 4 for each in (4, 5, 6, 7)}
+    for pages, witness, right in (
+        (even, even, True),
+        ({"4": size}, even, False),
+        (even, {"4": size}, False),
+    ):
+        private = {"pages": pages, "witness": witness}
+        told = verdict._placed("private", [_interleaved(machine)], [private], size, True)
         assert told.ok is right
         assert told.expected == "every rank: 4-7 evenly"
 
 
 def _interleaved(machine: description.Description) -> Any:
-    return verdict._promise("hbw_interleave", 0, machine.hbm_nodes)
+    return verdict._promise("hbw_interleave", 0, machine, machine.found)
 
 
 def test_each_rank_has_the_hbm_of_its_own_quadrant() -> None:
     machine = description.load("xeon-max-flat-snc4")
-    promised = [verdict._promise("hbw", each, machine.hbm_nodes).nodes for each in range(8)]
+    promised = [verdict._promise("hbw", each, machine, machine.found).nodes for each in range(8)]
     assert promised == [(each,) for each in range(8, 16)]
-
-
-def of_memkind(machine: str, **policies: str) -> list[Row]:
-    """The rows of what memkind itself finds from CPUs of node 0."""
-    described = description.load(machine)
-    answers = {kind: {"nodes": [], "policy": policy} for kind, policy in policies.items()}
-    ranks = [{"node": 0, "memkind": answers}, {"node": 0, "memkind": None}]
-    return list(verdict._memkind(described, described.nodes, described.found, ranks))
-
-
-def test_why_memkind_differs_is_told() -> None:
-    policies = {"hbw": "bind:0", "hbw_all": "bind:0-1", "highest_bandwidth_local": "bind:1"}
-    hbw, every, fastest = of_memkind("gh200", **policies)
-    assert hbw.ok and "LPDDR5X" in hbw.why
-    assert every.ok and "passes memkind's threshold" in every.why
-    assert fastest.ok and not fastest.why
-
-
-def test_all_hbm_is_all_of_it_where_memkind_knows_the_processor() -> None:
-    policies = {"hbw": "bind:4", "hbw_all": "bind:4-7", "highest_bandwidth_local": "bind:4"}
-    every = of_memkind("knl-snc4-flat", **policies)[1]
-    assert (every.expected.split("; ")[0], every.found, every.why) == ("0: 4-7", "0: 4-7", "")
-
-
-def test_all_hbm_is_what_the_kernel_tells_the_cpu_of_elsewhere() -> None:
-    policies = {"hbw": "bind:8", "hbw_all": "bind:8", "highest_bandwidth_local": "bind:8"}
-    every = of_memkind("xeon-max-flat-snc4", **policies)[1]
-    assert (every.expected.split("; ")[0], every.found) == ("0: 8", "0: 8")
-    assert "of no other does the kernel tell the bandwidth" in every.why
 
 
 def test_without_a_device_nothing_can_be_online(plain: Found) -> None:
@@ -307,6 +309,6 @@ def test_the_table_names_what_is_wrong(quadrant: Found) -> None:
     line = next(line for line in shown.splitlines() if "hbw: private" in line)
     assert line.startswith("WRONG")
     assert "rank 0: 1; rank 1: 1 (99.2%), 0 (0.8%)" in line
-    assert shown.endswith("1 of 25 wrong\n")
+    assert shown.endswith("1 of 31 wrong\n")
     right = [row for row in rows("knl-quadrant-flat", quadrant) if row.ok]
-    assert verdict.to_table(right, 160).endswith("all 24 right\n")
+    assert verdict.to_table(right, 160).endswith("all 30 right\n")
