@@ -11,10 +11,10 @@ import sys
 from typing import Any
 
 from experiments.emulated import numa_maps, question
+from experiments.emulated.model import PAGE
 
 LIBRARY = "libmemkind.so.0"
 KINDS = (*question.KINDS, "highest_bandwidth_local")
-PAGE = 4096
 MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
 DEADLINE = 120.0  # seconds; emulated machines are slow
 

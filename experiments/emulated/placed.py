@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PAGE = 4096
+from experiments.emulated.model import PAGE
 
 
 @dataclass(frozen=True)

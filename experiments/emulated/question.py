@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from experiments.emulated.model import Description
+from experiments.emulated.model import PAGE, Description
 
 QUESTION, FOUND = "check.json", "found.json"
 """Files of a check's folder: what is asked, and what rank 0 found."""
 
 HBW_KINDS = ("hbw", "hbw_preferred", "hbw_interleave", "hbw_all")
 KINDS = ("regular", *HBW_KINDS)
-PAGES, PAGE = 128, 4096
+PAGES = 128
 """Of an array, at least: some for each of 16 nodes, and few, for HBM nodes are small."""
 
 

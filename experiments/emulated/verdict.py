@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.emulated import memkind_rows, placed
-from experiments.emulated.model import MIB, Description, Found, Node
+from experiments.emulated.model import MIB, PAGE, Description, Found, Node
 from experiments.emulated.question import HBW_KINDS, KINDS, nbytes
 from experiments.emulated.rows import Row, by_node, same
 
@@ -207,11 +207,11 @@ def _placed(
     last page. Of an arena _seen has the kernel's word.
     """
     found = [placed.of(answer, size) for answer in answers]
-    right = [one.holds(pages, placed.PAGE) for one, pages in zip(promised, found, strict=True)]
+    right = [one.holds(pages, PAGE) for one, pages in zip(promised, found, strict=True)]
     told = placed.ranks(found)
     if private:
         witness = [placed.of(answer, size, by="witness", more=True) for answer in answers]
-        right += [one.holds(seen, placed.PAGE) for one, seen in zip(promised, witness, strict=True)]
+        right += [one.holds(seen, PAGE) for one, seen in zip(promised, witness, strict=True)]
         if placed.ranks(witness) != told:
             told += f"; numa_maps has {placed.ranks(witness)}"
     return Row(what, placed.ranks(promised), told, all(right) and bool(found))

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.emulated import placed
+from experiments.emulated.model import PAGE
 from experiments.emulated.placed import Pages, Promise
 
 
@@ -23,7 +24,7 @@ from experiments.emulated.placed import Pages, Promise
     ],
 )
 def test_a_promise_holds_or_does_not(promise: Promise, pages: Pages, holds: bool) -> None:
-    assert promise.holds(pages, placed.PAGE) is holds
+    assert promise.holds(pages, PAGE) is holds
 
 
 def test_places_in_words() -> None:
