@@ -78,16 +78,13 @@ static uint32_t await_other(hbm_claim *claim, uint32_t state)
     return found;
 }
 
-/* The kernel reads the list for the thread when that dies, wherever it is then: the compiler must
-   leave the stores in their order. */
-static void then(void) { atomic_signal_fence(memory_order_seq_cst); }
-
-/* What the kernel looks at beside the list. */
+/* What the kernel looks at beside the list, or NULL. It looks for the thread, wherever that was when
+   it died: so the compiler must leave this store between those before it and after it. */
 static void name_pending(hbm_claim *claim, struct robust_list *entry)
 {
-    then();
+    atomic_signal_fence(memory_order_seq_cst);
     claim->head.list_op_pending = entry;
-    then();
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* Whatever moment the thread dies at, the kernel finds its word: as the pending one while it is being
@@ -103,7 +100,7 @@ static void *keep(void *argument)
     hbm_claim *claim = argument;
     _Atomic uint64_t *both = &claim->place->both;
     uint64_t mine = put_together((uint32_t)syscall(SYS_gettid), claim->boot);
-    claim->head.list.next = &claim->head.list;
+    claim->entry.next = claim->head.list.next = &claim->head.list;
     claim->head.futex_offset = (long)((uintptr_t)&claim->place->part.owner
                                       - (uintptr_t)&claim->entry);
     if (syscall(SYS_set_robust_list, &claim->head, sizeof claim->head) != 0) {
@@ -122,7 +119,6 @@ static void *keep(void *argument)
         if (!won)
             name_pending(claim, NULL);
     }
-    claim->entry.next = &claim->head.list;
     claim->head.list.next = &claim->entry;
     name_pending(claim, NULL);
     tell(claim, TAKEN);

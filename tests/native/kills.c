@@ -44,7 +44,8 @@ static int killed_at(uint32_t *place, int stop)
     const int calls = SIGTRAP | 0x80, start = SIGTRAP | PTRACE_EVENT_CLONE << 8;
     int status, stops = 0;
     pid_t child = new_contender(place), any = child;
-    CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status), "no contender: %x", status);
+    CHECK(waitpid(child, &status, 0) == child, "no contender: %d", errno);
+    CHECK(WIFSTOPPED(status), "it cannot be traced (ptrace): %x", status);
     CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL,
                  PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) == 0,
           "no options: %d", errno);
