@@ -78,8 +78,8 @@ static uint32_t await_other(hbm_claim *claim, uint32_t state)
     return found;
 }
 
-/* What the kernel looks at beside the list, or NULL. It looks for the thread, wherever that was when
-   it died: so the compiler must leave this store between those before it and after it. */
+/* What the kernel looks at beside the list, or NULL. It looks when the thread has died, wherever that
+   was: so the compiler must leave this store between those before it and after it. */
 static void name_pending(hbm_claim *claim, struct robust_list *entry)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -87,8 +87,8 @@ static void name_pending(hbm_claim *claim, struct robust_list *entry)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Whatever moment the thread dies at, the kernel finds its word: as the pending one while it is being
-   taken or given back, in the list between.
+/* Whatever moment the thread dies at, the kernel finds its word: as the pending one while it is
+   being taken or given back, in the list between.
 
    The kernel marks a word that it is shown if it holds the number of the thread that died, as that
    thread's own container counts; in another the owner may have the same. Therefore a word that has

@@ -51,8 +51,8 @@ struct hbm_comm {
     uint64_t sequence, chain, steps;
     uint64_t slowest;          /* every other rank has entered this call */
     uint64_t cache_bytes, segment_bytes;
-    uint64_t link_bytes;       /* of messages, short or long: bytes that this rank read from or wrote
-                                  to the segments of ranks on other nodes; no control words */
+    uint64_t link_bytes;       /* of messages, short or long: bytes that this rank read from or
+                                  wrote to segments of ranks on other nodes; no control words */
     uint64_t looked_ns;        /* when the others were last seen alive */
     control *own;
     control **ranks;

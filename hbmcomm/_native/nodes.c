@@ -1,8 +1,8 @@
 /* Broadcast and allgather over several NUMA nodes: each byte crosses to every other node once.
 
-   Needs that all inputs and outputs lie in the arena: what one rank of a node has fetched lies in its
-   output, from where its mates copy it. In a broadcast the first rank of a node fetches all. What is
-   in a slot or staged crosses once for each rank that reads it instead. */
+   All inputs and outputs are shared: what one rank of a node has fetched lies in its output, from
+   where its mates copy it. In a broadcast the first rank of a node leads and fetches all. Messages
+   in slots, and staged ones, do not come here: they cross once for each rank that reads them. */
 #include "moves.h"
 
 #define PIECE (256 * 1024)

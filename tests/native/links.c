@@ -1,7 +1,7 @@
 /* Bytes that go from node to node: all are counted, whichever way a message takes.
 
-   Odd ranks are on the other node. What the core counts is compared with the pairs of ranks of which
-   one needs what the other gives: once for each, or where a node fetches together, once for it. */
+   Odd ranks are on the other node. What the core counts is compared with the pairs of ranks of
+   which one needs what the other gives: once for each, or once for a node that shares it. */
 #include "core_test.h"
 
 #define RANKS 5
@@ -67,8 +67,8 @@ static void check(int operation, uint64_t block, int in_arena, int shares_cpus, 
     for (int r = 0; r < RANKS; r++)
         total += l.counted[r];
     CHECK(total == crossings * block,
-          "operation %d of %llu bytes, %s in the arena, %s: %llu bytes counted, not %llu", operation,
-          (unsigned long long)block, in_arena ? "all" : "none",
+          "operation %d of %llu bytes, %s in the arena, %s: %llu bytes counted, not %llu",
+          operation, (unsigned long long)block, in_arena ? "all" : "none",
           shares_cpus ? "CPUs shared" : "a CPU each", (unsigned long long)total,
           (unsigned long long)(crossings * block));
 }
