@@ -23,7 +23,7 @@ from experiments.execute import execute
 from experiments.guests import boot, disk
 from experiments.guests.boot import BootFailed, Guest
 from experiments.guests.disk import Disk
-from experiments.provision import engine, image
+from experiments.provision import engine, image, scratch
 from experiments.stages import Stages
 
 LAST_LINES = 12  # of what a check said that failed
@@ -55,8 +55,8 @@ def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
 
 def run(name: str, line: str, mpi: str, base: str, stages: Stages) -> int:
     """A shell line in a guest, as its ordinary user; its exit code. What it says, it says here."""
-    with _booted(name, mpi, base, stages) as booted, tempfile.TemporaryDirectory() as folder:
-        command = inside(booted.socket, Path(folder), ["sh", "-c", line])
+    with _booted(name, mpi, base, stages) as booted, _folder() as folder:
+        command = inside(booted.socket, folder, ["sh", "-c", line])
         return subprocess.run(command.argv, check=False).returncode
 
 
@@ -73,8 +73,8 @@ def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
 def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[Row, ...]:
     """The same of a guest that runs, whose dax devices may have been brought online."""
     machine = booted.description
-    with tempfile.TemporaryDirectory(prefix="check-") as place:
-        folder, log = Path(place) / "check", Path(place) / "log"
+    with _folder() as place:
+        folder, log = place / "check", place / "log"
         folder.mkdir()
         asked = json.dumps(question.question(machine))
         (folder / question.QUESTION).write_text(asked, encoding="utf-8")
@@ -109,6 +109,11 @@ def _disk(machine: Description, mpi: str, base: str, stages: Stages) -> Disk:
             made = image.ensure(client, base, mpi, stages.say)
         with stages.stage("guest's disk"):
             return disk.ensure(client, made, stages.say)
+
+
+def _folder() -> contextlib.AbstractContextManager[Path]:
+    """For what goes into a guest and comes back; a killed command's goes with the next one."""
+    return scratch.folder(Path(tempfile.gettempdir()), "hbmcomm-vm-")
 
 
 def _wait() -> None:
