@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)
 PROGRAM = Path(__file__).parent / "ranks" / "confined.py"
 QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=1000, gid=1000)
 OTHER = "5"
+SYS_ADMIN, SYS_NICE = 21, 23  # bits of a set of capabilities: linux/capability.h
 
 
 def tuned(there: Any) -> Any:
@@ -21,14 +22,29 @@ def tuned(there: Any) -> Any:
 
 
 def default(there: Any) -> Any:
-    """The same with the engine's own filter and capabilities."""
+    """One rank there with the engine's own filter and capabilities."""
+    return alone(there, "default")
+
+
+def privileged(there: Any) -> Any:
+    """One rank there with everything that the engine can give."""
+    return alone(there, "privileged")
+
+
+def alone(there: Any, profile: str) -> Any:
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", OTHER]
-    return there.contained("default", 2, program, PROGRAM, machine=QUADRANT, profile="default")
+    return there.contained(profile, 1, program, PROGRAM, machine=QUADRANT, profile=profile)
+
+
+def given(rank: dict[str, Any]) -> tuple[str, int]:
+    """Whether a rank's system calls are filtered, 0 or 2; and the capabilities that there are."""
+    return rank["status"]["Seccomp"], int(rank["status"]["CapBnd"], 16)
 
 
 @pytest.mark.visit("knl-snc4-flat", tuned)
 def test_with_the_tuned_profile_local_hbm_works(brought: Any) -> None:
     for rank in brought.right()["ranks"]:
+        assert given(rank) == ("2", 0)
         assert rank["local"]["private"]["pages"] == {"4": 65536}
         assert rank["local"]["private"]["way"] == "move_pages"
         assert rank["local"]["arena"]["pages"] == {"4": 65536}
@@ -59,9 +75,22 @@ def test_the_container_sees_the_whole_machine(brought: Any) -> None:
     assert any("hwloc calls it MCDRAM" in each for each in topology["hbm"]["evidence"])
 
 
+@pytest.mark.visit("knl-snc4-flat", privileged)
+def test_the_privileged_profile_lifts_the_filter_but_not_the_quadrant(brought: Any) -> None:
+    (rank,) = brought.right()["ranks"]
+    filtered, capabilities = given(rank)
+    assert filtered == "0"
+    assert {SYS_ADMIN, SYS_NICE} <= {bit for bit in range(64) if capabilities >> bit & 1}
+    assert rank["local"]["private"]["pages"] == {"4": 65536}
+    assert rank["local"]["arena"]["pages"] == {"4": 65536}
+    assert "hbw needs node 5, but this process may use only nodes 0,4" in rank["other"]
+
+
 @pytest.mark.visit("knl-snc4-flat", default)
 def test_the_default_profile_is_told_what_it_lacks(brought: Any) -> None:
     for rank in brought.right()["ranks"]:
+        filtered, capabilities = given(rank)
+        assert filtered == "2" and not capabilities >> SYS_ADMIN & 1
         for where in ("private", "arena"):
             assert rank["local"][where]["error"] == "KindUnavailable"
             text = rank["local"][where]["text"]

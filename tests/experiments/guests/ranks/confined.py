@@ -16,7 +16,7 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.emulated.check import look
 from experiments.emulated.question import FOUND
-from experiments.measure import process
+from experiments.measure import machine, process
 
 NBYTES = 64 * 1024
 WORLD = MPI.COMM_WORLD
@@ -35,6 +35,7 @@ def main(folder: Path) -> None:
     other = [int(sys.argv[2])]
     mine = {
         "cpu": process.pin(WORLD.rank, "packed"),
+        "status": machine.status(),
         "local": look(WORLD, "hbw", NBYTES),
         "all": look(WORLD, "hbw_all", NBYTES),
         "other": refusal(lambda: hbmcomm.empty(NBYTES, "u1", kind="hbw", nodes=other)),
