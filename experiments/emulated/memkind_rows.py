@@ -72,7 +72,11 @@ def _expected(description: Description, nodes: Sequence[Node], told: Found) -> d
     without = "without an HMAT memkind knows of no bandwidths, but that MCDRAM is faster than DDR4"
     if description.has_hmat:
         every = {
-            cpu: {each.id for each in local if (each.memory.bandwidth or 0) >= THRESHOLD}
+            cpu: {
+                each.id
+                for each in local
+                if told.memkind and (each.memory.bandwidth or 0) >= THRESHOLD
+            }  # a memkind that finds no HBM for some of the CPUs has none for any
             for cpu, local in own.items()
         }
         fastest = {

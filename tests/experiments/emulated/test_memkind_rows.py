@@ -1,5 +1,6 @@
 """What is told of memkind's answers: right ones, and each way in which they prove nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,3 +142,13 @@ def test_all_hbm_is_what_the_kernel_tells_the_cpu_of_elsewhere() -> None:
     every = rows("xeon-max-flat-snc4", answers("8", "8", "8"))["HBW_ALL"]
     assert (every.expected.split("; ")[0], every.found) == ("0: bind:8", "0: bind:8")
     assert "of no other does the kernel tell the bandwidth" in every.why
+
+
+def test_a_memkind_that_finds_none_has_none_of_any_kind() -> None:
+    """So 1.14 did on two nodes with CPUs, one of which had HBM: it wants some for each CPU."""
+    machine = description.load("gh200")
+    told = replace(machine.found, memkind=())
+    found = {"memkind_version": "1.14.0", "ranks": [{"node": 0, "memkind": PLAIN, "memory": {}}]}
+    rows = list(memkind_rows.rows(machine, machine.nodes, told, found))
+    assert [row.expected for row in rows if "HBW" in row.what] == ["0: none"] * 4
+    assert all(row.ok for row in rows if "HBW" in row.what)
