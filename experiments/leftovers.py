@@ -98,17 +98,32 @@ def end_marked(mark: str) -> None:
         _await_end(found, deadline - time.monotonic())  # its memory goes after its environment
 
 
-def end_daemons(driver: str, patience: float) -> int:
-    """End the engines that a driver started, which end what they started; how many there were."""
+def end_daemons(driver: str, patience: float, but: str = "") -> int:
+    """End the engines that a driver started, which end what they started; how many there were.
+
+    Args:
+        but: identity of one that others use.
+    """
     found = {
         who
         for who in _with_variable(DAEMON, driver)
-        if _name(int(who.partition(".")[0])) in DAEMONS
+        if who != but and _name(int(who.partition(".")[0])) in DAEMONS
     }
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(found, number)
-        _await_end(found, patience)
+    _end(found, patience)
     return len(found)
+
+
+def daemon_of_ours(pid: int) -> str:
+    """The identity of a process that some driver started as an engine; "" of any other."""
+    with contextlib.suppress(OSError):
+        if f"\0{DAEMON}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
+            return identity(pid)
+    return ""
+
+
+def end_daemon(who: str, patience: float) -> None:
+    """End one engine, which ends what it started."""
+    _end({who}, patience)
 
 
 def remove_segments(before: set[Path]) -> None:
@@ -150,6 +165,12 @@ def _signal(processes: set[str], number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if lives(who):
                 os.kill(int(who.partition(".")[0]), number)
+
+
+def _end(processes: set[str], patience: float) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal(processes, number)
+        _await_end(processes, patience)
 
 
 def _await_end(processes: set[str], patience: float) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from experiments import claim, leftovers
 from experiments.claim import Claim, Facts
+from experiments.provision import dockerd, users
 
 LOG = Path("logs/guard.log")  # in the results folder
 GOODBYE = b"."  # what a driver says that has cleared away everything itself
@@ -151,7 +152,8 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _daemons(facts: Facts) -> Iterator[str]:
-    if count := leftovers.end_daemons(facts["driver"], DAEMON_GRACE):
+    used = dockerd.ours() if users.there_are() else ""
+    if count := leftovers.end_daemons(facts["driver"], DAEMON_GRACE, but=used):
         yield f"engines started for it: {count}"
 
 

@@ -19,8 +19,9 @@ STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before i
 CONNECT_PATIENCE = 5.0  # seconds
 
 # Where dockerd keeps what it starts, by default. Left behind by a killed one, it stops the next.
+PIDFILE = Path("/var/run/docker.pid")
 PIDFILES = {
-    Path("/var/run/docker.pid"): "dockerd",
+    PIDFILE: "dockerd",
     Path("/var/run/docker/containerd/containerd.pid"): "containerd",
 }
 SYSTEM_CONTAINERD = Path("/run/containerd/containerd.sock")
@@ -78,6 +79,19 @@ def end(daemon: Process) -> None:
     except subprocess.TimeoutExpired:
         daemon.kill()
         daemon.wait()
+
+
+def ours(pidfile: Path = PIDFILE) -> str:
+    """Identity of the machine's dockerd, if one of our drivers started it; else ""."""
+    if _process_name(pidfile) != "dockerd":
+        return ""
+    return leftovers.daemon_of_ours(int(pidfile.read_text(encoding="ascii")))
+
+
+def end_ours(pidfile: Path = PIDFILE) -> None:
+    """End the machine's dockerd, if one of our drivers started it."""
+    if who := ours(pidfile):
+        leftovers.end_daemon(who, STOP_PATIENCE)
 
 
 def clear_leftovers(

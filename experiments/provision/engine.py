@@ -16,7 +16,7 @@ from docker.constants import DEFAULT_TIMEOUT_SECONDS
 from docker.errors import DockerException
 
 from experiments.errors import ExperimentsError
-from experiments.provision import dockerd, programs
+from experiments.provision import dockerd, programs, users
 from experiments.provision.paths import BUILD
 
 LOG = BUILD / "dockerd.log"
@@ -37,26 +37,13 @@ class EngineMissing(ExperimentsError):
 
 @contextlib.contextmanager
 def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
-    """A client of an engine that answers. A dockerd that had to be started ends on leaving.
+    """A client of an engine that answers. A dockerd that had to be started ends with its last user.
 
     Raises:
         EngineMissing: when none answers and none can be started here.
     """
-    daemon = None
-    client, silence = _connect()
-    if client is None:
-        if refusal := _hindrance(silence):
-            raise refusal
-        daemon = _start(log)
-    try:
-        client = client or _await_answer(daemon, log)
-        try:
-            yield client
-        finally:
-            client.close()
-    finally:
-        if daemon is not None:
-            dockerd.end(daemon)
+    with users.counted(dockerd.end_ours), contextlib.closing(_reached(log)) as client:
+        yield client
 
 
 def answering() -> docker.DockerClient | None:
@@ -131,6 +118,23 @@ def _hindrance(silence: str) -> EngineMissing | None:
             "sudo systemctl start docker" if has_systemd() else "sudo dockerd &",
         )
     return None
+
+
+def _reached(log: Path) -> docker.DockerClient:
+    """A client of the engine that answers, or else of one that is started."""
+    with users.alone_in_starting():
+        client, silence = _connect()
+        if client is not None:
+            return client
+        if refusal := _hindrance(silence):
+            raise refusal
+        daemon = _start(log)
+        try:
+            return _await_answer(daemon, log)
+        except BaseException:
+            if daemon is not None:
+                dockerd.end(daemon)
+            raise
 
 
 def _start(log: Path) -> dockerd.Process | None:
