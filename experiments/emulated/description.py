@@ -178,6 +178,11 @@ def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple
                 f"{source}: node {node.id} is near node {node.initiator}, and the nodes with CPUs "
                 f"are {', '.join(map(str, with_cpus))}; name one of these"
             )
+    if with_cpus != list(range(len(with_cpus))):
+        raise SpecError(
+            f"{source}: Linux numbers the nodes with CPUs first, and they are "
+            f"{', '.join(map(str, with_cpus))}; put the nodes without CPUs behind them"
+        )
     return nodes
 
 
@@ -200,6 +205,11 @@ def _node(values: object, memories: Mapping[str, Memory], source: str) -> Node:
         raise SpecError(
             f"{place}: {size // MIB} MiB; make it a multiple of {MEMORY_BLOCK // MIB} MiB, the "
             "blocks in which Linux takes memory"
+        )
+    if "dax_mib" in values and size == MEMORY_BLOCK:
+        raise SpecError(
+            f"{place}: dax_mib {size // MIB} leaves no whole block of {size // MIB} MiB beside the "
+            f"kernel's notes; give {2 * size // MIB} at least"
         )
     return Node(
         id=number,

@@ -17,6 +17,9 @@ AGENT_PORT = "org.qemu.guest_agent.0"
 ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
 """TCG with a thread per CPU hung at times with soft lockups; one thread is as fast here."""
 
+DRIVE = "format=raw,if=virtio,snapshot=on,cache=unsafe,werror=report"
+"""What the guest writes goes to TMPDIR; where that is full the guest hears of it, and goes on."""
+
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 KERNEL_PARAMETERS = (
@@ -160,7 +163,7 @@ def _dax(machine: Description) -> list[str]:
 def _devices(files: Files) -> list[str]:
     """The disk, a source of randomness, and the agent's port."""
     return [
-        *("-drive", f"file={_escaped(files.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe"),
+        *("-drive", f"file={_escaped(files.disk)},{DRIVE}"),
         *("-device", "virtio-rng-pci"),
         *("-device", "virtio-serial-pci"),
         *("-chardev", f"socket,id=agent,path={_escaped(files.agent)},server=on,wait=off"),

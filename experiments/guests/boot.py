@@ -5,6 +5,7 @@ One process of QEMU, whose end ends everything in it: nothing that a guest write
 
 import contextlib
 import os
+import shutil
 import subprocess
 import termios
 import time
@@ -28,6 +29,7 @@ END_PATIENCE = 5.0  # seconds
 POLL = 0.1  # seconds
 LAST_LINES = 8  # of the console, in the message of a machine that does not boot
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes; what is free may vary
+ROOM = 64 * MIB  # bytes; an engine in the guest and three containers wrote 3 MiB
 START_ENGINE = "/usr/local/lib/guest/start-engine"
 
 
@@ -97,6 +99,18 @@ def refuse(description: Description, base: str) -> None:
         raise BootFailed(
             f"{description.name} has {wanted // MIB} MiB of memory and this machine "
             f"{MEMORY // MIB} MiB; make its nodes smaller"
+        )
+    writes = Path(os.environ.get("TMPDIR", "/var/tmp"))  # where QEMU keeps what a guest writes
+    try:
+        free = shutil.disk_usage(writes).free
+    except OSError as error:
+        raise BootFailed(
+            f"what a guest writes is kept in {writes}: {error.strerror}; set TMPDIR to a folder"
+        ) from None
+    if free < ROOM:
+        raise BootFailed(
+            f"what a guest writes is kept in {writes}, which has {free // MIB} MiB left and needs "
+            f"{ROOM // MIB}; make room, or set TMPDIR to another folder"
         )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from experiments.emulated import description, question, verdict
 from experiments.emulated.model import Description
@@ -34,7 +35,7 @@ def machines() -> str:
     table = Table(box=None, pad_edge=False, show_header=False)
     for name in description.names():
         found = description.load(name)
-        table.add_row(name, f"{found.title} (stands for {found.stands_for})")
+        table.add_row(name, Text(f"{found.title} (stands for {found.stands_for})"))
     text = io.StringIO()
     Console(file=text, width=100, highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())

@@ -206,7 +206,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         ('"hbm", mib', '"hmb", mib', "node 1: unknown memory 'hmb'; did you mean 'hbm'?"),
         ("mib = 128", "mib = 100", "node 1: 100 MiB; make it a multiple of 128 MiB"),
         ("mib = 128", "mib = 128, dax_mib = 128", "node 1: give mib, or dax_mib"),
-        ("mib = 128", "dax_mib = 128", r"\[found_online\] is for machines with a node of dax_mib"),
+        ("mib = 128", "dax_mib = 256", r"\[found_online\] is for machines with a node of dax_mib"),
         ("near = 0, ", "", r"node 1: give cpus = \[..\], or near"),
         ("near = 0", "near = 1", "node 1 is near node 1, and the nodes with CPUs are 0"),
         ("cpus = [0, 1]", "near = 0", "no node has CPUs"),
@@ -231,6 +231,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         ("gb_s = 300", "gb_s = 9000", "gb_s 9000 must be a number"),
         ("ns = 120", "ns = 70000", "ns 70000 must be a whole number, 1 to 65534"),
         ("mib = 256", "mib = 2000000", "mib 2000000 must be a whole number, 1 to 1048576"),
+        ("mib = 128", "dax_mib = 128", "node 1: dax_mib 128 leaves no whole block of 128 MiB"),
         ("mib = 128", "mib = 128.0", "mib 128.0 must be a whole number"),
         (
             "memkind = [1]",
@@ -264,6 +265,12 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> 
 def test_a_file_that_is_not_there_is_not_taken_for_a_machines_name(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"there is no file .*gone\.toml"):
         description.load(str(tmp_path / "gone.toml"))
+
+
+def test_nodes_are_numbered_as_linux_does(tmp_path: Path) -> None:
+    change = ("cpus = [0, 1]", "near = 1"), ("near = 0, ", "cpus = [0, 1], ")
+    with pytest.raises(SpecError, match="with CPUs first, and they are 1; put the nodes without"):
+        written(tmp_path, *change)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,21 @@ def test_a_machine_larger_than_this_one_is_told_before_anything_is_made(
         boot.refuse(plain, "debian:bookworm-slim")
 
 
+def test_where_a_guest_writes_there_must_be_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain = description.load("plain")
+    monkeypatch.setattr(emulator, "version", lambda: "QEMU")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    boot.refuse(plain, "debian:bookworm-slim")
+    monkeypatch.setattr(boot, "ROOM", 2**60)
+    with pytest.raises(BootFailed, match=f"kept in {tmp_path}, which has .*; make room, or set"):
+        boot.refuse(plain, "debian:bookworm-slim")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    with pytest.raises(BootFailed, match="gone: No such file or directory; set TMPDIR"):
+        boot.refuse(plain, "debian:bookworm-slim")
+
+
 @needs_guest
 def test_a_machine_that_qemu_refuses_is_told_in_its_words_alone(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
