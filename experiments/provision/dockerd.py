@@ -3,6 +3,7 @@
 Does not know whether one is needed, nor whether it answers: that is engine.py.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -92,6 +93,8 @@ def end_ours(pidfile: Path = PIDFILE) -> None:
     """End the machine's dockerd, if one of our drivers started it."""
     if who := ours(pidfile):
         leftovers.end_daemon(who, STOP_PATIENCE)
+        with contextlib.suppress(ChildProcessError):  # another driver started it
+            os.waitpid(int(who.partition(".")[0]), os.WNOHANG)
 
 
 def clear_leftovers(

@@ -85,13 +85,14 @@ def daemon(tmp_path: Path) -> Iterator[tuple[Path, "subprocess.Popen[bytes]"]]:
     process.wait()
 
 
-def test_an_engine_of_ours_is_known_and_ended(
+def test_an_engine_of_ours_is_known_and_ended_and_no_zombie_stays(
     daemon: tuple[Path, "subprocess.Popen[bytes]"],
 ) -> None:
     pidfile, process = daemon
     assert dockerd.ours(pidfile) == leftovers.identity(process.pid)
     dockerd.end_ours(pidfile)
-    assert process.wait(5) == -15
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process.pid, os.WNOHANG)
     assert dockerd.ours(pidfile) == ""
 
 
