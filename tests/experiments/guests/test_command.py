@@ -70,7 +70,8 @@ def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
         os.chdir(ROOT)
         os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
     told = _said(terminal, b"plain:/hbmcomm#")
-    os.write(terminal, b"echo made by $(cat /sys/class/dmi/id/sys_vendor); sleep 300\r")
+    line = b"echo made by $(cat /sys/class/dmi/id/sys_vendor); exec sleep 300"
+    os.write(terminal, b"sh -c '%s'\r" % line)  # one job: between two, Ctrl-C would meet none
     told += _said(terminal, b"made by hbmcomm")
     os.write(terminal, b"\x03")
     told += _said(terminal, b"plain:/hbmcomm#")
