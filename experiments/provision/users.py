@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-LOCK = Path("/run/lock/hbmcomm-engine")
-"""Stays, and is empty. Who may not write to it is no user, and may start no engine either."""
+LOCK = Path("/run/hbmcomm-engine")
+"""Stays, and is empty. Who may not write there is not counted: root alone starts engines, and in a
+folder that all may write to, anybody could keep one from ending."""
 STARTING = LOCK.with_name(f"{LOCK.name}.starting")
 """Held by who looks for an engine and starts it, so that two do not start one each."""
 
