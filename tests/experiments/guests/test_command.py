@@ -65,10 +65,7 @@ def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) 
 @pytest.mark.container
 @pytest.mark.timeout(600)
 def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(ROOT)
-        os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
+    process, terminal = _shell()
     told = _said(terminal, b"plain:/hbmcomm#")
     line = b"echo made by $(cat /sys/class/dmi/id/sys_vendor); exec sleep 300"
     os.write(terminal, b"sh -c '%s'\r" % line)  # one job: between two, Ctrl-C would meet none
@@ -85,10 +82,7 @@ def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
 @pytest.mark.container
 @pytest.mark.timeout(600)
 def test_a_shell_that_is_ended_leaves_the_terminal_as_it_was(disk: Disk) -> None:
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(ROOT)
-        os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
+    process, terminal = _shell()
     before = termios.tcgetattr(terminal)
     _said(terminal, b"plain:/hbmcomm#")
     assert termios.tcgetattr(terminal) != before, "QEMU's own"
@@ -96,6 +90,15 @@ def test_a_shell_that_is_ended_leaves_the_terminal_as_it_was(disk: Disk) -> None
     told = _said(terminal, None)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130, told.decode()
     assert termios.tcgetattr(terminal) == before
+
+
+def _shell() -> tuple[int, int]:
+    """A shell in a guest on a terminal of its own: its process and that terminal."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [*INVOKE, "--machine", "plain"])
+    return process, terminal
 
 
 def _said(terminal: int, wanted: bytes | None) -> bytes:
