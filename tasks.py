@@ -255,12 +255,15 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
 @task(
     help={
         "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
-        "sizes": "bytes per rank, as for run (default: 1KiB:16MiB:4)",
+        "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
         "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
         "peers": "of openmpi,mpich,impi,pickle,gloo (default: all that can be had)",
+        "peers-tuned": "each MPI in all settings known to make it faster; its best counts per cell",
+        "forms": "of plain,persistent,nonblocking (default: plain,persistent)",
+        "against": "a checkout or installed tree of another build of hbmcomm, to compare with",
         "private": "over ordinary NumPy arrays instead of arrays of the arena",
         "cadence": "isolated (default: synchronised before each operation) or streaming",
-        "blocks": "launches of each MPI (default: 6, the fewest that give an interval)",
+        "blocks": "launches of each MPI and setting (default: 6, the fewest with an interval)",
         "out": "results folder (default: results/bench-<time>)",
         "figures": "folder for the figures (default: figures/bench-<time>)",
         "seed": "of every random order (default: drawn, and stored)",
@@ -274,6 +277,9 @@ def bench(
     sizes="",
     ops="",
     peers="",
+    peers_tuned=False,
+    forms="",
+    against="",
     private=False,
     cadence="",
     blocks="",
@@ -291,6 +297,8 @@ def bench(
     Examples:  ./inv bench
                ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4
                ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
+               ./inv bench --peers-tuned --ops all --forms plain,persistent,nonblocking
+               ./inv bench --peers openmpi --against ../hbmcomm-0.1
     """
     question = bench_question.ask(
         passthrough.cores(),
@@ -301,6 +309,9 @@ def bench(
         cadence=cadence,
         private=private,
         blocks=whole("blocks", blocks, 1),
+        forms=forms,
+        tuned=peers_tuned,
+        against=against,
     )
     folder = _new_folder("bench", out)
     stages = Stages()

@@ -20,8 +20,9 @@ class Display:
 
     def __init__(self, total: int, done: int, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
-        self._total, self._done = total, done
+        self._total, self._done, self._before = total, done, done
         self._name, self._began = "", 0.0
+        self._started = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -60,4 +61,15 @@ class Display:
         self._bar.update(self._task, completed=self._done)
         if not self._console.is_terminal:
             seconds = time.monotonic() - self._began
-            self._console.print(f"[{self._done}/{self._total}] {self._name}: {seconds:.1f} s")
+            told = f"[{self._done}/{self._total}] {self._name}: {seconds:.1f} s{self._left()}"
+            self._console.print(told)
+
+    def say(self, line: str) -> None:
+        """One line for the user, above the bar."""
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        """How long the launches to come take, if they take as long as those before."""
+        now = time.monotonic()
+        seconds = (now - self._started) / (self._done - self._before) * (self._total - self._done)
+        return f", about {seconds / 60:.0f} min left" if seconds > 60 else ""

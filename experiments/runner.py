@@ -35,7 +35,17 @@ FAILURES = 2  # of a container arm, after which its other launches are not tried
 
 
 class LaunchFailed(ExperimentsError):
-    """A launch did not end well; what finished before it is kept."""
+    """A launch did not end well; what finished before it is kept.
+
+    Attributes:
+        why: in a few words: "exit code 139", "stood still for 180 s".
+        left: the texts of the files that attended() was to keep, by their names.
+    """
+
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        self.why = why
+        self.left: dict[str, str] = {}
 
 
 class Environment(Protocol):
@@ -165,6 +175,7 @@ def attended(
     advice: str,
     patience: float = STALLED,
     there: Callable[[], None] = lambda: None,
+    keep: Sequence[str] = (),
 ) -> Iterator[Path]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
@@ -177,6 +188,7 @@ def attended(
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
         there: raises once what it runs in is gone.
+        keep: names of text files in the launch's folder that its failure is told with.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
@@ -191,12 +203,20 @@ def attended(
             there()
             watch.look()
 
-        code = execute(prepare(place), log, client, tick)
-        if code:
-            raise LaunchFailed(_explain(name, code, log, advice))
+        try:
+            code = execute(prepare(place), log, client, tick)
+            if code:
+                raise LaunchFailed(_explain(name, code, log, advice), f"exit code {code}")
+        except LaunchFailed as failure:
+            failure.left = {each: _text(place / each) for each in keep}
+            raise
         _add_chosen(place, log)
         yield place
         results.accept(folder, name, place)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _add_chosen(place: Path, log: Path) -> None:
@@ -204,8 +224,7 @@ def _add_chosen(place: Path, log: Path) -> None:
     result = place / "result.json"
     if result.exists():  # accept() refuses a launch without
         environment = results.read_json(result).get("environment", {})
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        results.add(place, {"environment": chosen.added(environment, said)})
+        results.add(place, {"environment": chosen.added(environment, _text(log))})
 
 
 def _give(place: Path, owner: tuple[int, int]) -> None:
@@ -213,6 +232,11 @@ def _give(place: Path, owner: tuple[int, int]) -> None:
     if os.getuid() == 0:
         for path in (place, place / "launch.json"):
             os.chown(path, *owner)
+
+
+def disk_full(folder: Path) -> bool:
+    """Whether a failure in that folder is laid to the disk."""
+    return shutil.disk_usage(folder).free < DISK_FULL
 
 
 class _Watch:
@@ -239,9 +263,11 @@ class _Watch:
             if int(total):
                 self._within(int(done) / int(total))
         elif now - self._moved > self._patience:
+            why = f"stood still for {self._patience:.0f} s"
             raise LaunchFailed(
-                f"launch {self._name} stood still for {self._patience:.0f} s and was ended; "
-                f"finished launches are kept: {self._advice}"
+                f"launch {self._name} {why} and was ended; finished launches are kept: "
+                f"{self._advice}",
+                why,
             )
 
 
@@ -249,7 +275,7 @@ def _explain(name: str, code: int, log: Path, advice: str) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
-    if shutil.disk_usage(log.parent).free < DISK_FULL:
+    if disk_full(log.parent):
         reason = f": No space left on device ({log.parent})"
     return (
         f"launch {name} failed with exit code {code}{reason}; its last lines:\n{told}\n"

@@ -77,6 +77,7 @@ KINDS = {
 
 PARTIES = {
     "direct": Look("#d55e00", "s"),
+    "other-build": Look("#2b8cbe", "P"),
     "openmpi": Look("#0b4f7d", "o"),
     "mpich": Look("#007a5a", "^"),
     "impi": Look("#b0568a", "D"),

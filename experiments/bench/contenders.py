@@ -1,4 +1,4 @@
-"""Who moves the data, and how each is called: plain and persistent calls, and pickled ones.
+"""What a contender calls for each operation: plain, persistent, nonblocking or pickled calls.
 
 Every contender leaves the same bytes in the same buffers, so that one check serves for all.
 """
@@ -94,6 +94,28 @@ def _run(request: Any) -> Call:
         wait()
 
     return start_and_wait
+
+
+def nonblocking(comm: MPI.Intracomm) -> Contender:
+    """The calls that begin with I, each followed by Wait: both are timed, with the new request."""
+    return partial(_nonblocking, comm)
+
+
+def _nonblocking(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> Ready | None:
+    taken = recv if comm.rank == ROOT else None
+    given = send if comm.rank == ROOT else None
+    calls: dict[str, Call] = {
+        "bcast": lambda: comm.Ibcast(send, ROOT).Wait(),
+        "gather": lambda: comm.Igather(send, taken, ROOT).Wait(),
+        "scatter": lambda: comm.Iscatter(given, recv, ROOT).Wait(),
+        "reduce": lambda: comm.Ireduce(send, taken, MPI.SUM, ROOT).Wait(),
+        "allreduce": lambda: comm.Iallreduce(send, recv, MPI.SUM).Wait(),
+        "allgather": lambda: comm.Iallgather(send, recv).Wait(),
+        "reduce_scatter": lambda: comm.Ireduce_scatter_block(send, recv, MPI.SUM).Wait(),
+        "alltoall": lambda: comm.Ialltoall(send, recv).Wait(),
+        BARRIER: lambda: comm.Ibarrier().Wait(),
+    }
+    return Ready(calls[operation]) if operation in calls else None
 
 
 def pickled(comm: MPI.Intracomm) -> Contender:

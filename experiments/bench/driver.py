@@ -6,24 +6,31 @@ Puts together what other modules know; parses no flags, prints no table.
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments import guard, results, runner
-from experiments.bench import store
+from experiments.bench import attempts, other_build, store, turn
+from experiments.bench.attempts import Attempts
 from experiments.bench.compare import against_peers, noise, own
+from experiments.bench.names import GLOO, MPI_ITSELF, OTHER_BUILD, PICKLE
+from experiments.bench.other_build import OtherBuild
 from experiments.bench.question import Question
 from experiments.bench.schedule import Launch, schedule
+from experiments.bench.settings import DEFAULT, variables
 from experiments.environments.command import Command, Process
 from experiments.environments.mpiexec import FLAVOURS, mpiexec
 from experiments.measure import machine
 from experiments.progress import Display
 from experiments.provision import image, mpi, passthrough
 from experiments.provision.mpi import MpiMissing
+from experiments.runner import LaunchFailed
 from experiments.stages import Stages
 
 PROGRAM = "experiments.bench.program"
+BEGIN = 1.5  # seconds in which the ranks of a launch start and end
 ADVICE = "look at it, then run the bench again, or leave that MPI out with --peers"
 
 
@@ -35,14 +42,18 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
     """
     store.refuse_existing(out)
     with guard.watching(out, stages.say):
+        other = _other_build(question, stages)
         question, prefixes, missing = _ready(question, stages)
         seed = random.SystemRandom().getrandbits(32) if seed is None else seed
         launches = schedule(question, seed)
-        store.create(out, _header(question, seed, launches, missing))
+        header = _header(question, seed, launches, missing)
+        store.create(out, header | ({"other_build": other.label} if other else {}))
+        stages.say(f"{len(launches)} launches, which take {_estimate(launches)}")
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
+            attempted = Attempts()
             for launch in launches:
                 display.begin(launch.name)
-                _measure(out, launch, prefixes[launch.flavour], display)
+                _attempt(out, launch, prefixes[launch.flavour], other, attempted, display)
                 display.end()
 
 
@@ -84,16 +95,61 @@ def _ready(question: Question, stages: Stages) -> tuple[Question, dict[str, Path
     return replace(question, peers=peers), prefixes, missing
 
 
-def _measure(out: Path, launch: Launch, prefix: Path, display: Display) -> None:
+def _other_build(question: Question, stages: Stages) -> OtherBuild | None:
+    if not question.against:
+        return None
+    with stages.stage("other build"):
+        return other_build.prepare(Path(question.against), stages.say)
+
+
+def _estimate(launches: Sequence[Launch]) -> str:
+    """ "about 14 min": most contenders take all of the time that they may in most cells."""
+    seconds = 0.0
+    for launch in launches:
+        in_all_forms = 2 + (MPI_ITSELF in launch.peers) + 2 * (OTHER_BUILD in launch.peers)
+        in_one = len({*launch.peers} & {PICKLE, GLOO})
+        turns = len(launch.cells) * (in_all_forms * len(launch.forms) + in_one)
+        seconds += BEGIN + turns * launch.measurement.time_cap
+    return f"about {seconds / 60:.0f} min" if seconds > 90 else f"about {seconds:.0f} s"
+
+
+def _attempt(
+    out: Path,
+    launch: Launch,
+    prefix: Path,
+    other: OtherBuild | None,
+    attempted: Attempts,
+    display: Display,
+) -> None:
+    """Measure a launch; where a peer hangs or crashes, once more without what it failed at."""
+    while (each := attempted.prepare(launch)) is not None:
+        try:
+            return _measure(out, each, prefix, other, display)
+        except LaunchFailed as failure:
+            if runner.disk_full(out):
+                raise
+            display.say(attempted.failed(each, failure))
+            log = out / "logs" / f"{launch.name}.log"
+            log.replace(log.with_name(f"{launch.name}.failed-{len(each.without) + 1}.log"))
+            results.fail(out, launch.name, each.to_dict(), failure.why)
+    return None
+
+
+def _measure(
+    out: Path, launch: Launch, prefix: Path, other: OtherBuild | None, display: Display
+) -> None:
     def prepare(place: Path) -> Command:
         results.write_json(place / "launch.json", launch.to_dict())
-        program = (str(prefix / "bin/python"), "-m", PROGRAM, str(place.absolute()))
-        argv, variables = mpiexec(
+        program = [str(prefix / "bin/python"), "-m", PROGRAM, str(place.absolute())]
+        program += [str(other.package)] if other else []
+        argv, environment = mpiexec(
             launch.flavour, prefix, launch.ranks, passthrough.cores(), program
         )
-        return Process(tuple(argv), variables)
+        return Process(tuple(argv), environment | variables(launch.flavour, launch.setting))
 
-    with runner.attended(out, launch.name, prepare, None, display.within, ADVICE):
+    patience = runner.STALLED if launch.setting == DEFAULT else attempts.PATIENCE
+    told = (display.within, ADVICE, patience)
+    with runner.attended(out, launch.name, prepare, None, *told, keep=(turn.FILE,)):
         pass
 
 

@@ -36,11 +36,13 @@ class Entrant:
         prepare: as timing.measure takes it.
         check: compares what the last call left with what it should be; collective.
         ours: a wrong result of ours voids everything; that of another only what it did itself.
+        begin: called before each of its turns; collective.
     """
 
     prepare: Prepare
     check: Callable[[], object]
     ours: bool = True
+    begin: Callable[[], object] = lambda: None
 
 
 @dataclass
@@ -102,6 +104,7 @@ def interleave(
 
     def take(each: _Turns, count: int, group: int) -> None:
         first = each.warmup + each.done
+        each.entrant.begin()
         each.batches.append(batch(each.entrant.prepare, comm, gate, first, count, group))
         tick(count * group)
 
@@ -145,6 +148,7 @@ def _shuffled(turns: Mapping[str, _Turns], rng: random.Random) -> list[str]:
 
 def _warm_up(each: _Turns, take: Callable[[_Turns, int, int], None]) -> float:
     """The first call, checked, and WARMUP more; seconds per iteration, rewriting included."""
+    each.entrant.begin()
     each.entrant.prepare(0)()
     each.check()
     if each.wrong:

@@ -1,19 +1,22 @@
 """The MPI program of a bench: reads one launch, lets the contenders take turns, writes what it saw.
 
-Started as `mpiexec -n N python -m experiments.bench.program FOLDER`. FOLDER holds launch.json;
-progress, result.json and samples.npz are written beside it by rank 0, as the harness does.
+Started as `mpiexec -n N python -m experiments.bench.program FOLDER [OTHER_PACKAGE]`. FOLDER holds
+launch.json; rank 0 writes progress, turn, result.json and samples.npz beside it.
 
-What sets ranks off at the same moment is a barrier of direct's, on a communicator that does nothing
-else, under every MPI alike: MPICH's own lets two ranks go 1 µs apart, Open MPI's 0.1, and the
-slowest rank's time would hold that, whoever is timed.
+What sets ranks off at the same moment is a barrier of direct's under every MPI alike: MPICH's own
+lets two ranks go 1 µs apart, Open MPI's 0.1, and the slowest rank's time would hold that, whatever
+is timed. The barrier is that of a copy of the library that serves nothing else: after its own, with
+its code in the caches, direct took 3 % less for 8 bytes than a second build of the same code.
 """
 
 import json
 import os
 import random
+import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +25,14 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
-from experiments.bench.contenders import Contender, Ready, persistent, pickled, plain
-from experiments.bench.gloo import GlooMissing, gloo, leave
+from experiments.bench.contenders import Ready, plain
+from experiments.bench.gloo import leave
 from experiments.bench.interleave import Entrant, interleave
-from experiments.bench.names import (
-    AGAIN,
-    BROKEN,
-    DIRECT,
-    GLOO,
-    MPI_ITSELF,
-    PERSISTENT,
-    PICKLE,
-    PLAIN,
-)
+from experiments.bench.names import OTHER_BUILD, OURS, PLAIN
+from experiments.bench.parties import TRANSPORT, Key, Party, parties
 from experiments.bench.schedule import Launch
+from experiments.bench.second_copy import load
+from experiments.bench.turn import FILE, Turn, Turns
 from experiments.bound import BARRIER, COPY
 from experiments.measure import datapath, machine, operations, process, timing, versions
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
@@ -43,17 +40,16 @@ from experiments.measure.progress import Progress
 from experiments.measure.trial import Trial
 from experiments.schedule import FORMAT
 
-TRANSPORT = "direct"
 STEP = 13  # between the iteration numbers of contenders: none finds another's result and passes
 UNSET = 127  # in a buffer before the first checked call
 
-OURS = (DIRECT, AGAIN, COPY)
 
-Key = tuple[str, str]  # contender and form
+def main(folder: Path, other: Path | None = None) -> None:
+    """One rank's whole life.
 
-
-def main(folder: Path) -> None:
-    """One rank's whole life."""
+    Args:
+        other: the package of another build, where the launch has one to be compared with.
+    """
     process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
@@ -64,20 +60,23 @@ def main(folder: Path) -> None:
     allowed = os.sched_getaffinity(0)
     cpu = process.pin(comm.rank, "packed")
     pool = _pool(comm, launch, cpu)
-    ours = pool.communicators[TRANSPORT]
-    contenders, absent = _contenders(comm, launch, ours, folder, allowed)
-    progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    starter = hbmcomm.Communicator(comm, kind="regular", transport=TRANSPORT)
-    cells, samples = _measure(comm, starter, launch, pool, contenders, progress)
+    hashes = versions.hashes()  # while there is one core
+    found, absent, made = parties(comm, launch, pool, folder, allowed, other)
+    at_root = comm.rank == 0
+    progress = Progress(folder / "progress" if at_root else None)
+    starter = _starter(comm, folder)
+    turns = Turns(folder / FILE if at_root else None, starter.Barrier)
+    cells, samples = _measure(comm, starter, launch, pool, found, progress, turns)
+    turns.end()
     leave()
     every = comm.gather((paths, {"rank": comm.rank, "cpu": cpu, **_describe(pool)}))
-    if comm.rank == 0 and every is not None:
+    if every is not None:
         result = {
             "format": FORMAT,
             "launch": launch.to_dict(),
             "environment": {
                 "versions": versions.versions(),
-                "hashes": versions.hashes(),
+                "hashes": hashes,
                 "machine": machine.machine(),
                 "datapath": every[0][0],
             },
@@ -89,8 +88,18 @@ def main(folder: Path) -> None:
         }
         np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    for each in (starter, *pool.communicators.values()):
+    for each in (starter, *made, *pool.communicators.values()):
         each.Free()
+
+
+def _starter(comm: MPI.Intracomm, folder: Path) -> Any:
+    """A communicator of a copy of the library in the launch's folder; a collective."""
+    package = Path(hbmcomm.__file__).parent
+    copy = folder / "starter" / package.name
+    if comm.rank == 0:
+        shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    comm.Barrier()
+    return load(copy, "hbmcomm_starter").Communicator(comm, kind="regular", transport=TRANSPORT)
 
 
 def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int) -> Pool:
@@ -104,39 +113,14 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int) -> Pool:
         max(need.send * elements for need, elements in needs),
         max(need.recv * elements for need, elements in needs),
     )
-    require_memory(comm, sum(lengths) * itemsize, launch.name)
+    pools = 2 if OTHER_BUILD in launch.peers and not launch.private else 1
+    require_memory(comm, pools * sum(lengths) * itemsize, launch.name)
     kind = "regular" if launch.private else hbmcomm.default_kind()
     allocate = np.empty if launch.private else None
     try:
         return make_pool(comm, kind, "local", [TRANSPORT], launch.dtype, lengths, cpu, allocate)
     except Unavailable as reason:
         raise SystemExit(str(reason)) from None
-
-
-def _contenders(
-    comm: MPI.Intracomm, launch: Launch, ours: MPI.Intracomm, folder: Path, cpus: set[int]
-) -> tuple[dict[Key, Contender], dict[str, str]]:
-    """All who take part, and why others cannot."""
-    found: dict[Key, Contender] = {
-        (DIRECT, PLAIN): plain(ours),
-        (AGAIN, PLAIN): plain(ours),
-        (DIRECT, PERSISTENT): persistent(ours),
-    }
-    absent: dict[str, str] = {}
-    if MPI_ITSELF in launch.peers:
-        theirs = comm.Dup()
-        found |= {
-            (MPI_ITSELF, PLAIN): plain(theirs),
-            (MPI_ITSELF, PERSISTENT): persistent(theirs, BROKEN.get(launch.flavour, ())),
-        }
-    if PICKLE in launch.peers:
-        found[PICKLE, PLAIN] = pickled(comm.Dup())
-    if GLOO in launch.peers:
-        try:
-            found[GLOO, PLAIN] = gloo(comm, folder, cpus)
-        except GlooMissing as reason:
-            absent[GLOO] = str(reason)
-    return found, absent
 
 
 def _with_copies(cells: tuple[tuple[str, int], ...]) -> Iterator[tuple[str, int]]:
@@ -154,8 +138,9 @@ def _measure(
     starter: MPI.Intracomm,
     launch: Launch,
     pool: Pool,
-    contenders: Mapping[Key, Contender],
+    found: Mapping[Key, Party],
     progress: Progress,
+    turns: Turns,
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
     itemsize = np.dtype(launch.dtype).itemsize
     cost, rng = timing.clock_cost(), random.Random(launch.seed)
@@ -167,48 +152,52 @@ def _measure(
     pattern = operations.ramp(longest // itemsize, launch.dtype)
     cells: list[dict[str, Any]] = []
     samples: dict[str, NDArray[np.float64]] = {}
-    copier = {(COPY, PLAIN): plain(comm)}
+    copier = {(COPY, PLAIN): Party(plain(comm), pool)}
     for number, (operation, size) in enumerate(planned):
         progress.cells(number, len(planned))
-        ((send, recv), *_) = pool.slots(operation, size // itemsize, comm.rank, comm.size)
-        among = copier if operation == COPY else contenders
-        ready = {key: who(operation, send, recv) for key, who in among.items()}
-        entrants = {
-            f"{index:02d}": (key, each)
-            for index, (key, each) in enumerate(ready.items())
-            if each is not None
-        }
-        found, wrong = interleave(
-            {
-                index: _entrant(comm, operation, (send, recv), pattern, key, each, int(index))
-                for index, (key, each) in entrants.items()
-            },
-            *(starter, launch.measurement, cost, rng, progress.tick),
+        entrants: dict[str, Entrant] = {}
+        ready: dict[str, tuple[Key, Ready]] = {}
+        among = copier if operation == COPY else found
+        for index, (key, party) in enumerate(among.items()):
+            turn = Turn(operation, size, *key)
+            if any(each.covers(*key, operation, size) for each in launch.without):
+                continue
+            turns.begin(turn)
+            buffers, *_ = party.pool.slots(operation, size // itemsize, comm.rank, comm.size)
+            made = party.contender(operation, *buffers)
+            if made is not None:
+                ready[f"{index:02d}"] = key, made
+                entrants[f"{index:02d}"] = _entrant(
+                    comm, turn, buffers, pattern, made, index, partial(turns.begin, turn)
+                )
+        times, wrong = interleave(
+            entrants, *(starter, launch.measurement, cost, rng, progress.tick)
         )
-        for index, ((contender, form), each) in entrants.items():
-            each.close()
+        for name, ((contender, form), made) in ready.items():
+            turns.begin(Turn(operation, size, contender, form))
+            made.close()
             cell: dict[str, Any] = {"operation": operation, "bytes": size}
             cell |= {"contender": contender, "form": form}
-            if index in wrong:
-                cells.append(cell | {"wrong": wrong[index]})
+            if name in wrong:
+                cells.append(cell | {"wrong": wrong[name]})
                 continue
-            name = f"c{number:05d}.{index}"
-            samples[name] = found[index].seconds
-            cell |= {"samples": name, "warmup": found[index].warmup, "group": found[index].group}
+            taken, label = times[name], f"c{number:05d}.{name}"
+            samples[label] = taken.seconds
+            cell |= {"samples": label, "warmup": taken.warmup, "group": taken.group}
             cells.append(cell)
     return cells, samples
 
 
 def _entrant(
     comm: MPI.Intracomm,
-    operation: str,
+    turn: Turn,
     buffers: tuple[operations.Array, operations.Array],
     pattern: operations.Array,
-    key: Key,
     ready: Ready,
     index: int,
+    begin: Callable[[], object],
 ) -> Entrant:
-    trial = Trial(operation, comm, [buffers], pattern, lambda send, recv: ready.call)
+    trial = Trial(turn.operation, comm, [buffers], pattern, lambda send, recv: ready.call)
 
     def prepare(iteration: int) -> timing.Call:
         if iteration == 0:
@@ -220,7 +209,7 @@ def _entrant(
         ready.collect()
         trial.check()
 
-    return Entrant(prepare, check, ours=key[0] in OURS)
+    return Entrant(prepare, check, ours=turn.contender in OURS, begin=begin)
 
 
 def _describe(pool: Pool) -> dict[str, Any]:
@@ -235,6 +224,6 @@ def _describe(pool: Pool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: mpiexec -n N python -m experiments.bench.program FOLDER")
-    process.run(main, Path(sys.argv[1]))
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: mpiexec -n N python -m experiments.bench.program FOLDER [OTHER_PACKAGE]")
+    process.run(partial(main, other=Path(sys.argv[2]) if sys.argv[2:] else None), Path(sys.argv[1]))

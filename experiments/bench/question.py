@@ -1,4 +1,4 @@
-"""What a bench is asked: operations, sizes, ranks and peers, as its flags say them. Pure."""
+"""What a bench is asked: operations, sizes, ranks, forms and peers, as its flags say. Pure."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments import spec
-from experiments.bench.names import CALLS, PEERS
+from experiments.bench.names import CALLS, FORMS, PEERS, PERSISTENT, PLAIN
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
 from experiments.spec import Measurement
 
 USUAL = ("bcast", "gather", "allreduce")
-SIZES = "1KiB:16MiB:4"
+USUAL_FORMS = (PLAIN, PERSISTENT)
+SIZES = "8:16MiB:8"
 BLOCKS = 6  # the fewest that give an interval
 MOST_RANKS = 16  # that are taken unasked
 DTYPE = "float32"
@@ -36,8 +37,11 @@ class Question:
         sizes: bytes per rank.
         peers: of PEERS.
         private: over ordinary NumPy arrays instead of the arena's.
-        blocks: launches of each MPI with each rank count.
-        named: the peers were named by the user, who is then told when one cannot be had.
+        blocks: launches of each MPI in each setting with each rank count.
+        named: the peers were named by the user, so that one that cannot be had is an error.
+        forms: of FORMS.
+        tuned: each MPI in each of its settings (experiments.bench.settings).
+        against: a checkout or installed tree of another build of the library; "": none.
     """
 
     operations: tuple[str, ...]
@@ -47,6 +51,9 @@ class Question:
     private: bool = False
     blocks: int = BLOCKS
     named: bool = False
+    forms: tuple[str, ...] = USUAL_FORMS
+    tuned: bool = False
+    against: str = ""
     measurement: Measurement = field(
         default_factory=lambda: Measurement(
             time_cap=CAP, min_iterations=MIN_ITERATIONS, max_iterations=MAX_ITERATIONS
@@ -73,6 +80,9 @@ def ask(
     cadence: str = "",
     private: bool = False,
     blocks: int | None = None,
+    forms: str = "",
+    tuned: bool = False,
+    against: str = "",
 ) -> Question:
     """The question that flags ask; an empty one means the usual.
 
@@ -93,6 +103,9 @@ def ask(
         private=private,
         blocks=blocks or BLOCKS,
         named=bool(peers),
+        forms=_forms(forms),
+        tuned=tuned,
+        against=against,
         measurement=Measurement(
             cadence=cadence or "isolated",
             time_cap=CAP,
@@ -119,6 +132,13 @@ def _peers(text: str) -> tuple[str, ...]:
         return PEERS
     chosen = {_one_of("--peers", part, part.strip().lower(), PEERS) for part in text.split(",")}
     return tuple(peer for peer in PEERS if peer in chosen)
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    if not text:
+        return USUAL_FORMS
+    chosen = {_one_of("--forms", part, part.strip().lower(), FORMS) for part in text.split(",")}
+    return tuple(form for form in FORMS if form in chosen)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

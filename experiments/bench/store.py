@@ -2,6 +2,7 @@
 
 results/<bench>/bench.json                       what was asked: question, seed, schedule, machine
 results/<bench>/launches/0003-mpich.json, .npz   as a campaign's: every sample of every rank
+results/<bench>/failed/0003-mpich-release-gather.json   why a launch did not end well
 results/<bench>/table.json                       launch medians and paired ratios, for programs
 """
 
@@ -15,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments import results
-from experiments.bench.names import BROKEN, CALLS, MPI_ITSELF
+from experiments.bench.names import BROKEN, CALLS, MPI_ITSELF, PERSISTENT
+from experiments.bench.settings import DEFAULT
 from experiments.bound import BARRIER, COPY, least_seconds
 from experiments.confounders import flatten
 from experiments.emulated import recorded
@@ -26,7 +28,7 @@ from experiments.statistics import median_interval
 HEADER = "bench.json"
 TABLE = "table.json"
 COLUMNS = (
-    *("block", "flavour", "ranks", "operation", "bytes", "contender", "form"),
+    *("block", "flavour", "setting", "ranks", "operation", "bytes", "contender", "form"),
     *("median_s", "low_s", "high_s", "min_s", "p95_s", "n", "group", "bound_s"),
 )
 
@@ -45,6 +47,11 @@ class Bench:
     header: dict[str, Any]
     medians: pd.DataFrame
     notes: tuple[str, ...]
+
+    @property
+    def other_build(self) -> str:
+        """What another build of direct is called: "direct 88fb54c"; its revision or version."""
+        return f"direct {self.header.get('other_build', 'of another build')}"
 
 
 def is_bench(folder: Path) -> bool:
@@ -89,7 +96,8 @@ def load(folder: Path) -> Bench:
     for name, launch in zip(names, launches, strict=True):
         rows.extend(_rows(launch, results.read_samples(folder / "launches" / f"{name}.npz")))
     medians = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Bench(folder, header, medians, tuple(_notes(header, launches)))
+    notes = [*_notes(header, launches), *_given_up(results.failed(folder))]
+    return Bench(folder, header, medians, tuple(notes))
 
 
 def _rows(
@@ -118,6 +126,7 @@ def _rows(
         )
         yield (
             {key: asked[key] for key in ("block", "flavour", "ranks")}
+            | {"setting": asked.get("setting", DEFAULT)}
             | {key: cell[key] for key in ("operation", "bytes", "contender", "form", "group")}
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
             | {"min_s": float(seconds.min()), "p95_s": float(np.quantile(seconds, 0.95))}
@@ -140,6 +149,7 @@ def _notes(header: Mapping[str, Any], launches: list[dict[str, Any]]) -> Iterato
         yield f"{peer} is left out: {reason} in the environment of {', '.join(where)}"
     yield from _broken(launches)
     yield from _wrong(launches)
+    yield from _left_out(launches)
     for part in ("hashes.hbmcomm", "hashes.experiments", "versions.numpy", "versions.mpi4py"):
         seen = {flatten(each["environment"]).get(part, "") for each in launches}
         if len(seen) > 1:
@@ -155,6 +165,7 @@ def _broken(launches: list[dict[str, Any]]) -> Iterator[str]:
         for each in launches
         if MPI_ITSELF in each["launch"]["peers"]
         for cell in each["cells"]
+        if cell["form"] == PERSISTENT
     }
     for flavour, operations in BROKEN.items():
         told = [CALLS[name] for name in operations if (flavour, name) in measured]
@@ -164,13 +175,48 @@ def _broken(launches: list[dict[str, Any]]) -> Iterator[str]:
 
 def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
     """Peers that left wrong data, and where; what they did there is not counted."""
-    sizes: dict[tuple[str, str, str, str], set[int]] = {}
+    sizes: dict[tuple[str, ...], set[int]] = {}
     for launch in launches:
+        asked = launch["launch"]
         for cell in launch["cells"]:
             if "wrong" in cell:
-                who = (launch["launch"]["flavour"], cell["contender"], cell["form"])
-                sizes.setdefault((*who, cell["operation"]), set()).add(cell["bytes"])
-    for (flavour, contender, form, operation), where in sorted(sizes.items()):
-        peer = flavour if contender == MPI_ITSELF else f"{contender} beside {flavour}"
-        told = ", ".join(f"{size:,}" for size in sorted(where))
-        yield f"{peer}: {form} {CALLS[operation]} of {told} bytes left wrong data, not counted"
+                who = (asked["flavour"], cell["contender"], asked.get("setting", DEFAULT))
+                sizes.setdefault((*who, cell["form"], cell["operation"]), set()).add(cell["bytes"])
+    settings: dict[tuple[str, str, str], list[str]] = {}
+    for (flavour, contender, setting, form, operation), where in sorted(sizes.items()):
+        told = f"{form} {CALLS[operation]} of {', '.join(f'{size:,}' for size in sorted(where))}"
+        settings.setdefault((flavour, contender, told), []).append(setting)
+    for (flavour, contender, told), which in sorted(settings.items()):
+        who = _peer({"flavour": flavour, "setting": ", ".join(which)}, contender)
+        yield f"{who}: {told} bytes left wrong data, not counted"
+
+
+def _left_out(launches: list[dict[str, Any]]) -> Iterator[str]:
+    """Where a peer hung or crashed, and from then on was not measured."""
+    sizes: dict[tuple[str, int, str, str, str], set[int]] = {}
+    for launch in launches:
+        asked = launch["launch"]
+        for each in asked.get("without", ()):
+            who = _peer(asked, each["contender"])
+            key = (who, asked["ranks"], each["form"], each["operation"], each["why"])
+            sizes.setdefault(key, set()).add(-1 if each["bytes"] is None else each["bytes"])
+    for (who, ranks, form, operation, why), where in sorted(sizes.items()):
+        told = "any size" if -1 in where else ", ".join(f"{size:,} bytes" for size in sorted(where))
+        call = f"{form} {CALLS[operation]}"
+        yield f"{who}, {ranks} ranks: {call} of {told} left out once it failed: {why}"
+
+
+def _given_up(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Launches that failed and were not repeated to an end."""
+    whys: dict[tuple[str, int], str] = {}
+    for each in failed.values():
+        whys[_peer(each["launch"], MPI_ITSELF), each["launch"]["ranks"]] = each["reason"]
+    for (who, ranks), why in sorted(whys.items()):
+        yield f"{who}, {ranks} ranks: given up: {why}"
+
+
+def _peer(launch: Mapping[str, Any], contender: str) -> str:
+    """ "openmpi", "openmpi (ucx)", "pickle beside openmpi"."""
+    setting = launch.get("setting", DEFAULT)
+    flavour = launch["flavour"] if setting == DEFAULT else f"{launch['flavour']} ({setting})"
+    return flavour if contender == MPI_ITSELF else f"{contender} beside {flavour}"

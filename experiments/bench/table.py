@@ -1,7 +1,7 @@
 """A bench as tables for a terminal, one per operation and rank count: a Bench in, text out."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from experiments.bench.compare import against_peers, noise, own
-from experiments.bench.names import CALLS, FORMS, PEERS
+from experiments.bench.compare import SLOWER, against_peers, noise, own, slower_cells, tried
+from experiments.bench.names import CALLS, FORMS, OTHER_BUILD, SHOWN
+from experiments.bench.settings import DEFAULT
 from experiments.bench.store import Bench
 
 NOTHING = "–"
@@ -25,6 +26,7 @@ def render(bench: Bench) -> RenderableType:
 
 def _tables(bench: Bench) -> Iterator[RenderableType]:
     mine, theirs = own(bench.medians), against_peers(bench.medians)
+    labels = {OTHER_BUILD: bench.other_build}
     shown = {(int(row.ranks), str(row.operation)) for row in _rows(mine)}
     for ranks in sorted({ranks for ranks, _ in shown}):
         for operation in (name for name in CALLS if (ranks, name) in shown):
@@ -32,6 +34,7 @@ def _tables(bench: Bench) -> Iterator[RenderableType]:
                 f"{CALLS[operation]}, {ranks} ranks",
                 _only(mine, ranks, operation),
                 _only(theirs, ranks, operation),
+                labels,
             )
             yield Text()
 
@@ -45,12 +48,14 @@ def _only(frame: pd.DataFrame, ranks: int, operation: str) -> pd.DataFrame:
     return frame[(frame["ranks"] == ranks) & (frame["operation"] == operation)]
 
 
-def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
-    peers = [peer for peer in PEERS if peer in set(theirs["peer"])]
+def _table(
+    title: str, mine: pd.DataFrame, theirs: pd.DataFrame, labels: Mapping[str, str]
+) -> Table:
+    peers = [peer for peer in SHOWN if peer in set(theirs["peer"])]
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("bytes", justify="right", no_wrap=True)
     table.add_column("call", no_wrap=True)
-    for name in ("direct", "of bound", *peers):
+    for name in ("direct", "of bound", *(labels.get(peer, peer) for peer in peers)):
         table.add_column(name, justify="right")
     table.add_column("best MPI over direct", justify="left")
     for form in FORMS:
@@ -79,7 +84,7 @@ def _peer(row: Any) -> Text:
 
 
 def _best(rows: pd.DataFrame) -> Text:
-    """ "1.52× (1.40 to 1.61) openmpi", green where direct is surely faster, red where slower."""
+    """ "1.52× (1.40 to 1.61) openmpi sm", green where direct is surely faster, red where slower."""
     if rows.empty:
         return Text(NOTHING)
     row = rows.iloc[0]
@@ -88,13 +93,16 @@ def _best(rows: pd.DataFrame) -> Text:
     if math.isfinite(row["low"]):
         text.append(f" ({ratio_text(row['low'])} to {ratio_text(row['high'])})", style=style)
     text.append(f" {row['peer']}", style="dim")
+    if row["setting"] != DEFAULT:
+        text.append(f" {row['setting']}", style="dim")
     return text
 
 
 def _legend(bench: Bench) -> Iterator[RenderableType]:
     asked = bench.header["question"]
     where = "ordinary NumPy arrays" if asked["private"] else "arrays of the arena"
-    blocks = int(bench.medians.groupby(["ranks", "flavour"])["block"].nunique().min())
+    arms = bench.medians.groupby(["ranks", "flavour", "setting"])
+    blocks = int(arms["block"].nunique().min())
     lines = [
         f"Times are medians over launches of the maximum over ranks, {where}, "
         f"{asked['measurement']['cadence']} cadence; × is the peer's time over direct's in the "
@@ -103,9 +111,38 @@ def _legend(bench: Bench) -> Iterator[RenderableType]:
         f"{blocks} blocks"
         + (": no interval below 6" if blocks < 6 else ", 95 % BCa intervals in brackets")
         + f". Direct against itself strays {percent_text(noise(bench.medians), 1)}.",
+        *_of_settings(bench),
+        *_of_other_build(bench),
         *(f"Note: {note}" for note in bench.notes),
     ]
     yield from (Text(line) for line in lines)
+
+
+def _of_settings(bench: Bench) -> Iterator[str]:
+    if bench.header["question"].get("tuned"):
+        yield (
+            "Each MPI is shown in the setting that did best in the cell; "
+            f"{tried(bench.medians)} settings were tried in all. The lowest of many medians is low "
+            "by chance too: that counts against direct."
+        )
+
+
+def _of_other_build(bench: Bench) -> Iterator[str]:
+    """One line: how direct compares with another build of itself over all cells."""
+    compared = against_peers(bench.medians)
+    ratios = compared[compared["peer"] == OTHER_BUILD]["ratio"]
+    if ratios.empty:
+        return
+    slower = [
+        f"{row.form} {CALLS[row.operation]} {bytes_text(int(row.bytes))} with {row.ranks} ranks "
+        f"{ratio_text(row.ratio)}×"
+        for row in _rows(slower_cells(compared))
+    ]
+    yield (
+        f"{bench.other_build} over direct, all launches: median {ratio_text(ratios.median())}×, "
+        f"lowest {ratio_text(ratios.min())}× of {len(ratios)} cells; below {SLOWER} with the whole "
+        f"interval: {'; '.join(slower) or 'none'}."
+    )
 
 
 def bytes_text(count: int) -> str:

@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.bench.compare import against_peers, own
-from experiments.bench.names import CALLS, DIRECT, FORMS, PEERS
+from experiments.bench.compare import against_peers, own, tried
+from experiments.bench.names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
+from experiments.bench.settings import DEFAULT
 from experiments.bench.store import Bench
 from experiments.bound import BARRIER
 from experiments.emulated import recorded
@@ -79,7 +80,7 @@ def _ratios(bench: Bench, theirs: pd.DataFrame, ranks: int) -> Drawing:
     best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
     said = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
-        f"{ratio_text(row.ratio)} against {row.peer}."
+        f"{ratio_text(row.ratio)} against {row.peer}{_setting(row.setting)}."
         for row in rows(best)
     )
     return Drawing(
@@ -92,22 +93,39 @@ def _ratios(bench: Bench, theirs: pd.DataFrame, ranks: int) -> Drawing:
     )
 
 
+def _setting(name: str) -> str:
+    return "" if name == DEFAULT else f" ({name})"
+
+
 def _grid(
     bench: Bench, frame: pd.DataFrame, heading: str, notes: list[str]
 ) -> tuple[Figure, list[Axes]]:
     """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)
-    parties = [party for party in (DIRECT, *PEERS) if party in set(frame["peer"])]
+    labels = {OTHER_BUILD: bench.other_build}
     handles = [
-        Line2D([], [], color=PARTIES[party].colour, marker=PARTIES[party].marker, label=party)
-        for party in parties
+        Line2D(
+            [],
+            [],
+            color=PARTIES[party].colour,
+            marker=PARTIES[party].marker,
+            label=labels.get(party, party),
+        )
+        for party in (DIRECT, *SHOWN)
+        if party in set(frame["peer"])
     ]
     if BOUND in set(frame["peer"]):
         handles.append(
             Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
         )
     asked = bench.header["question"]
+    if asked.get("tuned"):
+        notes = [
+            *notes,
+            "Each MPI in the setting that did best in the cell, of "
+            f"{tried(bench.medians)} settings of all MPIs.",
+        ]
     machine = recorded.meaning(recorded.machines([recorded.machine({"environment": bench.header})]))
     page = sheet(
         heading,
@@ -119,7 +137,7 @@ def _grid(
         column_heads=[f"{form} calls" for form in forms],
         row_heads=[CALLS[operation] for operation in operations],
         legend=handles,
-        legend_columns=4,
+        legend_columns=2 if OTHER_BUILD in set(frame["peer"]) else 4,
         alerts=[machine] if machine else [],
         notes=notes,
     )
@@ -130,15 +148,26 @@ def _grid(
                 say_instead(axes, "No MPI has this call.")
             _panel(axes, here)
     first = page.panels[0][0]
-    size_axis(first, [int(size) for size in frame["bytes"]], 3)
+    narrow = len(forms) > 2
+    size_axis(first, [int(size) for size in frame["bytes"]], 2 if narrow else 3)
     _value_axis(first, frame)
     for axes in page.panels[-1]:
-        axes.set_xlabel("message size per rank")
+        axes.set_xlabel("size per rank" if narrow else "message size per rank")
+        if narrow:
+            _labels_within(axes)
     return page.figure, page.flat()
 
 
+def _labels_within(axes: Axes) -> None:
+    """The labels of both ends of the x axis between these: those of the next panel are near."""
+    labels = axes.get_xticklabels()
+    if len(labels) > 1:
+        labels[0].set_horizontalalignment("left")
+        labels[-1].set_horizontalalignment("right")
+
+
 def _panel(axes: Axes, frame: pd.DataFrame) -> None:
-    for party in (*PEERS, DIRECT):
+    for party in (*SHOWN, DIRECT):
         mine = frame[frame["peer"] == party]
         if not mine.empty:
             look: Look = PARTIES[party]

@@ -1,0 +1,154 @@
+"""Imports a second copy of a package under another name, beside the one that is imported already.
+
+The package imports itself by its absolute name. The names in its import statements are replaced as
+each module is compiled; its files stay as they are. Knows nothing of what the package does.
+"""
+
+import ast
+import importlib
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+
+def load(folder: Path, alias: str) -> ModuleType:
+    """The package in a folder, imported as `alias`; so are its own modules.
+
+    Args:
+        folder: holds __init__.py; its own name is the one that its modules import. Compiled modules
+            need a file of their own: one that is loaded already would share its state.
+        alias: a name that no module has yet.
+
+    Raises:
+        ImportError: the folder holds no package, or the name is taken.
+    """
+    if alias in sys.modules:
+        raise ImportError(f"a module is imported as {alias} already")
+    finder = _Finder(folder, alias)
+    sys.meta_path.insert(0, finder)
+    try:
+        return importlib.import_module(alias)
+    except BaseException:
+        sys.meta_path.remove(finder)
+        raise
+
+
+class _Finder(MetaPathFinder):
+    """Finds `alias` and everything below it; stays, as packages import parts of theirs late."""
+
+    def __init__(self, folder: Path, alias: str) -> None:
+        self._folder, self._alias = folder, alias
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = self._folder.name
+
+        def source(module: str, file: str) -> SourceFileLoader:
+            return _Source(module, file, name, self._alias)
+
+        def extension(module: str, file: str) -> ExtensionFileLoader:
+            return _Extension(module, file, name)
+
+        if fullname == self._alias:
+            file = str(self._folder / "__init__.py")
+            return spec_from_file_location(
+                fullname,
+                file,
+                loader=source(fullname, file),
+                submodule_search_locations=[str(self._folder)],
+            )
+        if not fullname.startswith(f"{self._alias}."):
+            return None
+        loaders: Any = ((extension, EXTENSION_SUFFIXES), (source, SOURCE_SUFFIXES))
+        for place in path or ():
+            if found := FileFinder(place, *loaders).find_spec(fullname):
+                return found
+        return None
+
+
+class _Source(SourceFileLoader):
+    def __init__(self, module: str, file: str, name: str, alias: str) -> None:
+        super().__init__(module, file)
+        self._name, self._alias = name, alias
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiled anew each time: a cached one would be taken for the file as it is."""
+        tree = ast.parse(self.get_data(self.path), self.path)
+        renamed = ast.fix_missing_locations(_Rename(self._name, self._alias).visit(tree))
+        code: CodeType = compile(renamed, self.path, "exec", dont_inherit=True)
+        return code
+
+
+class _Extension(ExtensionFileLoader):
+    """cffi enters a compiled module into sys.modules by the name with which it was compiled."""
+
+    def __init__(self, module: str, file: str, name: str) -> None:
+        super().__init__(module, file)
+        self._own = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        before = self._entries()
+        try:
+            return super().create_module(spec)
+        finally:
+            for entry in self._entries():
+                del sys.modules[entry]
+            sys.modules.update(before)
+
+    def _entries(self) -> dict[str, ModuleType]:
+        return {
+            entry: module
+            for entry, module in sys.modules.items()
+            if entry.startswith(f"{self._own}.")
+        }
+
+
+class _Rename(ast.NodeTransformer):
+    """Replaces the package's name in import statements, and in calls of import_module."""
+
+    def __init__(self, name: str, alias: str) -> None:
+        self._name, self._alias = name, alias
+
+    def _new(self, module: str) -> str:
+        first, dot, rest = module.partition(".")
+        return f"{self._alias}{dot}{rest}" if first == self._name else module
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        if node.module and not node.level:
+            node.module = self._new(node.module)
+        return node
+
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        """`import package.part` binds "package", which is to mean the copy from then on."""
+        found: list[ast.stmt] = []
+        for each in node.names:
+            new = self._new(each.name)
+            if new == each.name:
+                found.append(ast.Import([each]))
+                continue
+            found.append(ast.Import([ast.alias(new, each.asname)]))
+            if each.asname is None:
+                found.append(ast.Import([ast.alias(self._alias, self._name)]))
+        return [ast.copy_location(each, node) for each in found]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else None
+        called = node.func.id if isinstance(node.func, ast.Name) else called
+        if called in ("import_module", "__import__", "find_spec") and node.args:
+            first = node.args[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                first.value = self._new(first.value)
+        return node

@@ -1,0 +1,90 @@
+"""Settings of each MPI that make some collective on one node faster, tried by --peers-tuned. Pure.
+
+A setting is a set of environment variables. It is here because it was seen to change what the MPI
+does (its own words, system calls or times) with Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18.
+"""
+
+from collections.abc import Mapping
+
+DEFAULT = "default"
+"""The MPI as it comes: no variable is set."""
+
+_ONE_THREAD = {"MPI4PY_RC_THREAD_LEVEL": "single"}
+"""mpi4py asks for MPI_THREAD_MULTIPLE. With less no call takes a lock, and MPICH uses its shared
+memory collectives (release_gather) at all: with threads it refuses them, even where forced."""
+
+# Not here, because it changes nothing on one node: coll_han_priority (coll/han disqualifies itself
+# where all ranks are local). Not in the wheel: coll/xhc, smsc/xpmem. CMA is on by default.
+_COLL_SM = {"OMPI_MCA_coll_sm_priority": "50"}
+_UCX = {
+    "OMPI_MCA_pml": "ucx",
+    "OMPI_MCA_pml_ucx_tls": "any",  # else it steps back where no fast network is found
+    "OMPI_MCA_pml_ucx_devices": "any",
+}
+_ADAPT = {"OMPI_MCA_coll_adapt_priority": "100"}
+
+_RELEASE_GATHER = {
+    f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "release_gather"
+    for name in ("BCAST", "REDUCE", "ALLREDUCE", "BARRIER")
+}
+_ROOM = {
+    "MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "1048576",  # KiB; 64 MiB by default
+    "MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE": "1048576",  # bytes; 32 KiB by default
+    "MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE": "1048576",
+}
+_GENERIC_TRANSPORT = {
+    "MPIR_CVAR_IBCAST_INTRA_ALGORITHM": "tsp_tree",
+    "MPIR_CVAR_IREDUCE_INTRA_ALGORITHM": "tsp_tree",
+    "MPIR_CVAR_IALLGATHER_INTRA_ALGORITHM": "tsp_recexch_doubling",
+    "MPIR_CVAR_IGATHER_INTRA_ALGORITHM": "tsp_tree",
+    "MPIR_CVAR_ISCATTER_INTRA_ALGORITHM": "tsp_tree",
+}
+
+# Not here, because it changes nothing: I_MPI_SHM_CMA (ranks copy through cells either way),
+# I_MPI_COLL_INTRANODE=shm (the default).
+_POINT_TO_POINT = {"I_MPI_COLL_INTRANODE": "pt2pt"}
+_AUTOTUNED = {"I_MPI_TUNING_MODE": "auto"}  # tries its algorithms at the first calls of each size
+_BROADWELL = {"I_MPI_SHM": "bdw_avx2"}  # another shared memory transport; needs AVX2
+
+_TABLE: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "openmpi": {
+        "one-thread": _ONE_THREAD,
+        "sm": _ONE_THREAD | _COLL_SM,
+        "sm-64k": _ONE_THREAD | _COLL_SM | {"OMPI_MCA_coll_sm_fragment_size": "65536"},
+        "adapt": _ONE_THREAD | _ADAPT,
+        "ucx": _ONE_THREAD | _UCX,
+        "ucx-sm": _ONE_THREAD | _UCX | _COLL_SM,
+        "ucx-adapt": _ONE_THREAD | _UCX | _ADAPT,
+    },
+    "mpich": {
+        "one-thread": _ONE_THREAD,
+        "release-gather": _ONE_THREAD | _RELEASE_GATHER | _ROOM,
+        "generic-transport": _ONE_THREAD | _GENERIC_TRANSPORT,
+    },
+    "impi": {
+        "one-thread": _ONE_THREAD,
+        "point-to-point": _ONE_THREAD | _POINT_TO_POINT,
+        "autotuned": _ONE_THREAD | _AUTOTUNED,
+        "autotuned-point-to-point": _ONE_THREAD | _AUTOTUNED | _POINT_TO_POINT,
+        "bdw": _ONE_THREAD | _BROADWELL,
+        "autotuned-bdw": _ONE_THREAD | _AUTOTUNED | _BROADWELL,
+    },
+}
+
+
+def settings(flavour: str, tuned: bool) -> tuple[str, ...]:
+    """Names of the settings in which an MPI takes part; the default one comes first.
+
+    Args:
+        tuned: all of them; else the default alone.
+    """
+    return (DEFAULT, *_TABLE[flavour]) if tuned else (DEFAULT,)
+
+
+def variables(flavour: str, setting: str) -> dict[str, str]:
+    """The environment variables of a setting, beside those that start the MPI at all.
+
+    Raises:
+        KeyError: the MPI has no such setting.
+    """
+    return {} if setting == DEFAULT else dict(_TABLE[flavour][setting])
