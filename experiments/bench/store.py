@@ -187,8 +187,8 @@ def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
         told = f"{form} {CALLS[operation]} of {', '.join(f'{size:,}' for size in sorted(where))}"
         settings.setdefault((flavour, contender, told), []).append(setting)
     for (flavour, contender, told), which in sorted(settings.items()):
-        who = _peer({"flavour": flavour, "setting": ", ".join(which)}, contender)
-        yield f"{who}: {told} bytes left wrong data, not counted"
+        peer = _peer({"flavour": flavour, "setting": ", ".join(which)}, contender)
+        yield f"{peer}: {told} bytes left wrong data, not counted"
 
 
 def _left_out(launches: list[dict[str, Any]]) -> Iterator[str]:

@@ -17,13 +17,14 @@ def make(
     size: int = 1024,
     form: str = "plain",
     ranks: int = 2,
+    setting: str = "default",
 ) -> pd.DataFrame:
     """One cell: {(flavour, contender): seconds in each block}; the bound is half a second."""
     rows = [
         {"block": block, "flavour": flavour, "ranks": ranks, "operation": operation, "bytes": size}
         | {"contender": contender, "form": form, "median_s": seconds, "low_s": seconds}
         | {"high_s": seconds, "min_s": seconds, "p95_s": seconds, "n": 100, "group": 1}
-        | {"bound_s": 0.5}
+        | {"bound_s": 0.5, "setting": setting}
         for (flavour, contender), every in times.items()
         for block, seconds in enumerate(every)
     ]
@@ -32,5 +33,7 @@ def make(
 
 @pytest.fixture
 def medians() -> Medians:
-    """medians({(flavour, contender): seconds in each block}, operation=..., size=..., form=...)"""
+    """medians({(flavour, contender): seconds in each block}, operation=..., size=..., form=...,
+    ranks=..., setting=...)
+    """
     return make

@@ -1,7 +1,9 @@
 """A bench from its command to its folder, on real ranks; Ctrl-C keeps what finished."""
 
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from experiments import results
-from experiments.bench import driver, store
+from experiments.bench import attempts, driver, settings, store
 from experiments.bench.question import ask
 from experiments.bench.schedule import schedule
 from experiments.results import ResultsError
+from experiments.stages import Stages
 
 pytestmark = pytest.mark.ranks
 
@@ -69,8 +73,7 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
     assert len(cells) == 2 * 3 * 2
     for (_, operation, _, form), contenders in cells.items():
         others = {"pickle"} if (operation, form) == ("allreduce", "plain") else set()
-        others |= {"direct-again"} if form == "plain" else set()
-        assert contenders == {"direct", "mpi"} | others
+        assert contenders == {"direct", "direct-again", "mpi"} | others
     launch = results.read_launch(folder, "0000-openmpi")
     samples = results.read_samples(folder / "launches" / "0000-openmpi.npz")
     for cell in launch["cells"]:
@@ -113,6 +116,91 @@ def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     launch = results.read_launch(tmp_path / "out", "0000-mpich")
     assert {rank["source"] for rank in launch["ranks"]} == {"numpy"}
     assert launch["launch"]["measurement"]["cadence"] == "streaming"
+
+
+def slow_build(folder: Path) -> Path:
+    """An installed tree of the library in which a plain Allreduce of direct takes 1 ms more."""
+    shutil.copytree(ROOT / "hbmcomm", folder / "hbmcomm")
+    with (folder / "hbmcomm/collectives/__init__.py").open("a") as file:
+        file.write(
+            "\nimport time\n"
+            "_class, _quick = TRANSPORTS['direct'], TRANSPORTS['direct'].Allreduce\n"
+            "def _slow(*arguments):\n"
+            "    time.sleep(1e-3)\n"
+            "    return _quick(*arguments)\n"
+            "_class.Allreduce = _slow\n"
+        )
+    return folder
+
+
+def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
+    out, tree = tmp_path / "out", slow_build(tmp_path / "old")
+    forms = ("--forms", "plain,nonblocking")
+    process = start(out, "--peers", "openmpi", "--blocks", "2", "--against", str(tree), *forms)
+    said, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    found = {
+        (row["operation"], row["form"]): row["ratio"]
+        for row in json.loads((out / "table.json").read_text())["peers"]
+        if row["peer"] == "other-build"
+    }
+    assert found.pop(("allreduce", "plain")) > 50
+    assert set(found) == {
+        *(("allreduce", "nonblocking"), ("barrier", "plain"), ("barrier", "nonblocking")),
+    }
+    assert all(0.3 < ratio < 3 for ratio in found.values())
+    assert "direct old" in said
+    assert "direct old over direct, all launches: median" in said
+    assert store.load(out).other_build == "direct old"
+
+
+def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    process = start(tmp_path / "out", "--against", str(tmp_path))
+    assert "holds no package hbmcomm" in process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert not (tmp_path / "out" / "bench.json").exists()
+
+
+@pytest.mark.parametrize("arrays", ["arena", "private"])
+def test_another_build_has_arrays_of_its_own_arena(
+    mpirun: Callable[..., Any], tmp_path: Path, arrays: str
+) -> None:
+    program = Path(__file__).parent / "ranks" / "own_arena.py"
+    assert mpirun(program, 2, str(tmp_path), arrays).output.count("ok") == 2
+
+
+SETTINGS = {
+    "crashing": {"SABOTAGE": "crash"},
+    "hanging": {"SABOTAGE": "hang"},
+    "unstartable": {"SABOTAGE": "start"},
+}
+
+
+def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "_TABLE", {"openmpi": SETTINGS})
+    monkeypatch.setattr(attempts, "PATIENCE", 12.0)
+    monkeypatch.setattr(driver, "PROGRAM", "tests.experiments.bench.ranks.crashing")
+    monkeypatch.chdir(ROOT)
+    asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)
+    told = io.StringIO()
+    driver.run(asked, tmp_path / "out", 3, Stages(Console(file=told)))
+    bench = driver.summarise(tmp_path / "out")
+    notes = "\n".join(bench.notes)
+    call = "openmpi ({}), 2 ranks: plain Bcast of 64 bytes left out once it failed: {}"
+    assert call.format("hanging", "stood still for 12 s") in notes
+    assert call.format("crashing", "exit code") in notes
+    assert "openmpi (unstartable), 2 ranks: given up: exit code 3" in notes
+    assert "6 of 8 planned launches are finished" in notes
+    cells = bench.medians[bench.medians["form"] == "plain"]
+    cells = cells.groupby(["setting", "block", "bytes"])["contender"].agg(set)
+    assert len(cells) == 3 * 2 * 2
+    for (setting, _, size), contenders in cells.items():
+        broken = setting != "default" and size == 64
+        assert contenders == {"direct", "direct-again"} | (set() if broken else {"mpi"})
+    logs = {path.name for path in (tmp_path / "out" / "logs").iterdir()}
+    assert sum("hanging.failed-1.log" in name for name in logs) == 1, "later blocks leave it out"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

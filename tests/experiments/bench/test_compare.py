@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.bench.compare import against_peers, noise, own
+from experiments.bench.compare import against_peers, noise, own, slower_cells, tried
 from experiments.statistics import bca_median
 
 Medians = Callable[..., pd.DataFrame]
@@ -120,3 +120,99 @@ def test_noise_is_how_far_direct_strays_from_itself(medians: Medians) -> None:
     assert noise(frame) == pytest.approx(0.04)
     assert against_peers(frame).empty
     assert np.isnan(noise(medians({("mpich", "direct"): [1.0]})))
+
+
+def test_noise_is_that_of_every_form(medians: Medians) -> None:
+    quiet = medians({("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.0] * 6})
+    loud = medians(
+        {("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.2] * 6}, form="nonblocking"
+    )
+    assert noise(pd.concat([quiet, loud])) > 0.15
+
+
+def test_an_mpi_is_shown_in_the_setting_that_did_best_in_the_cell(medians: Medians) -> None:
+    def cells(ratio: float, large: float, **setting: str) -> pd.DataFrame:
+        return pd.concat(
+            [
+                medians(
+                    {("openmpi", "direct"): [1.0] * 6, ("openmpi", "mpi"): [ratio] * 6}, **setting
+                ),
+                medians(
+                    {("openmpi", "direct"): [1.0] * 6, ("openmpi", "mpi"): [large] * 6},
+                    size=2**20,
+                    **setting,
+                ),
+            ]
+        )
+
+    frame = pd.concat(
+        [
+            cells(1.4, 2.0),
+            cells(0.9, 3.0, setting="sm"),
+            medians({("mpich", "direct"): [1.0] * 6, ("mpich", "mpi"): [1.2] * 6}),
+        ]
+    )
+    found = against_peers(frame)
+    small = only(found, bytes=1024, peer="openmpi")
+    assert (small["setting"], small["ratio"], small["best"]) == ("sm", 0.9, True)
+    assert only(found, bytes=2**20, peer="openmpi")["setting"] == "default"
+    assert tried(frame) == 3
+
+
+def test_the_interval_is_that_of_the_setting_that_is_shown(medians: Medians) -> None:
+    """A setting with too few blocks for an interval does not borrow another's."""
+    frame = pd.concat(
+        [
+            medians({("openmpi", "direct"): [1.0] * 6, ("openmpi", "mpi"): [2.0] * 6}),
+            medians({("openmpi", "direct"): [1.0], ("openmpi", "mpi"): [1.5]}, setting="sm"),
+        ]
+    )
+    row = only(against_peers(frame))
+    assert (row["setting"], row["ratio"], row["blocks"]) == ("sm", 1.5, 1)
+    assert np.isnan(row["low"]) and np.isnan(row["high"])
+
+
+def test_another_build_is_paired_over_the_launches_of_all_mpis_and_settings(
+    medians: Medians,
+) -> None:
+    """What starts the ranks does not change it, so that no launch is chosen over another."""
+    frame = pd.concat(
+        [
+            medians({("mpich", "direct"): [1.0] * 3, ("mpich", "other-build"): [0.9] * 3}),
+            medians(
+                {("openmpi", "direct"): [2.0] * 4, ("openmpi", "other-build"): [2.2] * 4},
+                setting="sm",
+            ),
+        ]
+    )
+    row = only(against_peers(frame))
+    assert (row["peer"], row["flavour"], row["blocks"], row["best"]) == (
+        *("other-build", "any", 7),
+        False,
+    )
+    assert row["ratio"] == pytest.approx(1.1)
+
+
+def test_a_cell_is_slower_where_the_whole_interval_lies_below_three_per_cent(
+    medians: Medians,
+) -> None:
+    def cell(ratios: list[float], size: int) -> pd.DataFrame:
+        return medians(
+            {("mpich", "direct"): [1.0] * len(ratios), ("mpich", "other-build"): ratios}, size=size
+        )
+
+    frame = pd.concat(
+        [
+            cell([0.90, 0.91, 0.92, 0.93, 0.94, 0.95], 8),
+            cell([0.90, 0.91, 0.92, 0.93, 1.01, 1.02], 16),
+            cell([0.98] * 6, 32),
+            cell([0.9], 64),
+            cell([0.99], 128),
+        ]
+    )
+    assert slower_cells(against_peers(frame))["bytes"].tolist() == [8, 64]
+
+
+def test_our_own_contenders_are_no_peers(medians: Medians) -> None:
+    ours = {("mpich", "direct"): [1.0], ("mpich", "direct-again"): [1.0]}
+    assert against_peers(medians({**ours, ("mpich", "other-build-again"): [1.0]})).empty

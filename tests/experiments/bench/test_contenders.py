@@ -20,7 +20,9 @@ def test_every_contender_of_every_mpi_is_right(
     mpirun: Callable[..., Any], flavour: str, ranks: int
 ) -> None:
     said = mpirun(PROGRAM, ranks, flavour, mpi=flavour).output
-    for line in ("direct: 9", "direct persistent: 9", "mpi: 9", "pickle: 7"):
+    for line in ("direct: 9", "direct persistent: 9", "direct nonblocking: 9"):
+        assert line in said
+    for line in ("mpi: 9", "mpi nonblocking: 9", "pickle: 7"):
         assert line in said
     assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in said
 

@@ -109,3 +109,21 @@ def test_a_wrong_result_at_the_last_call_is_not_counted_either() -> None:
     found, wrong = run({"good": entrant("good", []), "bad": bad})
     assert list(found) == ["good"]
     assert wrong == {"bad": "later"}
+
+
+def test_each_turn_is_begun_before_its_first_call() -> None:
+    log: list[tuple[str, int | str]] = []
+    entrants = {
+        name: Entrant(
+            entrant(name, log).prepare,
+            lambda: None,
+            begin=lambda name=name: log.append((name, "begin")),
+        )
+        for name in "ab"
+    }
+    run(entrants)
+    turn = ""
+    for name, what in log:
+        turn = name if what == "begin" else turn
+        assert name == turn
+    assert [what for name, what in log if name == "a"].count("begin") > 3

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.bench.names import CALLS, PEERS
+from experiments.bench.names import CALLS, FORMS, PEERS
 from experiments.bench.question import MOST_RANKS, ask
 from experiments.errors import ExperimentsError
 
@@ -14,7 +14,9 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     assert asked.operations == ("bcast", "gather", "allreduce")
     assert asked.peers == PEERS
     assert asked.ranks == (2,)
-    assert (asked.sizes[0], asked.sizes[-1]) == (1024, 16 * 2**20)
+    assert (asked.sizes[0], asked.sizes[-1]) == (8, 16 * 2**20)
+    assert asked.forms == ("plain", "persistent")
+    assert not asked.tuned and not asked.against
     assert asked.blocks >= 6, "fewer blocks give no interval"
     assert not asked.named
 
@@ -45,6 +47,18 @@ def test_sizes_and_ranks_are_sorted_and_told_once() -> None:
     assert asked.ranks == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("nonblocking", ("nonblocking",)),
+        ("Nonblocking, plain,plain", ("plain", "nonblocking")),
+        ("nonblocking,persistent,plain", FORMS),
+    ],
+)
+def test_forms_come_in_one_order_and_once(said: str, meant: tuple[str, ...]) -> None:
+    assert ask(2, forms=said).forms == meant
+
+
 def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
     assert ask(2, peers="pickle").flavours == ("openmpi",)
     assert ask(2, peers="pickle,impi").flavours == ("impi",)
@@ -56,6 +70,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
     [
         ({"operations": "Alreduce"}, "--ops: unknown 'Alreduce'; did you mean 'allreduce'?"),
         ({"operations": ","}, "--ops: unknown ''; Known: Bcast"),
+        ({"forms": "blocking"}, "--forms: unknown 'blocking'; did you mean 'nonblocking'?"),
         ({"peers": "lam"}, "--peers: unknown 'lam'; Known: openmpi, mpich, impi, pickle, gloo"),
         ({"sizes": "6"}, "multiples of the 4 bytes"),
         ({"ranks": "1,2"}, "2 ranks or more"),

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments.bench import contenders, program
+from experiments.bench import contenders, parties, program
 from experiments.bench.contenders import Contender, Ready
 from experiments.measure import process
 
@@ -31,7 +31,7 @@ def spoilt(make: Any) -> Any:
 
 folder, whose = Path(sys.argv[1]), sys.argv[2]
 if whose == "direct":
-    program.plain = spoilt(contenders.plain)
+    parties.plain = spoilt(contenders.plain)
 else:
-    program.pickled = spoilt(contenders.pickled)
+    parties.pickled = spoilt(contenders.pickled)
 process.run(program.main, folder)

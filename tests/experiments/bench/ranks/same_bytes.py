@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.bench.contenders import Contender, persistent, pickled, plain
+from experiments.bench.contenders import Contender, nonblocking, persistent, pickled, plain
 from experiments.bench.gloo import GlooMissing, gloo, leave
 from experiments.bench.names import BROKEN, CALLS
 from experiments.measure import operations
@@ -24,8 +24,10 @@ direct = hbmcomm.Communicator(COMM, kind="regular", transport="direct")
 contenders: dict[str, Contender] = {
     "direct": plain(direct),
     "direct persistent": persistent(direct),
+    "direct nonblocking": nonblocking(direct),
     "mpi": plain(COMM.Dup()),
     "mpi persistent": persistent(COMM.Dup(), BROKEN.get(flavour, ())),
+    "mpi nonblocking": nonblocking(COMM.Dup()),
     "pickle": pickled(COMM.Dup()),
 }
 folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
