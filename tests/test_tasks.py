@@ -75,6 +75,8 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["bench", "--ranks", "1"], "a collective needs 2 ranks or more"),
         (["bench", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
         (["bench", "--cadence", "fast"], "--cadence 'fast' is not one of isolated, streaming"),
+        (["bench", "--forms", "lazy"], "--forms: unknown 'lazy'; Known: plain, persistent"),
+        (["bench", "--against", "docker"], "--against docker holds no package hbmcomm"),
         (["bench", "--blocks", "0"], "--blocks '0' must be a whole number, 1 or more"),
         (["build", "--engine", "lxc"], "--engine 'lxc' is not one of docker"),
         (["build", "--mpi", "lam"], "--mpi 'lam' is not one of"),

@@ -201,9 +201,9 @@ def _left_out(launches: list[dict[str, Any]]) -> Iterator[str]:
             key = (who, asked["ranks"], each["form"], each["operation"], each["why"])
             sizes.setdefault(key, set()).add(-1 if each["bytes"] is None else each["bytes"])
     for (who, ranks, form, operation, why), where in sorted(sizes.items()):
-        told = "any size" if -1 in where else ", ".join(f"{size:,} bytes" for size in sorted(where))
-        call = f"{form} {CALLS[operation]}"
-        yield f"{who}, {ranks} ranks: {call} of {told} left out once it failed: {why}"
+        sized = f"{', '.join(f'{size:,}' for size in sorted(where))} bytes"
+        call = f"{form} {CALLS[operation]} of {'any size' if -1 in where else sized}"
+        yield f"{who}, {ranks} ranks: {call} left out once it failed: {why}"
 
 
 def _given_up(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -227,3 +227,24 @@ def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
     monkeypatch.setattr(runner, "STALLED", 0.3)
     runner.run(folder, there(blocks)[:1], alike(Slow()), {}, ME)
     assert len(results.finished(folder)) == 3
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("sys.exit(7)", "exit code 7"),
+        ("import time; time.sleep(600)", "stood still for 1 s"),
+    ],
+)
+def test_a_failure_is_told_with_the_files_that_were_asked_for(
+    folder: Path, program: str, why: str
+) -> None:
+    def prepare(place: Path) -> Process:
+        write = f"import pathlib, sys; pathlib.Path({str(place)!r}, 'turn').write_text('bcast')"
+        return Process((sys.executable, "-c", f"{write}; {program}"))
+
+    watched = (folder, "0000-mpich", prepare, None, lambda share: None, "try again", 1.0)
+    with pytest.raises(LaunchFailed) as caught, runner.attended(*watched, keep=("turn", "none")):
+        pass
+    assert (caught.value.why, caught.value.left) == (why, {"turn": "bcast", "none": ""})
+    assert not (folder / "incoming").exists()

@@ -93,6 +93,40 @@ def test_few_blocks_are_told_to_have_no_interval(bench: Bench) -> None:
     assert "2 blocks: no interval below 6." in text(Bench(Path(), bench.header, few, ()))
 
 
+TUNED = """\
+Bcast, 2 ranks
+┏━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━┓
+┃ bytes ┃ call        ┃  direct ┃ of bound ┃ direct 88fb54c ┃       openmpi ┃ best MPI over direct ┃
+┡━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━┩
+│   8 B │ nonblocking │ 1.00 µs │     50 % │   900 ns 0.90× │ 1.20 µs 1.20× │ 1.20× openmpi sm     │
+└───────┴─────────────┴─────────┴──────────┴────────────────┴───────────────┴──────────────────────┘
+
+Times are medians over launches of the maximum over ranks, arrays of the arena, isolated cadence; × is the peer's time
+over direct's in the same launch, above 1 direct is faster. Of bound: the time that the bytes take at the rate at which
+all ranks copy at once, over direct's time.
+2 blocks: no interval below 6. Direct against itself strays –.
+Each MPI is shown in the setting that did best in the cell; 2 settings were tried in all. The lowest of many medians is
+low by chance too: that counts against direct.
+direct 88fb54c over direct, all launches: median 0.90×, lowest 0.90× of 1 cells; below 0.97 with the whole interval:
+nonblocking Bcast 8 B with 2 ranks 0.90×.
+"""  # noqa: E501
+
+
+def test_tuned_peers_and_another_build(medians: Medians) -> None:
+    own = {("openmpi", "direct"): [1e-6] * 2, ("openmpi", "other-build"): [0.9e-6] * 2}
+    cell = {"operation": "bcast", "size": 8, "form": "nonblocking"}
+    frame = pd.concat(
+        [
+            medians({**own, ("openmpi", "mpi"): [1.5e-6] * 2}, **cell),
+            medians({**own, ("openmpi", "mpi"): [1.2e-6] * 2}, setting="sm", **cell),
+        ]
+    )
+    frame["bound_s"] = 0.5e-6
+    question = ask(2, tuned=True, forms="nonblocking", against="there").to_dict()
+    bench = Bench(Path(), {"question": question, "other_build": "88fb54c"}, frame, ())
+    assert text(bench) == TUNED
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
     [

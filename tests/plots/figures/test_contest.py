@@ -3,15 +3,18 @@
 import hashlib
 import json
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from experiments import results
 from experiments.bench import store
+from experiments.bench.names import FORMS
 from experiments.bench.question import ask
 from experiments.bench.schedule import schedule
 from experiments.bench.store import Bench
@@ -22,11 +25,18 @@ from plots.sheet import Drawing, Skipped
 from plots.style import DARK, PAPER, PARTIES, style
 
 SPEEDS = {"direct": 1.0, "direct-again": 1.01, "mpi": 1.6, "pickle": 15.0}
+BUILDS = SPEEDS | {"other-build": 1.3, "other-build-again": 1.3}
 SLOWER = {"openmpi": 1.2, "mpich": 1.5, "impi": 1.0}
 
 
 def make(
-    blocks: int = 6, operations: tuple[str, ...] = ("bcast", "allreduce"), ranks: int = 2
+    blocks: int = 6,
+    operations: tuple[str, ...] = ("bcast", "allreduce"),
+    ranks: int = 2,
+    forms: tuple[str, ...] = ("plain", "persistent"),
+    speeds: dict[str, float] = SPEEDS,
+    settings: tuple[str, ...] = ("default",),
+    **header: str,
 ) -> Bench:
     """A bench by a plain model: latency plus bytes over bandwidth, with seeded noise."""
     rng = np.random.default_rng(5)
@@ -34,17 +44,19 @@ def make(
         {"block": block, "flavour": flavour, "ranks": ranks, "operation": operation, "bytes": size}
         | {"contender": contender, "form": form, "n": 100, "group": 1}
         | {"median_s": (1e-6 + size / 1e10) * factor * slower * rng.lognormal(0, 0.02)}
-        | {"bound_s": np.nan if operation == "barrier" else size / 2e10}
+        | {"bound_s": np.nan if operation == "barrier" else size / 2e10, "setting": setting}
         for block in range(blocks)
         for flavour, slow in SLOWER.items()
         for operation in operations
         for size in ((0,) if operation == "barrier" else (1024, 65536, 4194304))
-        for form in ("plain", "persistent")
-        for contender, factor in SPEEDS.items()
-        if form == "plain" or contender in ("direct", "mpi")
-        for slower in (slow if contender == "mpi" else 1.0,)
+        for form in forms
+        for setting in settings
+        for contender, factor in speeds.items()
+        if form == "plain" or contender != "pickle"
+        for slower in (slow / (1.2 if setting == "sm" else 1.0) if contender == "mpi" else 1.0,)
     ]
-    return Bench(Path(), {"question": ask(2).to_dict()}, pd.DataFrame(rows), ())
+    question = ask(2, tuned=len(settings) > 1).to_dict()
+    return Bench(Path(), {"question": question, **header}, pd.DataFrame(rows), ())
 
 
 def drawn(bench: Bench) -> list[Drawing]:
@@ -79,6 +91,50 @@ def test_the_best_mpi_is_told_in_words_for_those_who_cannot_see() -> None:
     assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
     assert "against impi" in ratios.description
     assert "against mpich" not in ratios.description
+
+
+def test_another_build_is_a_party_by_its_own_name() -> None:
+    times, ratios = drawn(make(speeds=BUILDS, other_build="88fb54c-dirty"))
+    parties = ["direct", "direct 88fb54c-dirty", "openmpi", "mpich", "impi", "pickle"]
+    for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
+        (legend,) = drawing.figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == shown
+
+
+def test_the_setting_that_did_best_is_told_and_how_many_were_tried() -> None:
+    for drawing in drawn(make(settings=("default", "sm"))):
+        said = " ".join(text.get_text() for text in drawing.figure.texts)
+        assert "did best in the cell, of 6 settings" in said.replace("\n", " ")
+    assert "against impi (sm)" in drawing.description
+    assert "settings" not in " ".join(text.get_text() for text in drawn(make())[1].figure.texts)
+
+
+def words(drawing: Drawing) -> list[Bbox]:
+    """Boxes of the words around the panels of a page, in pixels."""
+    figure = drawing.figure
+    figure.set_dpi(300)
+    figure.draw_without_rendering()
+    bottom = [axes for axes in figure.axes if axes.get_xlabel()]
+    labels = [label for axes in bottom for label in axes.get_xticklabels() if label.get_text()]
+    heads = [axes.get_title(loc="left") for axes in figure.axes]
+    assert sum(map(bool, heads)) == len(bottom)
+    return [
+        each.get_window_extent()
+        for each in (*labels, *(axes.xaxis.label for axes in bottom), *figure.legends)
+    ]
+
+
+@pytest.mark.parametrize("forms", [FORMS[:1], FORMS[:2], FORMS])
+def test_no_word_lies_on_another_or_beyond_the_page(forms: tuple[str, ...]) -> None:
+    with style():
+        for drawing in drawn(make(forms=forms, speeds=BUILDS, other_build="88fb54c-dirty")):
+            boxes, page = words(drawing), drawing.figure.bbox
+            assert len(boxes) >= 2 * len(forms) + 1
+            for box in boxes:
+                assert box.x0 >= 0 and box.x1 <= page.x1
+            for one, other in combinations(boxes, 2):
+                common = Bbox.intersection(one, other)
+                assert common is None or min(common.width, common.height) < 3
 
 
 def test_points_without_an_interval_are_hollow_and_the_figures_say_so() -> None:
