@@ -48,7 +48,7 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         launches = schedule(question, seed)
         header = _header(question, seed, launches, missing)
         store.create(out, header | ({"other_build": other.label} if other else {}))
-        stages.say(f"{len(launches)} launches, which take {_estimate(launches)}")
+        stages.say(f"{len(launches)} launches, which take up to {_estimate(launches)}")
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             attempted = Attempts()
             for launch in launches:
@@ -103,7 +103,7 @@ def _other_build(question: Question, stages: Stages) -> OtherBuild | None:
 
 
 def _estimate(launches: Sequence[Launch]) -> str:
-    """ "about 14 min": most contenders take all of the time that they may in most cells."""
+    """ "about 14 min", if every contender takes all of its time in every cell; half is usual."""
     seconds = 0.0
     for launch in launches:
         in_all_forms = 2 + (MPI_ITSELF in launch.peers) + 2 * (OTHER_BUILD in launch.peers)
