@@ -188,7 +188,7 @@ def attended(
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
         there: raises once what it runs in is gone.
-        keep: names of text files in the launch's folder that its failure is told with.
+        keep: names of text files in the launch's folder that LaunchFailed.left is to hold.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.

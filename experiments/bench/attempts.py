@@ -1,7 +1,7 @@
-"""Goes on where an MPI hangs or crashes: what it failed at is left out, and its launch repeated.
+"""Decides how a bench goes on when an MPI hangs or crashes; starts nothing.
 
-Decides; starts nothing. What is left out stays left out in later launches of the same MPI, setting
-and rank count.
+The call that failed is left out and its launch repeated. Later launches of the same MPI, setting
+and rank count leave it out too.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ Arm = tuple[str, str, int]  # MPI, setting, ranks
 
 
 class Attempts:
-    """What failed so far."""
+    """The failures so far."""
 
     def __init__(self) -> None:
         self._left_out: dict[Arm, tuple[LeftOut, ...]] = {}
@@ -33,15 +33,15 @@ class Attempts:
         return replace(launch, without=self._left_out.get(_arm(launch), ()))
 
     def failed(self, launch: Launch, failure: LaunchFailed) -> str:
-        """Take note of a failure, and say what follows from it.
+        """Record a failure; return one sentence for the user on what follows from it.
 
         Args:
             launch: as it was started.
             failure: with the text of the launch's file `turn.FILE`.
 
         Raises:
-            LaunchFailed: the same, where it says nothing against a peer: our own contender had its
-                turn, or the MPI as it comes failed before any had.
+            LaunchFailed: `failure` itself, where no peer is to blame: one of our own contenders
+                had its turn, or an MPI in its default setting failed outside all turns.
         """
         arm, turn = _arm(launch), parse(failure.left.get(FILE, ""))
         if (turn is None and launch.setting == DEFAULT) or (turn and turn.contender in OURS):

@@ -36,7 +36,7 @@ class Entrant:
         prepare: as timing.measure takes it.
         check: compares what the last call left with what it should be; collective.
         ours: a wrong result of ours voids everything; that of another only what it did itself.
-        begin: called before each of its turns; collective.
+        begin: called before each of its turns, outside the timed intervals; collective.
     """
 
     prepare: Prepare

@@ -1,6 +1,6 @@
-"""Who takes part in a launch: the contenders by name and form, and the buffers of each.
+"""The contenders of a launch, by name and form, and the buffers that each works over.
 
-All work over the same buffers, but for another build of the library: an arena is its own build's.
+All use the same buffers but another build of the library: an arena belongs to one build.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def parties(
     cpus: set[int],
     other: Path | None,
 ) -> tuple[dict[Key, Party], dict[str, str], list[Any]]:
-    """All who take part; a collective.
+    """Make all contenders of a launch; a collective.
 
     Args:
         folder: of the launch.
@@ -62,7 +62,7 @@ def parties(
         other: the package of the other build, where the launch has one.
 
     Returns:
-        The parties, why others cannot take part, and communicators to be freed at the end.
+        The parties, the reason why others are absent, and communicators to free at the end.
     """
     found: dict[Key, Party] = {}
     absent: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Settings of each MPI that make some collective on one node faster, tried by --peers-tuned. Pure.
 
-A setting is a set of environment variables. It is here because it was seen to change what the MPI
-does (its own words, system calls or times) with Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18.
+A setting is a set of environment variables. Each was seen to have an effect (in the MPI's verbose
+output, its system calls or its times) with Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18.
 """
 
 from collections.abc import Mapping

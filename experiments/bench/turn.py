@@ -1,4 +1,4 @@
-"""Whose turn it is in a launch, kept in a file: tells where a launch was that hung or crashed."""
+"""Records in a file which contender of a launch has its turn: the place where a launch failed."""
 
 import json
 from collections.abc import Callable
