@@ -16,6 +16,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from hbmcomm.collectives.dlpack import Lent, lent
+
 Bytes = NDArray[np.uint8]
 
 
@@ -112,12 +114,11 @@ def _read(
     buffer: Any, count: Any, displacement: Any, datatype: Any, blocks: int, writable: bool
 ) -> Message:
     if buffer is None or buffer is MPI.BOTTOM:
-        address, length, code = 0, 0, None
+        owner, address, length, code = None, 0, 0, None
     else:
-        view = _view(buffer)
-        if not view.contiguous or (writable and view.readonly):
+        owner, address, length, readonly, code = _view(buffer)
+        if writable and readonly:
             raise BufferError
-        address, length, code = MPI.Get_address(view), view.nbytes, view.format
     found, extent = _lookup(datatype if datatype is not None else _typecode(code))
     offset = extent * operator.index(0 if displacement is None else displacement)
     if extent <= 0 or not 0 <= offset <= length:
@@ -130,15 +131,17 @@ def _read(
         entries = operator.index(count)
         if entries < 0 or (entries and not address):
             raise ValueError
-    return Message(buffer, address + offset, entries, found, extent)
+    return Message(owner, address + offset, entries, found, extent)
 
 
-def _view(buffer: Any) -> memoryview:
+def _view(buffer: Any) -> Lent:
     try:
-        return memoryview(buffer)
+        view = memoryview(buffer)
     except TypeError:
-        array: Any = np.from_dlpack(buffer)
-        return memoryview(array)
+        return lent(buffer)
+    if not view.contiguous:
+        raise BufferError
+    return Lent(view, MPI.Get_address(view), view.nbytes, view.readonly, view.format)
 
 
 def _typecode(buffer_format: str | None) -> str | MPI.Datatype:

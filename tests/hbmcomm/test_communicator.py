@@ -48,3 +48,12 @@ def test_long_messages_cross_to_another_node_once_and_short_ones_once_for_each_r
     mpirun: Callable[..., Any], mpi: str
 ) -> None:
     assert mpirun(PROGRAMS / "links.py", 5, mpi=mpi).output.count("counted") == 5
+
+
+@of_every_mpi
+def test_objects_that_offer_dlpack_alone_are_read_as_by_mpi4py(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    found = mpirun(PROGRAMS / "dlpack_alone.py", 2, *TRANSPORTS, mpi=mpi)
+    for transport in TRANSPORTS:
+        assert found.output.count(f"{transport}: read") == 2
