@@ -2,25 +2,15 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator
 
 import numpy as np
 from mpi4py import MPI
+from refusal import refused
 
 import hbmcomm
 from hbmcomm import Communicator
 
 WORLD = MPI.COMM_WORLD
-
-
-@contextlib.contextmanager
-def refused(error: type[Exception], words: str) -> Iterator[None]:
-    try:
-        yield
-    except error as found:
-        assert words in str(found), found
-    else:
-        raise AssertionError(f"no {error.__name__} with {words!r}")
 
 
 def construction_says_what_is_wrong() -> None:
@@ -176,12 +166,14 @@ def sums_are_the_same_bits_everywhere_and_each_time(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         for count in (1, 100, 5000, 300_000):
             x = np.random.default_rng(comm.rank).standard_normal(count).astype("f4")
-            sums = set()
+            sums = []
             for _ in range(3):
                 y = np.empty_like(x)
                 comm.Allreduce(x, y)
-                sums.add(y.tobytes())
-            assert len(set().union(*comm.allgather(sums))) == 1, count
+                sums.append(y.tobytes())
+            assert comm.allgather(sums) == [sums] * comm.size, count
+            if transport != "mpi":  # Intel MPI adds in another order from call to call
+                assert len(set(sums)) == 1, count
 
 
 def objects_travel_as_ever(transport: str) -> None:

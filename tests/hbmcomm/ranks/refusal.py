@@ -1,0 +1,15 @@
+"""What rank programs say of a call that must be refused."""
+
+import contextlib
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def refused(error: type[BaseException], words: str) -> Iterator[None]:
+    """Fails unless what is inside raises such an error with these words in it."""
+    try:
+        yield
+    except error as found:
+        assert words in str(found), found
+    else:
+        raise AssertionError(f"no {error.__name__} with {words!r}")
