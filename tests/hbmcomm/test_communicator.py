@@ -57,3 +57,19 @@ def test_objects_that_offer_dlpack_alone_are_read_as_by_mpi4py(
     found = mpirun(PROGRAMS / "dlpack_alone.py", 2, *TRANSPORTS, mpi=mpi)
     for transport in TRANSPORTS:
         assert found.output.count(f"{transport}: read") == 2
+
+
+@of_every_mpi
+def test_what_is_wrapped_or_derived_is_what_mpi4py_gives_and_goes_by_the_transport(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    found = mpirun(PROGRAMS / "wrapping.py", 3, *TRANSPORTS, mpi=mpi)
+    for transport in TRANSPORTS:
+        assert found.output.count(f"{transport}: wrapped") == 3
+
+
+@of_every_mpi
+def test_auto_goes_to_the_next_transport_on_all_ranks_alike(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    assert mpirun(PROGRAMS / "next_transport.py", 3, mpi=mpi).output.count("went on") == 21

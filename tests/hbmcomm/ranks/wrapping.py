@@ -1,0 +1,184 @@
+"""Rank program: what may be wrapped, what derived communicators are, and what nobody may assign.
+
+Prints "TRANSPORT: wrapped" on each rank. Needs 3 ranks or more. Usage: wrapping.py TRANSPORT...
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import ending
+import numpy as np
+from mpi4py import MPI
+from refusal import refused
+
+import hbmcomm
+from hbmcomm import Communicator
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.rank, WORLD.size
+
+
+def works(comm: Any) -> bool:
+    """Whether a collective of arrays and one of objects give what they must."""
+    x, y = comm.full(5, 2.0), comm.zeros(5)
+    comm.Allreduce(x, y)
+    ranks = list(range(comm.size))
+    return bool((y == 2 * comm.size).all()) and comm.allgather(comm.rank) == ranks
+
+
+def moves_data_by(comm: Any, transport: str) -> bool:
+    """Whether it has this transport in fact: arrays of direct, and of it alone, are shared."""
+    place = hbmcomm.source(comm.zeros(100))
+    return comm.transport == transport and (place == "arena") == (transport == "direct")
+
+
+def one_of_ours_can_be_wrapped_again(inner: str) -> None:
+    for outer in ("direct", "mpi", "pickle"):
+        first = Communicator(WORLD, kind="regular", transport=inner, nodes=[0])
+        second = Communicator(first, transport=outer)
+        assert (second.transport, second.nodes, first.transport) == (outer, None, inner)
+        first.Free()
+        assert works(second), (inner, outer)
+        assert moves_data_by(second, outer), (inner, outer)
+        third = Communicator(second)
+        assert third.transport == "direct", "left out: the default, not what the wrapped one has"
+        second.Free()
+        assert works(third)
+        third.Free()
+
+
+def what_idup_made_can_be_wrapped_before_it_is_used(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        later, request = comm.Idup()
+        request.Wait()
+        again = Communicator(later, transport=transport)
+        assert works(again)
+        assert works(later)
+        again.Free()
+        later.Free()
+
+
+def nobody_can_assign_what_was_chosen_at_the_beginning(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        for name in ("transport", "kind", "nodes", "device"):
+            with refused(AttributeError, f"Communicator(comm, {name}=...)"):
+                setattr(comm, name, "mpi")
+        assert moves_data_by(comm, transport)
+
+
+def topologies(comm: MPI.Intracomm) -> Iterator[tuple[type, Any, tuple[Any, ...]]]:
+    """Each kind of them: its class, one made of `comm`, and what MPI knows of it."""
+    cart = comm.Create_cart([RANKS], periods=[True])
+    yield MPI.Cartcomm, cart, (cart.Get_topo(), cart.Shift(0, 1))
+    index = [2 * (rank + 1) for rank in range(RANKS)]
+    edges = [(rank + step) % RANKS for rank in range(RANKS) for step in (1, -1)]
+    graph = comm.Create_graph(index, edges)
+    yield MPI.Graphcomm, graph, (graph.Get_topo(), graph.Get_neighbors(RANK))
+    before, after = [(RANK - 1) % RANKS], [(RANK + 1) % RANKS]
+    ring = comm.Create_dist_graph_adjacent(before, after)
+    yield MPI.Distgraphcomm, ring, ring.Get_dist_neighbors()
+    ring = comm.Create_dist_graph([RANK], [1], after)
+    yield MPI.Distgraphcomm, ring, ring.Get_dist_neighbors()
+
+
+def topologies_are_mpi4pys_and_go_by_the_transport(transport: str) -> None:
+    with Communicator(WORLD, kind="regular", transport=transport) as comm:
+        both = zip(topologies(WORLD), topologies(comm), strict=True)
+        for (kind, theirs, wanted), (_, ours, found) in both:
+            assert isinstance(ours, kind)
+            assert isinstance(ours, Communicator)
+            assert found == wanted
+            assert (ours.kind, ours.transport) == ("regular", transport)
+            assert ours.neighbor_allgather(RANK) == theirs.neighbor_allgather(RANK)
+            for each in (ours, ours.Dup(), Communicator(ours, transport=transport)):
+                assert isinstance(each, kind)
+                assert works(each)
+                assert moves_data_by(each, transport)
+                if each is not ours:
+                    each.Free()
+            wrapped = Communicator(theirs, transport=transport)
+            assert isinstance(wrapped, kind)
+            assert works(wrapped)
+            for each in (wrapped, ours, theirs):
+                each.Free()
+
+
+def parts_of_a_grid_are_grids_and_its_children_are_none(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        grid: Any = comm.Create_cart([RANKS, 1])
+        row: Any = grid.Sub([False, True])
+        assert isinstance(row, MPI.Cartcomm)
+        assert (row.size, row.Get_dim()) == (1, 1)
+        assert works(row)
+        assert moves_data_by(row, transport)
+        half = grid.Split(RANK % 2)
+        assert not isinstance(half, MPI.Cartcomm)
+        assert works(half)
+        for each in (half, row, grid):
+            each.Free()
+        few = comm.Create_cart([RANKS - 1])
+        assert (few == MPI.COMM_NULL) == (RANK == RANKS - 1)
+        if few:
+            assert works(few)
+            few.Free()
+
+
+def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        half = comm.Split(RANK % 2)
+        inter = half.Create_intercomm(0, comm, 1 - RANK % 2, tag=7)
+        whole = inter.Merge(high=bool(RANK % 2))
+        assert whole.allreduce(1) == RANKS
+        with Communicator(whole, transport=transport) as again:
+            assert works(again)
+        for each in (whole, inter, half):
+            each.Free()
+        group = comm.Get_group()
+        try:
+            made = Communicator.Create_from_group(group, "of a group")
+        except NotImplementedError:
+            made = MPI.Intracomm()
+        if made:
+            assert made.allreduce(1) == RANKS
+            made.Free()
+        group.Free()
+
+
+def an_alias_of_mpi4pys_is_mpis(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        alias = MPI.Intracomm(comm)
+        y = np.zeros(3)
+        alias.Allreduce(np.ones(3), y)
+        assert y.tolist() == [RANKS] * 3
+        assert works(comm)
+
+
+def who_waits_in_direct_for_a_rank_that_revokes_gets_an_error() -> None:
+    try:
+        MPI.COMM_SELF.Dup().Revoke()
+    except NotImplementedError:
+        return
+    comm = Communicator(WORLD, transport="direct")
+    whole = comm.Shrink()
+    assert works(whole)
+    assert (whole.size, moves_data_by(whole, "direct")) == (RANKS, True)
+    whole.Free()
+    with refused(MPI.Exception if RANK == 1 else hbmcomm.PeerError, ""):
+        if RANK == 1:
+            comm.Revoke()
+        comm.Barrier()
+    WORLD.Barrier()
+
+
+if __name__ == "__main__":
+    who_waits_in_direct_for_a_rank_that_revokes_gets_an_error()
+    for name in sys.argv[1:]:
+        one_of_ours_can_be_wrapped_again(name)
+        what_idup_made_can_be_wrapped_before_it_is_used(name)
+        nobody_can_assign_what_was_chosen_at_the_beginning(name)
+        topologies_are_mpi4pys_and_go_by_the_transport(name)
+        parts_of_a_grid_are_grids_and_its_children_are_none(name)
+        what_else_makes_communicators_is_mpi4pys_own(name)
+        an_alias_of_mpi4pys_is_mpis(name)
+        ending.say(f"{name}: wrapped")
