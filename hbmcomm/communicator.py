@@ -84,7 +84,7 @@ class Communicator(Derivable):
     kind = _fixed("kind", "Where its arrays live.")
     nodes = _fixed("nodes", "The NUMA nodes asked for; None: those that the kind means.")
     device = _fixed("device", "The device-dax file that its arrays live on, or None.")
-    transport = _fixed("transport", "What moves its data, by name.")
+    transport: str = _fixed("transport", "What moves its data, by name.")
 
     # mpi4py makes duplicates by a bare __new__(cls), hence the defaults here and in __init__.
     def __new__(

@@ -1,0 +1,118 @@
+"""mpi4py's own tests pass with a Communicator in the place of COMM_WORLD and of COMM_SELF.
+
+They come with mpi4py's source distribution, of the version that constraints.txt pins; pip fetches
+it once into build/. Run here are the collective and the communicator files with transport direct.
+
+By hand, all files with every transport under every MPI with 1 to 4 ranks, about an hour:
+    HBMCOMM_MPI4PY_TESTS=all .venv/bin/pytest tests/hbmcomm/test_mpi4py_suite.py
+or a part of that, such as -k "impi-3-auto and others", with -rP to see the counts.
+Which tests are left out, and why: ranks/mpi4py_suite.py.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.environments.mpiexec import FLAVOURS
+from experiments.provision.paths import ROOT
+
+PROGRAM = Path(__file__).parent / "ranks" / "mpi4py_suite.py"
+ALL = os.environ.get("HBMCOMM_MPI4PY_TESTS") == "all"
+
+FILES = {
+    "collectives": ("test_cco_*", "test_comm*"),
+    "direct's": ("test_cco_buf", "test_cco_obj", "test_cco_nb_buf", "test_cco_pr_buf", "test_comm"),
+    "few": ("test_cco_buf", "test_cco_obj", "test_comm"),
+    "one-sided": ("test_rma*", "test_win", "test_util_sync"),
+    "others": ("test_*",),
+}
+"""Files of mpi4py's tests; "others" are those in none of the lists before."""
+
+QUICK = [
+    ("openmpi", 1, "direct", "collectives"),
+    ("mpich", 2, "direct", "collectives"),
+    ("impi", 3, "direct", "direct's"),
+    ("openmpi", 4, "direct", "few"),
+]
+EVERY = [
+    (mpi, ranks, transport, files)
+    for mpi in FLAVOURS
+    for ranks in (1, 2, 3, 4)
+    for transport in ("direct", "auto", "mpi")
+    for files in ("collectives", "one-sided", "others")
+]
+
+COUNTS = r"^{transport}, {ranks} ranks: (\d+) run, 0 failed, .*; (\d+) of those run name a Comm"
+
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """The `test` folder of mpi4py's source distribution."""
+    pins = (ROOT / "constraints.txt").read_text(encoding="ascii")
+    wanted = re.search(r"^mpi4py==(\S+)$", pins, re.MULTILINE)
+    assert wanted
+    place = ROOT / "build" / f"mpi4py-tests-{wanted[1]}"
+    if not place.is_dir():
+        place.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+            _fetch(wanted[0], Path(scratch)).rename(place)
+    return place
+
+
+def _fetch(wanted: str, scratch: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
+    command += ["--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+    done = subprocess.run(
+        [*command, "--dest", str(scratch), wanted], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        if "No matching distribution found" in done.stderr:
+            pytest.skip(f"no package registry gave the source of {wanted}")
+        pytest.fail(f"pip could not fetch {wanted}:\n{done.stderr}")
+    (archive,) = scratch.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(scratch, filter="data")
+    return scratch / archive.name.removesuffix(".tar.gz") / "test"
+
+
+def _modules(folder: Path, files: str) -> list[str]:
+    found = {path.stem for each in FILES[files] for path in folder.glob(f"{each}.py")}
+    if files == "others":
+        found -= {name for each in FILES if each != files for name in _modules(folder, each)}
+    assert found
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "ranks", "transport", "files"),
+    [pytest.param(*each, id="-".join(map(str, each))) for each in (EVERY if ALL else QUICK)],
+)
+def test_mpi4pys_own_tests_pass(
+    mpirun: Callable[..., Any],
+    folder: Path,
+    mpi: str,
+    ranks: int,
+    transport: str,
+    files: str,
+) -> None:
+    modules = _modules(folder, files)
+    found = mpirun(
+        *(PROGRAM, ranks, str(folder), transport, *modules),
+        mpi=mpi,
+        timeout=1500.0 if ALL else 150.0,
+    )
+    print(found.output)
+    counts = re.search(COUNTS.format(transport=transport, ranks=ranks), found.output, re.MULTILINE)
+    assert counts
+    run, named = int(counts[1]), int(counts[2])
+    assert run > named > 50
