@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "interface.h").read_text(encoding="utf-8"))
 ffibuilder.cdef('extern "Python" int hbm_interrupted(void);')
+ffibuilder.cdef('extern "Python" int hbm_heap_grows(void *, uint64_t, uint64_t);')
 ffibuilder.set_source(
     "hbmcomm._native._core",
     '#include "core.h"',

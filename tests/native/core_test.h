@@ -80,5 +80,9 @@ void test_died_with_claim(uint64_t seed, double seconds);
 void test_claims(uint64_t seed, double seconds);
 void test_kills(uint64_t seed, double seconds);
 void test_claims_and_forks(uint64_t seed, double seconds);
+void test_heap(uint64_t seed, double seconds);
+void test_heap_threads(uint64_t seed, double seconds);
+void test_heap_forks(uint64_t seed, double seconds);
+void test_handler(uint64_t seed, double seconds);
 
 #endif

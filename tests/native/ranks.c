@@ -109,6 +109,8 @@ int main(int argc, char **argv)
         {"claims_and_forks", test_claims_and_forks},
         {"died_with_claim", test_died_with_claim},
         {"links", test_links},               {"kills", test_kills},
+        {"heap", test_heap},                 {"heap_threads", test_heap_threads},
+        {"heap_forks", test_heap_forks},     {"handler", test_handler},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
