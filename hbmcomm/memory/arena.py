@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
-from hbmcomm.memory import capacity, kernel, shared
+from hbmcomm.memory import capacity, kernel
+from hbmcomm.memory import segment as shared
 from hbmcomm.memory.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block, why_unbound
 from hbmcomm.memory.heap import Heap, Stretch
 from hbmcomm.memory.kinds import Kind, usable_nodes
-from hbmcomm.memory.shared import Notice, Segment, Way
+from hbmcomm.memory.segment import Notice, Segment, Way
 
 Allgather = Callable[[Any], Sequence[Any]]
 """Gives every rank the values of all, in the order of the ranks."""

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from hbmcomm.memory import regions
 from hbmcomm.memory.blocks import Block, Source, allocate
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
 
 Shape = int | Iterable[int]
+
+
+class Piece(NamedTuple):
+    """Memory under an array that NumPy allocated by itself, in shared memory (numpy_memory)."""
+
+    kind: Kind
+    address: int
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -25,8 +34,8 @@ class Supply:
 
     kind: Kind
     allocate: Callable[[int], Block]
-    holds: Callable[[Block], bool]
-    """Whether a block is as good as one of its own."""
+    holds: Callable[[Any], bool]
+    """Whether a `Block` or a `Piece` is as good as one of its own."""
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         # One element, spread over the shape, lets NumPy judge both before memory is taken.
@@ -67,7 +76,7 @@ def private(kind: str | None = None, nodes: Iterable[int] | None = None) -> Supp
     found = resolve(kind or default_kind(), nodes)
     pinned = nodes is not None
 
-    def holds(block: Block) -> bool:
+    def holds(block: Block | Piece) -> bool:
         return (block.kind.nodes, block.kind.policy) == (found.nodes, found.policy)
 
     return Supply(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
@@ -139,9 +148,13 @@ def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
     return (*outer, *np.dtype(dtype).shape)
 
 
-def _block(array: NDArray[Any]) -> Block | None:
-    """The block that an array is a view of, through however many views."""
+def _block(array: NDArray[Any]) -> Block | Piece | None:
+    """The memory that an array is a view of, through however many views."""
     owner: object = array
     while isinstance(owner, np.ndarray):
-        owner = owner.base
-    return owner if isinstance(owner, Block) else None
+        array, owner = owner, owner.base
+    if owner is not None or not array.flags.owndata:
+        return owner if isinstance(owner, Block) else None
+    address = int(array.__array_interface__["data"][0])
+    region = regions.find(address)
+    return None if region is None else Piece(region.kind, address, "arena")

@@ -1,4 +1,4 @@
-"""How much memory the cgroup of this process still allows, in version 1 and version 2 of cgroups.
+"""What the cgroup of this process allows, memory and CPUs, in version 1 and version 2 of cgroups.
 
 A limit anywhere between the process's own group and the root of the mount counts.
 """
@@ -9,6 +9,7 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _UNLIMITED = sys.maxsize
 _NO_LIMIT_FROM = 2**62  # version 1 spells "no limit" as the largest whole number of pages
@@ -20,17 +21,35 @@ _FILES = {
 }
 
 
+class Quota(NamedTuple):
+    """A limit of CPU time that a group of processes shares."""
+
+    group: tuple[int, int]
+    """Device and inode of its folder: the same in every container that can see the group."""
+    cpus: float
+    """Seconds of CPU time a second."""
+
+
 def headroom(procfs: Path = Path("/proc")) -> int:
     """Bytes to have until the nearest memory limit; a very large number where there is none.
 
     A part of each limit is kept back, for page tables and what the processes need beside: past the
     limit the kernel kills.
     """
-    return min((_room(folder, version) for version, folder in _folders(procfs)), default=_UNLIMITED)
+    return min(
+        (_room(folder, version) for version, folder in _folders(procfs, "memory")),
+        default=_UNLIMITED,
+    )
+
+
+def quotas(procfs: Path = Path("/proc")) -> tuple[Quota, ...]:
+    """The limits of CPU time that this process is under, from its own group up."""
+    found = (_quota(folder, version) for version, folder in _folders(procfs, "cpu"))
+    return tuple(quota for quota in found if quota is not None)
 
 
 @cache
-def _folders(procfs: Path) -> list[tuple[str, Path]]:
+def _folders(procfs: Path, controller: str) -> list[tuple[str, Path]]:
     """The folders, with their version, of the groups that limit this process; looked up once."""
     try:
         groups = (procfs / "self/cgroup").read_text()
@@ -38,9 +57,9 @@ def _folders(procfs: Path) -> list[tuple[str, Path]]:
     except OSError:
         return []
     found = []
-    for version, root, mount in _memory_mounts(mounts):
-        pattern = r"^0::(.*)$" if version == "cgroup2" else r"^\d+:(?:.*,)?memory(?:,.*)?:(.*)$"
-        own = re.search(pattern, groups, re.MULTILINE)
+    for version, root, mount in _mounts(mounts, controller):
+        names = rf"\d+:(?:[^:]*,)?{controller}(?:,[^:]*)?" if version == "cgroup" else "0:"
+        own = re.search(rf"^{names}:(.*)$", groups, re.MULTILINE)
         if own is None:
             continue
         # In a container the group's path is the host's, and the mount shows the group as its root.
@@ -52,16 +71,32 @@ def _folders(procfs: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _memory_mounts(mounts: str) -> list[tuple[str, str, Path]]:
-    """Version, root and mount point of each cgroup mount that may hold the memory controller."""
+def _mounts(mounts: str, controller: str) -> list[tuple[str, str, Path]]:
+    """Version, root and mount point of each cgroup mount that may have a controller."""
     found = []
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         version, _, options = after.partition(" ")
-        if version == "cgroup2" or (version == "cgroup" and "memory" in options.split(",")):
+        named = re.split(r"[ ,]", options)
+        if version == "cgroup2" or (version == "cgroup" and controller in named):
             root, mount = before.split()[3:5]
             found.append((version, root, Path(mount)))
     return found
+
+
+def _quota(folder: Path, version: str) -> Quota | None:
+    try:
+        if version == "cgroup2":
+            allowed, period = (folder / "cpu.max").read_text().split()
+        else:
+            allowed = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text()
+        if allowed in ("max", "-1"):
+            return None
+        state = folder.stat()
+        return Quota((state.st_dev, state.st_ino), int(allowed) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
 
 
 def _room(folder: Path, version: str) -> int:

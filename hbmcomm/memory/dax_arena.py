@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
-from hbmcomm.memory import claim, dax, holding
+from hbmcomm.memory import holding
 from hbmcomm.memory.arena import Allgather, Arena
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory.dax import claims as claim
+from hbmcomm.memory.dax import devices as dax
+from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.heap import Stretch
 from hbmcomm.memory.holding import STEP, Holding
 

@@ -17,11 +17,13 @@ import weakref
 from collections.abc import Sequence
 
 from hbmcomm.errors import ArenaUnavailable, KindUnavailable, OutOfMemory
-from hbmcomm.memory import claim, dax, kernel
-from hbmcomm.memory.claim import Claim
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory import kernel
+from hbmcomm.memory.dax import claims as claim
+from hbmcomm.memory.dax import devices as dax
+from hbmcomm.memory.dax.claims import Claim
+from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.heap import Heap, Stretch
-from hbmcomm.memory.shared import HUGE_PAGE, Segment
+from hbmcomm.memory.segment import HUGE_PAGE, Segment
 
 STEP = 2 * 2**20
 _AT_ONCE = 64 * STEP

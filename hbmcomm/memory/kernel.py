@@ -7,6 +7,7 @@ calls, so they go through syscall(2) with the numbers of the architecture. Knows
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import platform
@@ -32,14 +33,15 @@ _ffi.cdef("""
     int munmap(void *, size_t);
     int madvise(void *, size_t, int);
     void *memset(void *, int, size_t);
+    int sched_getcpu(void);
     long syscall(long, ...);
 """)
 _libc: Any = _ffi.dlopen(None)
 
-_GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239}
+_GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239, "memfd_create": 279}
 NUMBERS = {
-    "x86_64": {"mbind": 237, "get_mempolicy": 239, "move_pages": 279},
-    "ppc64le": {"mbind": 259, "get_mempolicy": 260, "move_pages": 301},
+    "x86_64": {"mbind": 237, "get_mempolicy": 239, "move_pages": 279, "memfd_create": 319},
+    "ppc64le": {"mbind": 259, "get_mempolicy": 260, "move_pages": 301, "memfd_create": 360},
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
     "loongarch64": _GENERIC,
@@ -63,6 +65,9 @@ _REMOVE = 9  # MADV_REMOVE
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
 _COLLAPSE = 25  # MADV_COLLAPSE, since 6.1
 _PROT_NONE, _MAP_FIXED, _MAP_NORESERVE = 0, 0x10, 0x4000
+_MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_NOEXEC_SEAL = 1, 2, 8  # the last since 6.3
+_ADD_SEALS, _GET_SEALS = 1033, 1034  # F_ADD_SEALS, F_GET_SEALS
+LENGTH_SEALS = 0b111  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW: the length is final
 _MASK_BITS = 1024  # MAX_NUMNODES is at most this
 _WORD = 64
 
@@ -99,6 +104,43 @@ def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
             unmap(edge, length)
     _libc.madvise(mapped, nbytes, mmap.MADV_DONTDUMP)
     return address
+
+
+def memory_file(name: str, nbytes: int) -> int:
+    """The descriptor of an anonymous file of fixed length (memfd_create); it holds no memory yet.
+
+    Whoever opens it may write into it, but no one can cut it short under another's feet.
+    `os.memfd_create` is missing in Pythons built for a glibc before 2.27.
+    """
+    flags = _MFD_CLOEXEC | _MFD_ALLOW_SEALING
+    text = _ffi.new("char[]", name.encode())
+    try:  # a system may insist on files that cannot be run (vm.memfd_noexec)
+        descriptor = _call("memfd_create", text, _long(flags | _MFD_NOEXEC_SEAL))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        descriptor = _call("memfd_create", text, _long(flags))
+    try:
+        os.ftruncate(descriptor, nbytes)
+        fcntl.fcntl(descriptor, _ADD_SEALS, LENGTH_SEALS)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def has_final_length(descriptor: int) -> bool:
+    """Whether no one can make a file shorter or longer (its seals)."""
+    try:
+        return fcntl.fcntl(descriptor, _GET_SEALS) & LENGTH_SEALS == LENGTH_SEALS
+    except OSError:  # not a file in memory
+        return False
+
+
+def current_cpu() -> int | None:
+    """The CPU that the calling thread runs on now; None where libc does not say."""
+    cpu = int(_libc.sched_getcpu())
+    return cpu if cpu >= 0 else None
 
 
 def unmap(address: int, nbytes: int) -> None:
@@ -183,12 +225,14 @@ def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:
     return first, -(-(address + nbytes) // PAGE) * PAGE - first
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: Any) -> int:
     number = NUMBERS.get(platform.machine(), {}).get(name)
     if number is None:
         raise OSError(errno.ENOSYS, f"{name}: number unknown on {platform.machine()}")
-    if _libc.syscall(number, *arguments) != 0:
+    result = int(_libc.syscall(number, *arguments))
+    if result < 0:
         raise _refused(name)
+    return result
 
 
 def _refused(name: str) -> OSError:

@@ -10,17 +10,12 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from hbmcomm.errors import KindUnavailable
-from hbmcomm.memory import memkind
+from hbmcomm.memory import memkind, numpy_hook
 from hbmcomm.memory.blocks import memkind_serves
 from hbmcomm.memory.kinds import Kind, resolve
-
-_NUMPY_CORE = "numpy._core._multiarray_umath"  # the module that carries the table; not public
-_SET_HANDLER = 304  # entry of PyDataMem_SetHandler in NumPy's table of C functions, since 1.22
-_CAPSULE_NAME = b"mem_handler"  # NumPy refuses a capsule of another name
 
 
 class _Allocator(ctypes.Structure):
@@ -60,11 +55,11 @@ def numpy_memory(kind: str) -> Iterator[Kind]:
         memkind_serves(resolved)
     except memkind.MemkindError as error:
         raise KindUnavailable(f"numpy_memory({kind!r}) works through memkind: {error}") from None
-    previous = _set_handler(_capsule(kind))
+    previous = numpy_hook.set_handler(_capsule(kind))
     try:
         yield resolved
     finally:
-        _set_handler(previous)
+        numpy_hook.set_handler(previous)
 
 
 @cache
@@ -74,24 +69,7 @@ def _capsule(kind: str) -> Any:
     allocator = _Allocator(memkind.kind_address(kind), *addresses)
     handler = _Handler(f"memkind {kind}".encode(), 1, allocator)
     _KEPT.append(handler)
-    return _new_capsule(ctypes.addressof(handler), _CAPSULE_NAME, None)
+    return numpy_hook.capsule(ctypes.addressof(handler))
 
 
 _KEPT: list[_Handler] = []
-
-# Prototypes of our own: the functions of ctypes.pythonapi itself are shared with other packages.
-_new_capsule = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-)(("PyCapsule_New", ctypes.pythonapi))
-_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-
-
-def _numpy_function(entry: int) -> int:
-    """The address of an entry in the table of C functions that NumPy exports to extensions."""
-    table = _capsule_pointer(import_module(_NUMPY_CORE)._ARRAY_API, None)
-    return int(ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[entry])
-
-
-_set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_function(_SET_HANDLER))

@@ -22,8 +22,9 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
-from hbmcomm.memory import dax, kernel
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory import kernel
+from hbmcomm.memory.dax import devices
+from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.kernel import PAGE
 
 _PAGES_AT_ONCE = 2**16
@@ -72,7 +73,7 @@ def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, Device | None]]:
     if not array.size:
         return
     start, end = byte_bounds(array)
-    for low, high, device in dax.mapped(start, end):
+    for low, high, device in devices.mapped(start, end):
         if start < low:
             yield start, low, None
         yield low, high, device

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import re
+import zlib
 from pathlib import Path
 
 from hbmcomm.memory.sysfs import NodeMemory, parse_list, parse_meminfo
@@ -43,6 +44,11 @@ def allowed_nodes(procfs: Path) -> tuple[int, ...] | None:
 def machine_memory(procfs: Path) -> NodeMemory:
     """Memory of the whole machine, in bytes."""
     return parse_meminfo((procfs / "meminfo").read_text())
+
+
+def boot(procfs: Path) -> int:
+    """A number of this boot of the system, the same in every container; never 0."""
+    return zlib.crc32((procfs / "sys/kernel/random/boot_id").read_bytes()) or 1
 
 
 def watermarks(procfs: Path) -> dict[int, int]:

@@ -153,7 +153,7 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     ready = tmp_path / "ready"
     command = python(
         "import pathlib, time\n"
-        "from hbmcomm.memory import shared\n"
+        "from hbmcomm.memory import segment as shared\n"
         "_, notice, _ = shared.make('shm', 4096)\n"
         f"made = pathlib.Path({str(tmp_path)!r}) / 'made'\n"
         "made.write_text(notice.path)\n"

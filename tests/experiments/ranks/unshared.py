@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from experiments import harness
-from hbmcomm.memory import shared
+from hbmcomm.memory import segment as shared
 
 shared.WAYS = ()
 harness.run(Path(sys.argv[1]))

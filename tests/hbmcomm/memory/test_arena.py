@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, OutOfMemory
-from hbmcomm.memory import arena, capacity, kernel, shared
+from hbmcomm.memory import arena, capacity, kernel
+from hbmcomm.memory import segment as shared
 from hbmcomm.memory.arena import Arena
 from hbmcomm.memory.kinds import Kind, resolve
 

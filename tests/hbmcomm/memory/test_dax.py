@@ -10,8 +10,8 @@ import pytest
 
 import hbmcomm
 from hbmcomm.errors import KindUnavailable, PlacementUnknown
-from hbmcomm.memory import dax
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory.dax import devices as dax
+from hbmcomm.memory.dax.devices import Device
 
 SIZE = 512 * 2**20
 

@@ -60,7 +60,7 @@ sys.path.insert(0, {programs!r})
 import stand_in
 from hbmcomm import Communicator
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory import dax
+from hbmcomm.memory.dax import devices as dax
 
 path = {path!r}
 {before}

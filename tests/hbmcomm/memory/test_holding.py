@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
-from hbmcomm.memory import claim, holding
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory import holding
+from hbmcomm.memory.dax import claims as claim
+from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.holding import Holding
 
 MIB = 2**20
@@ -208,7 +209,7 @@ def test_a_process_that_is_killed_has_the_device_no_more(device: Device) -> None
     program = f"""
 import time
 from hbmcomm.memory import holding
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory.dax.devices import Device
 held = holding.begin({device!r}, 0, 1)
 held.claim_first()
 print("held", flush=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from hbmcomm.memory import dax
-from hbmcomm.memory.dax import Device
+from hbmcomm.memory.dax import devices as dax
+from hbmcomm.memory.dax.devices import Device
 
 MIB = 2**20
 STALE = 0xA5

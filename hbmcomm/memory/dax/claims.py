@@ -16,11 +16,11 @@ import re
 import socket
 import sys
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
 from hbmcomm._native import _core  # type: ignore[attr-defined]
+from hbmcomm.memory import procfs
 
 TABLE_BYTES = 2 * 2**20
 """The first step of a device."""
@@ -49,7 +49,7 @@ class Claim:
 
 def boot() -> int:
     """A number of this boot of the system, the same in every container; never 0."""
-    return zlib.crc32(Path("/proc/sys/kernel/random/boot_id").read_bytes()) or 1
+    return procfs.boot(Path("/proc"))
 
 
 def place(table: int, line: int) -> int:

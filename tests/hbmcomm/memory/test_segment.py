@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hbmcomm.memory import kernel, shared
-from hbmcomm.memory.shared import HUGE_PAGE, Way
+from hbmcomm.memory import kernel
+from hbmcomm.memory import segment as shared
+from hbmcomm.memory.segment import HUGE_PAGE, Way
 
 pytestmark = pytest.mark.alone
 

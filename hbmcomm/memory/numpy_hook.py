@@ -1,0 +1,64 @@
+"""NumPy's allocator hook (NEP 49) from Python: makes capsules of handlers and puts them in place.
+
+A handler is a struct of C functions; who makes one knows where memory comes from. The hook is
+reached through ctypes: no compiler and none of NumPy's headers are needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from importlib import import_module
+from typing import Any
+
+_NUMPY_CORE = "numpy._core._multiarray_umath"  # the module that carries the table; not public
+_SET_HANDLER = 304  # entry of PyDataMem_SetHandler in NumPy's table of C functions, since 1.22
+_CAPSULE_NAME = b"mem_handler"  # NumPy refuses a capsule of another name
+
+# Prototypes of our own: the functions of ctypes.pythonapi itself are shared with other packages.
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_set_context = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCapsule_SetContext", ctypes.pythonapi)
+)
+_set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCapsule_SetDestructor", ctypes.pythonapi)
+)
+_keep = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+
+
+def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:
+    """A PyDataMem_Handler as NumPy wants it; every array made by it refers to it.
+
+    Args:
+        handler: Its address.
+        end: Address of a C function that the capsule calls when the last array is gone.
+        owner: Kept until then: `end` finds it as the capsule's context, and must let it go.
+    """
+    made = _new(handler, _CAPSULE_NAME, None)
+    if end is not None:
+        _keep(owner)
+        _set_context(made, id(owner))
+        _set_destructor(made, end)
+    return made
+
+
+def addresses() -> tuple[int, int, int]:
+    """Where PyCapsule_GetPointer, PyCapsule_GetContext and Py_DecRef are, for functions in C."""
+    names = ("PyCapsule_GetPointer", "PyCapsule_GetContext", "Py_DecRef")
+    found = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in names)
+    pointer, context, release = (int(address or 0) for address in found)
+    return pointer, context, release
+
+
+def _numpy_function(entry: int) -> int:
+    """The address of an entry in the table of C functions that NumPy exports to extensions."""
+    table = _pointer(import_module(_NUMPY_CORE)._ARRAY_API, None)
+    return int(ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[entry])
+
+
+set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_function(_SET_HANDLER))
+"""Puts a capsule in place for the calling thread's context; the one that was there before."""

@@ -1,0 +1,42 @@
+"""Makes NumPy itself allocate in shared memory, through its allocator hook (NEP 49).
+
+The functions that NumPy calls are in C (`_native/numpy_handler.c`), over the heap of a ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hbmcomm.errors import OutOfMemory
+from hbmcomm.memory import numpy_hook
+from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.shared.ground import Ground
+from hbmcomm.memory.shared.heap import ffi, lib
+
+
+@contextmanager
+def numpy_memory(ground: Ground) -> Iterator[Kind]:
+    """Every NumPy array of 64 KiB or more that is made inside is in a ground.
+
+    Smaller arrays, and those for which the ground has no memory, get NumPy's ordinary memory.
+    Contexts nest. One holds for the calling thread; threads started inside do not inherit it. The
+    ground lives as long as any of the arrays.
+    """
+    previous = numpy_hook.set_handler(_capsule(ground))
+    try:
+        yield ground.kind
+    finally:
+        numpy_hook.set_handler(previous)
+
+
+def _capsule(ground: Ground) -> Any:
+    handler = lib.hbm_handler_new(ground.heap.handle, ground.address, ground.nbytes)
+    if not handler:
+        raise OutOfMemory("no memory for NumPy's allocator hook")
+    return numpy_hook.capsule(handler, _END, ground)
+
+
+lib.hbm_handler_python(*numpy_hook.addresses())
+_END = int(ffi.cast("uintptr_t", ffi.addressof(lib, "hbm_handler_end")))

@@ -1,0 +1,44 @@
+"""How much free shared memory a process keeps populated, for the next array, before the rest goes
+back to the system: HBMCOMM_ARENA_KEEP, or a share of the nodes' memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.topology import current
+
+VARIABLE = "HBMCOMM_ARENA_KEEP"
+MOST = 256 * 2**20
+"""Bytes kept unless the variable asks for more."""
+PART = 8
+"""Of a process's even share of its nodes, at most one in so many is kept."""
+
+_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def asked() -> int | None:
+    """The bytes that HBMCOMM_ARENA_KEEP asks for; None where it is not set.
+
+    Raises:
+        HbmcommError: It is no size.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,15})\s*(|B|KiB|MiB|GiB|TiB)", text)
+    if found is None:
+        raise HbmcommError(
+            f"{VARIABLE}={text} is no size; write bytes, or a number and a unit such as 64MiB"
+        )
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def share(kind: Kind, ranks: int) -> int:
+    """The bytes that one of so many processes keeps of a kind by default."""
+    totals = {node.id: node.total_bytes for node in current().nodes}
+    total = sum(totals.get(node, 0) for node in kind.nodes)
+    return min(MOST, total // ranks // PART) if total else MOST
