@@ -21,6 +21,14 @@ TOO_LONG = (errno.ENOMEM, errno.EFBIG)
 """What the kernel says where a shorter segment may do."""
 
 
+class Closed(Exception):
+    """A way to share memory is closed, in words for all ranks."""
+
+    def __init__(self, text: str, too_long: bool = False) -> None:
+        super().__init__(text)
+        self.too_long = too_long
+
+
 class Problem(NamedTuple):
     """Why a rank failed, in a form that other ranks can read."""
 
@@ -45,6 +53,8 @@ def attempt(
     except alike as error:
         kind = type(error) if isinstance(error, HbmcommError) else ValueError
         return None, Problem(str(error), kind(str(error)))
+    except Closed as error:
+        return None, Problem(str(error), too_long=error.too_long)
     except OSError as error:
         return None, Problem(str(error), too_long=error.errno in TOO_LONG)
     except Exception as error:

@@ -16,7 +16,7 @@ from hbmcomm.errors import HbmcommError
 from hbmcomm.memory import kernel, procfs
 from hbmcomm.memory.kinds import Kind
 from hbmcomm.memory.shared import agree, keep, registry
-from hbmcomm.memory.shared.agree import Allgather, Problem
+from hbmcomm.memory.shared.agree import TOO_LONG, Allgather, Closed, Problem
 from hbmcomm.memory.shared.arena import Arena, Place, Roll
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.route import Found, Route, Source
@@ -165,10 +165,10 @@ class Attempt:
                 found.append((ordinary.find(offer.ordinary), arrays.find(offer.arrays)))
                 places.append(self._place(offer, *found[-1], boot))
             except OSError as error:
-                text = f"it cannot map the memory of rank {number} ({error})"
-                raise OSError(error.errno, text) from None
+                text = f"cannot map the memory of rank {number} ({error})"
+                raise Closed(text, error.errno in TOO_LONG) from None
         if len({place.control for place in places}) < len(places):
-            raise FileNotFoundError("two ranks offer the same control block")
+            raise Closed("two ranks offer the same control block")
         roll = Roll(
             self._rank,
             boot,

@@ -7,7 +7,7 @@ at addresses of their own.
 
 from __future__ import annotations
 
-import _thread
+import ctypes
 import itertools
 import threading
 import weakref
@@ -149,9 +149,13 @@ _numbers = itertools.count(1)
 _grounds: weakref.WeakValueDictionary[int, Ground] = weakref.WeakValueDictionary()
 
 
-def _interrupt(*_error: Any) -> None:
-    """What a signal's handler raised inside an allocation of NumPy comes again after it."""
-    _thread.interrupt_main()
+_interrupt = ctypes.PYFUNCTYPE(None, *3 * [ctypes.py_object])(
+    ("PyErr_SetInterrupt", ctypes.pythonapi)
+)
+"""What a signal's handler raised inside an allocation of NumPy comes again after it, as Ctrl-C.
+
+Not by `_thread.interrupt_main`, which would raise before it returns to NumPy. The three arguments
+that cffi gives are not read."""
 
 
 @ffi.def_extern(error=-1, onerror=_interrupt)  # type: ignore[untyped-decorator]

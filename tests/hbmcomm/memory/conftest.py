@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +20,10 @@ import pytest
 
 import hbmcomm
 from hbmcomm.memory import kinds
+from hbmcomm.memory.dax.holding import Holdings
 from hbmcomm.memory.kinds import Kind
 from hbmcomm.memory.model import Topology
+from hbmcomm.memory.shared.registry import Registry
 
 HERE = Path(__file__).parent
 CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
@@ -46,6 +50,53 @@ class Machine(NamedTuple):
         topology = self.topology
         usable = topology.memory_nodes if allowed is None else allowed
         return kinds.choose(name, topology, cpus, usable, nodes)
+
+
+class Rank(NamedTuple):
+    """A thread that plays a rank; what it makes, the other threads find as another process's."""
+
+    number: int
+    size: int
+    allgather: Callable[[Any], Sequence[Any]]
+    own: Registry
+    held: Holdings
+
+
+class Cast:
+    """Threads as ranks; called again, they still have what they had."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.exchanges = 0
+        self.own = [Registry() for _ in range(size)]
+        self.held = [Holdings() for _ in range(size)]
+
+    def __call__(self, part: Callable[[Rank], Any]) -> list[Any]:
+        """What each rank's part returns, or the error that it raises; no rank is left waiting."""
+        values: list[Any] = [None] * self.size
+        meeting = threading.Barrier(self.size, timeout=20)
+
+        def play(number: int) -> Any:
+            def allgather(value: Any) -> Sequence[Any]:
+                values[number] = value
+                if meeting.wait() == 0:
+                    self.exchanges += 1
+                told = list(values)
+                meeting.wait()
+                return told
+
+            try:
+                return part(Rank(number, self.size, allgather, self.own[number], self.held[number]))
+            except (hbmcomm.HbmcommError, ValueError) as error:
+                return error
+
+        with ThreadPoolExecutor(self.size) as pool:
+            return list(pool.map(play, range(self.size)))
+
+
+@pytest.fixture
+def cast() -> type[Cast]:
+    return Cast
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,225 @@
+"""A device is held by one job at a time, and what it hands out is zero; a file stands for it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
+from hbmcomm.memory.dax import claims, holding
+from hbmcomm.memory.dax.devices import Device
+from hbmcomm.memory.dax.holding import Holding
+
+MIB = 2**20
+STALE = b"\xa5"
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    """32 MiB and a rest, full of what others left, the table of claims included."""
+    path = tmp_path / "device"
+    path.write_bytes(STALE * (33 * MIB))
+    return Device(str(path), "dax0.0", (0, 0), 33 * MIB, 2 * MIB, 3)
+
+
+@pytest.fixture
+def job(device: Device) -> Iterator[list[Holding]]:
+    """Three ranks that hold the device; this one process plays them all."""
+    ranks = [holding.begin(device, line, 3) for line in range(3)]
+    token = ranks[0].claim_first()
+    for each in ranks[1:]:
+        each.claim_with(token)
+    yield ranks
+    for each in ranks:
+        each.release()
+
+
+def content(held: Holding, start: int, nbytes: int) -> bytes:
+    return ctypes.string_at(held.address + start, nbytes)
+
+
+def refusal(device: Device) -> str:
+    newcomer = holding.begin(device, 0, 1)
+    with pytest.raises(KindUnavailable) as found:
+        newcomer.claim_first()
+    newcomer.release()
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "alignment", "ranks", "slices"),
+    [
+        (512 * MIB, 2 * MIB, 1, 510 * MIB),
+        (512 * MIB, 2 * MIB, 4, 126 * MIB),
+        (502 * MIB + 4096, 4096, 2, 250 * MIB),
+        (3 * 2**30 + 5 * MIB, 2**30, 2, 1534 * MIB),
+        (4 * MIB, 2 * MIB, 2, 0),
+    ],
+)
+def test_slices_are_whole_steps_of_what_can_be_mapped(
+    nbytes: int, alignment: int, ranks: int, slices: int
+) -> None:
+    device = Device("/dev/dax0.0", "dax0.0", (253, 0), nbytes, alignment, 3)
+    assert holding.slice_bytes(device, ranks) == slices
+
+
+def test_slices_follow_the_table_without_overlap(job: list[Holding]) -> None:
+    assert {each.nbytes for each in job} == {10 * MIB}
+    for line, each in enumerate(job):
+        assert each.address == each.table + claims.TABLE_BYTES + line * 10 * MIB
+        assert each.address % (2 * MIB) == 0
+
+
+def test_nothing_stale_is_in_what_was_held(job: list[Holding]) -> None:
+    own = job[1]
+    own.hold(0, 3 * MIB)
+    assert content(own, 0, 4 * MIB) == bytes(4 * MIB)
+    assert content(own, 4 * MIB, 6 * MIB) == STALE * (6 * MIB)  # untouched, nobody gets it yet
+
+
+def test_a_stretch_is_zeroed_once(job: list[Holding]) -> None:
+    own = job[0]
+    own.hold(0, 1)
+    ctypes.memset(own.address, 7, 10)
+    own.hold(0, 4 * MIB)
+    assert content(own, 0, 10) == b"\7" * 10
+    assert content(own, 10, 4 * MIB - 10) == bytes(4 * MIB - 10)
+
+
+def test_threads_zero_nothing_that_another_has_been_given(
+    job: list[Holding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zeroed: list[tuple[int, int]] = []
+
+    def slowly(address: int, nbytes: int) -> None:
+        zeroed.append((address, nbytes))
+        time.sleep(0.02)
+
+    monkeypatch.setattr(holding.kernel, "zero", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda end: job[0].hold(0, end * MIB), (3, 10, 6, 10)))
+    starts = [start - job[0].address for start, _ in zeroed]
+    assert starts == sorted(set(starts))
+    assert sum(nbytes for _, nbytes in zeroed) == 10 * MIB
+
+
+def test_all_ranks_map_the_same_memory(job: list[Holding]) -> None:
+    job[2].hold(0, 1)
+    ctypes.memset(job[2].address, 9, 100)
+    assert ctypes.string_at(job[0].start_of(2), 100) == b"\t" * 100
+
+
+def test_memory_of_a_device_is_taken_from_the_own_slice(job: list[Holding]) -> None:
+    block = job[1].allocate(job[1].kind, 3 * MIB)
+    assert job[1].holds(block.address) and not job[0].holds(block.address)
+    assert (block.source, block.kind.name, block.kind.nodes) == ("arena", "dax", (3,))
+    assert not np.asarray(block).any()
+    with pytest.raises(OutOfMemory, match="dax: no 10,485,760 bytes in one piece are free"):
+        job[1].allocate(job[1].kind, 10 * MIB)
+
+
+def test_memory_of_a_device_never_goes_back(job: list[Holding]) -> None:
+    job[0].limit(0)
+    block = job[0].allocate(job[0].kind, 6 * MIB)
+    np.asarray(block)[:] = 7
+    del block
+    assert job[0].heap.usage.idle == 6 * MIB
+    again = np.asarray(job[0].allocate(job[0].kind, 6 * MIB))
+    assert (again == 7).all()  # its own process's, so that this gives nothing away
+
+
+def test_another_job_is_told_who_has_the_device(job: list[Holding], device: Device) -> None:
+    said = refusal(device)
+    assert f"device={device.path} is in use by process {os.getpid()} (" in said
+    assert f"user {os.getuid()}) on " in said and "and 2 more" in said
+
+
+def test_a_device_is_in_use_while_any_rank_lives(job: list[Holding], device: Device) -> None:
+    job[0].release()
+    job[2].release()
+    assert "is in use by process" in refusal(device)
+    job[1].release()
+    newcomer = holding.begin(device, 0, 1)
+    newcomer.claim_first()
+    newcomer.release()
+
+
+def test_ranks_that_see_different_devices_are_told_so(device: Device, tmp_path: Path) -> None:
+    other = Device(str(tmp_path / "other"), "dax0.0", (0, 0), 33 * MIB, 2 * MIB, 3)
+    Path(other.path).write_bytes(STALE * (33 * MIB))
+    first, second = holding.begin(device, 0, 2), holding.begin(other, 1, 2)
+    token = first.claim_first()
+    with pytest.raises(ArenaUnavailable, match="another device here than on the first rank"):
+        second.claim_with(token)
+    first.release()
+    second.release()
+
+
+def test_a_device_goes_back_with_its_last_user(device: Device) -> None:
+    held = holding.begin(device, 0, 1)
+    held.claim_first()
+    bound = held.allocate  # as an arena refers to it
+    del held
+    assert "is in use" in refusal(device)
+    del bound
+    holding.begin(device, 0, 1).claim_first()
+
+
+def test_what_lies_in_the_table_is_not_shown_as_an_owner(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_write", lambda address, data: None)  # as it is at first
+    held = holding.begin(device, 0, 1)
+    held.claim_first()
+    assert claims.owners(held.table) == {0: "a process that just began"}
+    held.release()
+
+
+def test_a_process_that_is_killed_has_the_device_no_more(device: Device) -> None:
+    program = f"""
+import time
+from hbmcomm.memory.dax import holding
+from hbmcomm.memory.dax.devices import Device
+held = holding.begin({device!r}, 0, 1)
+held.claim_first()
+print("held", flush=True)
+time.sleep(60)
+"""
+    other = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None and other.stdout.readline() == "held\n"
+    assert f"in use by process {other.pid} (-c" in refusal(device)
+    other.kill()
+    other.wait()
+    other.stdout.close()
+    held = holding.begin(device, 0, 1)
+    held.claim_first()
+    held.release()
+
+
+def test_the_child_of_a_fork_gives_nothing_back(device: Device) -> None:
+    held = holding.begin(device, 0, 1)
+    held.claim_first()
+    holding.HERE.keep(held)
+    child = os.fork()
+    if not child:
+        held.release()
+        os._exit(0 if holding.HERE.of(device) is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert holding.HERE.of(device) is held
+    assert "is in use" in refusal(device)
+    held.release()
+
+
+def test_a_device_that_cannot_be_mapped_is_told_so(device: Device, tmp_path: Path) -> None:
+    odd = Device("/dev/null", "dax0.0", (0, 0), 33 * MIB, 2 * MIB, 3)
+    with pytest.raises(HbmcommError, match=r"device=/dev/null: mapping its .* was refused"):
+        holding.begin(odd, 0, 1)

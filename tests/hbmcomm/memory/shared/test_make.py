@@ -1,0 +1,443 @@
+"""An arena is had by all ranks or by none, whatever fails on whichever; threads play the ranks."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import os
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
+from hbmcomm.memory import kernel, procfs
+from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.shared import keep, registry, segment
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.heap import lib
+from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.registry import Lengths, Registry
+from hbmcomm.memory.shared.segment import Notice
+
+pytestmark = pytest.mark.alone
+
+MIB = 2**20
+CONTROL = 100_000
+ERRORS = [
+    OSError(28, "No space left on device"),
+    AttributeError("module 'os' has no attribute 'memfd_create'"),
+    MemoryError("no memory"),
+    struct.error("required argument is not an integer"),
+    RuntimeError("can't start new thread"),
+]
+
+
+def regular() -> Kind:
+    return resolve("regular")
+
+
+def part(rank: Any, **more: Any) -> Arena:
+    return make(rank.allgather, rank.number, rank.size, regular, CONTROL, own=rank.own, **more)[0]
+
+
+def open_files() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
+def mapped() -> int:
+    return Path("/proc/self/maps").read_text().count("memfd:hbmcomm")
+
+
+def test_every_rank_finds_every_other_rank_s_arrays_and_control_block(cast: Any) -> None:
+    arenas = cast(3)(part)
+    for owner, own in enumerate(arenas):
+        block = own.allocate(10_000)
+        np.asarray(block)[:] = owner + 1
+        offset = block.address - own.ranks[owner].arrays
+        for other in arenas:
+            place = other.ranks[owner]
+            assert ctypes.string_at(place.arrays + offset, 10_000) == bytes([owner + 1]) * 10_000
+            assert ctypes.string_at(place.control, CONTROL) == bytes(CONTROL)
+            assert place.control % kernel.PAGE == 0
+            assert place.ordinary <= place.control < place.ordinary + place.ordinary_bytes
+            assert lib.hbm_is_taken(place.claim, other.boot)
+            assert place.pid == os.getpid()
+        assert own.holds(block)
+        ctypes.memset(own.ranks[owner].control, 7, CONTROL)
+    for own in arenas:
+        assert all(ctypes.string_at(each.control, 2) == b"\7\7" for each in own.ranks)
+
+
+def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside(cast: Any) -> None:
+    ranks = cast(3)
+
+    def tell(rank: Any) -> Any:
+        return make(
+            *(rank.allgather, rank.number, 3, regular, CONTROL),
+            extra=lambda: {"cpus": rank.number},
+            own=rank.own,
+        )
+
+    found = ranks(tell)
+    assert ranks.exchanges == 2
+    assert [extras for _, extras in found] == [[{"cpus": 0}, {"cpus": 1}, {"cpus": 2}]] * 3
+
+
+def test_the_arenas_of_the_same_processes_share_their_segments(cast: Any) -> None:
+    ranks = cast(3)
+    first = ranks(part)
+    before = mapped(), open_files()
+    second = ranks(part)
+    assert (mapped(), open_files()) == before
+    array = np.asarray(first[0].allocate(1000))
+    assert second[0].holds(type("Piece", (), {"address": array.ctypes.data}))
+    assert first[0].ranks[1].arrays == second[0].ranks[1].arrays
+    assert first[0].ranks[1].control != second[0].ranks[1].control
+
+
+def test_five_hundred_arenas_take_a_control_block_each(cast: Any) -> None:
+    ranks = cast(2)
+    many = [ranks(part) for _ in range(500)]
+    usage = many[0][0]._ordinary.heap.usage
+    assert usage.populated <= 500 * (CONTROL + 2 * kernel.PAGE) + 2 * MIB
+    assert ranks.exchanges == 1000
+    many.clear()
+    gc.collect()
+    assert mapped() == 0
+
+
+def test_all_goes_with_the_last_user(cast: Any) -> None:
+    files = open_files()
+    ranks = cast(2)
+    arenas = ranks(part)
+    block = arenas[0].allocate(1000)
+    assert mapped()
+    del arenas
+    gc.collect()
+    np.asarray(block)[:] = 5
+    del block
+    gc.collect()
+    assert mapped() == 0
+    assert open_files() == files
+
+
+def test_a_rank_alone_has_an_arena(cast: Any) -> None:
+    (own,) = cast(1)(part)
+    assert np.asarray(own.allocate(10)).size == 10
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", ["ordinary", "arrays", "find"])
+def test_what_closes_every_way_to_one_rank_closes_it_to_all(
+    cast: Any, step: str, error: Exception
+) -> None:
+    ranks = cast(3)
+
+    def refuse(*_arguments: Any) -> Any:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks.own[1], step, refuse)
+        found = ranks(part)
+    assert [type(each) for each in found] == [ArenaUnavailable] * 3
+    assert len({str(each) for each in found}) == 1
+    assert "memfd: rank 1: " in str(found[0]) and "shm: rank 1: " in str(found[0])
+    assert str(error) in str(found[0])
+    assert all(isinstance(each, Arena) for each in ranks(part))
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OutOfMemory("none left"), KindUnavailable("no HBM"), ValueError("unknown kind")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_one_rank_cannot_have_is_the_same_error_on_all(cast: Any, error: Exception) -> None:
+    def lack() -> Kind:
+        raise error
+
+    def play(rank: Any) -> Any:
+        kind: Callable[[], Kind] = lack if rank.number == 2 else regular
+        return make(rank.allgather, rank.number, 3, kind, CONTROL, own=rank.own)[0]
+
+    ranks = cast(3)
+    found = ranks(play)
+    assert [type(each) for each in found] == [type(error)] * 3
+    assert {str(each) for each in found} == {f"rank 2: {error}"}
+    assert ranks.exchanges == 1
+
+
+def test_ctrl_c_is_no_failure_to_be_mended(cast: Any) -> None:
+    def interrupted() -> Kind:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cast(1)(lambda rank: make(rank.allgather, 0, 1, interrupted, CONTROL, own=rank.own))
+
+
+@pytest.mark.parametrize("error", [*ERRORS, HbmcommError("no core")], ids=repr)
+def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(
+    cast: Any, error: Exception
+) -> None:
+    begun: list[int] = []
+
+    def play(rank: Any) -> Any:
+        def begin(arena: Arena, extras: list[Any]) -> None:
+            assert extras == [None] * 3 and len(arena.ranks) == 3
+            if rank.number == 0:
+                raise error
+            begun.append(rank.number)
+
+        return part(rank, begin=begin)
+
+    ranks = cast(3)
+    found = ranks(play)
+    assert {1, 2} == set(begun)
+    expected = type(error) if isinstance(error, HbmcommError) else ArenaUnavailable
+    assert [type(each) for each in found] == [expected] * 3
+    assert str(error) in str(found[1])
+    assert all(isinstance(each, Arena) for each in ranks(part))
+
+
+def blind(notices: str) -> Callable[[Notice], segment.Segment]:
+    find = segment.find
+
+    def look(notice: Notice) -> segment.Segment:
+        if notice.path.startswith(notices):
+            raise PermissionError(errno.EACCES, "Permission denied", notice.path)
+        return find(notice)
+
+    return look
+
+
+def test_ranks_without_each_other_s_proc_share_through_dev_shm(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "find", blind("/proc"))
+    ranks = cast(2)
+    arenas = ranks(part)
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+    assert all(np.asarray(each.allocate(MIB)).size for each in arenas)
+    exchanges = ranks.exchanges
+    again = ranks(part)  # what has no name any more is mapped already
+    assert again[0].ranks[1].arrays == arenas[0].ranks[1].arrays
+    assert ranks.exchanges - exchanges == exchanges == 4
+
+
+def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "WAYS", ("shm",))
+    pair, trio = cast(2), cast(3)
+    first = pair(part)
+    trio.own[:2] = pair.own
+    found = trio(part)
+    assert all(isinstance(each, Arena) for each in found)
+    assert trio.exchanges == 4  # the hidden ones, then new ones
+    assert first[0].ranks[0].arrays != found[0].ranks[0].arrays
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+
+
+def test_ranks_that_can_share_nothing_are_told_who_cannot_see_whom(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "find", blind("/"))
+    found = cast(2)(part)
+    assert {type(each) for each in found} == {ArenaUnavailable}
+    assert "rank 0: cannot map the memory of rank 1" in str(found[0])
+    assert str(found[0]) == str(found[1])
+    monkeypatch.setattr(segment, "WAYS", ())
+    assert "no way is open" in str(cast(2)(part)[0])
+
+
+def test_no_memory_for_a_control_block_is_an_error_on_all(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = cast(2)
+
+    def short(kind: Kind, nbytes: int) -> Any:
+        raise OutOfMemory("nothing left")
+
+    monkeypatch.setattr("hbmcomm.memory.capacity.steps", short)
+    found = ranks(part)
+    assert [str(each) for each in found] == ["rank 0: nothing left"] * 2
+
+
+@pytest.mark.parametrize("control", [-1, -4096, 2**40, 100, 2**63])
+def test_a_rank_that_lies_about_its_control_block_is_found_out(cast: Any, control: int) -> None:
+    check_liar(cast, lambda offer, _: offer._replace(control=control), "control block is said")
+
+
+def test_two_ranks_cannot_offer_the_same_memory(cast: Any) -> None:
+    check_liar(cast, lambda _, others: others[0].offer, "the same control block")
+
+
+def test_a_process_without_a_claim_is_found_out(cast: Any) -> None:
+    other = segment.make("memfd", 64 * MIB)
+
+    def lie(offer: Any, _: Any) -> Any:
+        return offer._replace(ordinary=other.notice)
+
+    check_liar(cast, lie, "has made no claim there")
+
+
+@pytest.mark.parametrize("offer", [None, "x", 7, ("memfd", "/etc/passwd"), (1,) * 6])
+def test_notices_of_any_form_are_no_danger(cast: Any, offer: Any) -> None:
+    check_liar(cast, lambda honest, _: honest._replace(arrays=offer), "rank 0: ")
+
+
+def check_liar(cast: Any, lie: Callable[[Any, Any], Any], said: str) -> None:
+    """Rank 1 tells the others something else than it should."""
+
+    def play(rank: Any) -> Any:
+        def allgather(value: Any) -> Any:
+            told = rank.allgather(value)
+            if hasattr(told[1], "offer") and told[1].offer is not None:
+                told[1] = told[1]._replace(offer=lie(told[1].offer, told))
+            return told
+
+        return part(rank._replace(allgather=allgather))
+
+    found = cast(2)(play)
+    assert {type(each) for each in found} == {ArenaUnavailable}
+    assert said in str(found[0])
+
+
+def test_ranks_of_other_pid_namespaces_have_no_number_here(cast: Any) -> None:
+    def play(rank: Any) -> Any:
+        def allgather(value: Any) -> Any:
+            told = rank.allgather(value)
+            if hasattr(told[1], "offer"):
+                told[1] = told[1]._replace(offer=told[1].offer._replace(pid_namespace=(1, 2)))
+            return told
+
+        return part(rank._replace(allgather=allgather))
+
+    assert [place.pid for place in cast(2)(play)[0].ranks] == [os.getpid(), 0]
+
+
+def test_more_ranks_than_the_core_serves_are_refused() -> None:
+    with pytest.raises(HbmcommError, match="up to 1024 ranks"):
+        make(lambda value: [value], 0, 1025, regular, CONTROL, own=Registry())
+
+
+def test_where_addresses_are_scarce_all_ranks_reserve_less(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = cast(2)
+    large = ranks(part)
+    map_shared = kernel.map_shared
+
+    def scarce(descriptor: int, nbytes: int, alignment: int) -> int:
+        if nbytes > 200 * MIB:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return map_shared(descriptor, nbytes, alignment)
+
+    monkeypatch.setattr(kernel, "map_shared", scarce)
+    again = ranks(part)
+    assert all(place.array_bytes > 200 * MIB for place in again[0].ranks)  # mapped before
+    trio = cast(3)  # a newcomer must map what the others have, and cannot
+    trio.own[:2] = ranks.own
+    found = trio(part)
+    assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in found[0].ranks)
+    assert np.asarray(found[0].allocate(16 * MIB)).size == 16 * MIB
+    assert large[0].ranks[0].array_bytes > 200 * MIB
+    monkeypatch.setattr(kernel, "map_shared", lambda *_: scarce(0, 2**40, 0))
+    refused = cast(2)(part)
+    assert {type(each) for each in refused} == {ArenaUnavailable}
+    assert "Cannot allocate memory" in str(refused[0])
+
+
+LIMITED = """
+import resource, sys
+from mpi4py import rc
+rc.initialize = False
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.registry import Registry
+from hbmcomm.errors import ArenaUnavailable
+import numpy as np
+kind = resolve("regular")
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]), resource.RLIM_INFINITY))
+try:
+    arena, _ = make(lambda value: [value], 0, 1, lambda: kind, 100000)
+except ArenaUnavailable as error:
+    print("refused", error)
+else:
+    x = np.asarray(arena.allocate(20 * 2**20))
+    x[:] = 1
+    print(arena.ranks[0].array_bytes >> 20, arena.ranks[0].ordinary_bytes >> 20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "said"), [(2**30, "384 96"), (200 * MIB, "74 18"), (16 * MIB, "refused")]
+)
+def test_a_limit_of_address_space_is_kept(room: int, said: str, tmp_path: Path) -> None:
+    program = tmp_path / "limited.py"
+    program.write_text(LIMITED)
+    found = subprocess.run(
+        [sys.executable, program, str(room)], capture_output=True, text=True, check=False
+    )
+    assert found.stdout.startswith(said), found.stdout + found.stderr
+
+
+def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**40 // kernel.PAGE * 16)  # 16 TiB
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    for ranks in (1, 64, 128, 1024):
+        found = registry.lengths(ranks)
+        assert ranks * (found.arrays + found.ordinary) < 2**46 + 2**45
+    assert registry.lengths(1).arrays == 2**39
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
+    assert registry.lengths(4) == Lengths(8 * MIB, 32 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("0", 0), ("4096", 4096), ("64MiB", 64 * MIB), (" 2 GiB", 2**31), ("", None)],
+)
+def test_how_much_to_keep_can_be_said(
+    text: str, nbytes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(keep.VARIABLE, text)
+    assert keep.asked() == nbytes
+
+
+@pytest.mark.parametrize("text", ["much", "64MB", "-1", "1.5GiB", "MiB", "9" * 30])
+def test_a_keep_that_no_one_can_read_is_an_error_on_all(
+    cast: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(keep.VARIABLE, text)
+    found = cast(2)(part)
+    assert [str(each) for each in found] == [
+        f"rank 0: HBMCOMM_ARENA_KEEP={text} is no size; write bytes, or a number and a unit "
+        "such as 64MiB"
+    ] * 2
+
+
+def test_an_arena_keeps_what_it_was_asked_to(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own,) = cast(1)(part)
+    total = sum(node.total_bytes for node in keep.current().nodes)
+    assert own._arrays.heap.usage.keep == min(256 * MIB, total // 8)
+    assert keep.share(regular(), 64) == min(256 * MIB, total // 64 // 8)
+    monkeypatch.setenv(keep.VARIABLE, "10MiB")
+    (own,) = cast(1)(part)
+    block = own.allocate(100 * MIB)
+    del block
+    assert own._arrays.heap.usage.populated == 10 * MIB
+    assert os.fstat(own._arrays.segment.descriptor).st_blocks * 512 == 10 * MIB
+
+
+def test_the_boot_is_the_claims_boot(cast: Any) -> None:
+    (own,) = cast(1)(part)
+    assert own.boot == procfs.boot(Path("/proc")) != 0
