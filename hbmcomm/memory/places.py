@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -93,8 +94,9 @@ def _one(places: Mapping[int, int], cpus: frozenset[int], at: int, otherwise: in
     return found.pop() if len(found) == 1 else places.get(at, otherwise)
 
 
+@cache
 def _package(sysfs: Path, cpu: int) -> int | None:
-    """The socket of a CPU, as far as the kernel knows."""
+    """The socket of a CPU, as far as the kernel knows; read once, for there may be many CPUs."""
     try:
         text = (sysfs / f"devices/system/cpu/cpu{cpu}/topology/physical_package_id").read_text()
         return max(int(text), 0)  # -1 where the firmware does not tell

@@ -84,5 +84,6 @@ void test_heap(uint64_t seed, double seconds);
 void test_heap_threads(uint64_t seed, double seconds);
 void test_heap_forks(uint64_t seed, double seconds);
 void test_handler(uint64_t seed, double seconds);
+void test_departures(uint64_t seed, double seconds);
 
 #endif

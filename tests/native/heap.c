@@ -257,6 +257,19 @@ static void check_holds(void)
     end_place(p, STEPS * PAGE);
 }
 
+/* Who fails to populate a range gives back what is under its missing steps alone. */
+static void check_discard(void)
+{
+    place p = new_place(STEPS * PAGE, PAGE);
+    memset(p.memory, 5, 4 * PAGE);
+    CHECK(!hbm_heap_populated(p.heap, PAGE, 2 * PAGE), "not populated");
+    CHECK(hbm_heap_discard(p.heap, 1, PAGE) == EINVAL, "half a step");
+    CHECK(!hbm_heap_discard(p.heap, 0, 3 * PAGE), "not discarded");
+    CHECK(bytes_held(p) == 2 * PAGE, "%lu bytes are held", bytes_held(p));
+    CHECK(p.memory[PAGE] == 5 && p.memory[3 * PAGE] == 5 && !p.memory[2 * PAGE], "wrong steps");
+    end_place(p, STEPS * PAGE);
+}
+
 typedef struct {
     place p;
     pthread_mutex_t populating;
@@ -321,6 +334,7 @@ void test_heap(uint64_t seed, double seconds)
 {
     double until = seconds_now() + seconds / 2;
     check_holds();
+    check_discard();
     for (uint64_t run = 0; run < 3 || seconds_now() < until; run++)
         run_model(seed + run);
 }

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
         {"links", test_links},               {"kills", test_kills},
         {"heap", test_heap},                 {"heap_threads", test_heap_threads},
         {"heap_forks", test_heap_forks},     {"handler", test_handler},
+        {"departures", test_departures},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

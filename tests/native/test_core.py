@@ -144,6 +144,26 @@ def test_no_communicator_and_forks_and_closed_ones_are_refused(check: Check) -> 
     check("refused")
 
 
+def test_the_heap_does_what_a_naive_model_does(check: Check) -> None:
+    check("heap", 1)
+
+
+def test_threads_share_a_heap_without_a_byte_of_each_other_s(check: Check) -> None:
+    check("heap_threads", 1)
+
+
+def test_a_child_of_a_fork_has_no_heap(check: Check) -> None:
+    check("heap_forks")
+
+
+def test_numpy_s_hook_takes_and_gives_each_block_where_it_belongs(check: Check) -> None:
+    check("handler")
+
+
+def test_who_has_left_is_seen_with_all_that_it_wrote(check: Check) -> None:
+    check("departures")
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers_find_nothing_to_warn_of(compiler: str, tmp_path: Path) -> None:
     strict = (*WARNINGS, "-Werror", "-O2", "-DHBM_ONE_CLONE")

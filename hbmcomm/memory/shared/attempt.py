@@ -164,9 +164,10 @@ class Attempt:
                     raise FileNotFoundError("it offers none")
                 found.append((ordinary.find(offer.ordinary), arrays.find(offer.arrays)))
                 places.append(self._place(offer, *found[-1], boot))
-            except OSError as error:
+            except Exception as error:  # what comes from another process may have any form
+                too_long = isinstance(error, OSError) and error.errno in TOO_LONG
                 text = f"cannot map the memory of rank {number} ({error})"
-                raise Closed(text, error.errno in TOO_LONG) from None
+                raise Closed(text, too_long) from None
         if len({place.control for place in places}) < len(places):
             raise Closed("two ranks offer the same control block")
         roll = Roll(

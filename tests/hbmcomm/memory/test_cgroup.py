@@ -1,4 +1,4 @@
-"""The nearest memory limit counts, in both versions of cgroups, inside and outside a container."""
+"""Limits of memory and CPU time are found in both versions of cgroups, in and out of containers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hbmcomm.memory.cgroup import headroom
+from hbmcomm.memory.cgroup import headroom, quotas
 
 MIB = 2**20
 Groups = Callable[..., Path]
@@ -19,8 +19,10 @@ def proc(tmp_path: Path) -> Groups:
     """A /proc whose process is in `group` of a mount of `version` that shows `root` as its top."""
 
     def write(version: str, group: str, root: str = "/", **files: dict[str, str]) -> Path:
-        options = "rw,memory" if version == "cgroup" else "rw"
-        own = f"4:memory:{group}\n0::/\n" if version == "cgroup" else f"0::{group}\n"
+        options = "rw,cpu,cpuacct,memory" if version == "cgroup" else "rw"
+        own = f"0::{group}\n"
+        if version == "cgroup":
+            own = f"9:cpuset:/other\n5:cpu,cpuacct:{group}\n4:memory:{group}\n0::/\n"
         (tmp_path / "self").mkdir()
         (tmp_path / "self/cgroup").write_text(own)
         (tmp_path / "self/mountinfo").write_text(
@@ -34,7 +36,7 @@ def proc(tmp_path: Path) -> Groups:
 def limits(folder: Path, **files: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (folder / name.replace("__", ".")).write_text(text)
+        (folder / name.replace("__", ".", 1)).write_text(text)
 
 
 def v2(limit: str, used: int, cache: int = 0) -> dict[str, str]:
@@ -98,6 +100,46 @@ def test_no_limit_is_a_very_large_number(proc: Groups, tmp_path: Path) -> None:
 def test_version_1_spells_no_limit_as_a_number(proc: Groups, tmp_path: Path) -> None:
     limits(tmp_path / "fs/job", **v1(2**63 - 4096, MIB))
     assert headroom(proc("cgroup", "/job")) == sys.maxsize
+
+
+def cpus(proc: Path) -> list[float]:
+    return [quota.cpus for quota in quotas(proc)]
+
+
+def test_version_2_says_quota_and_period(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/job", cpu__max="250000 100000\n")
+    found = quotas(proc("cgroup2", "/job"))
+    state = (tmp_path / "fs/job").stat()
+    assert found == (((state.st_dev, state.st_ino), 2.5),)
+
+
+def test_version_1_says_them_in_two_files(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/job", cpu__cfs_quota_us="50000\n", cpu__cfs_period_us="100000\n")
+    assert cpus(proc("cgroup", "/job")) == [0.5]
+
+
+def test_every_quota_up_the_tree_counts_the_nearest_first(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/pod/job/step", cpu__max="max 100000\n")
+    limits(tmp_path / "fs/pod/job", cpu__max="200000 100000\n")
+    limits(tmp_path / "fs/pod", cpu__max="300000 100000\n")
+    assert cpus(proc("cgroup2", "/pod/job/step")) == [2.0, 3.0]
+
+
+def test_in_a_container_the_quota_is_that_of_the_mount(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs", cpu__cfs_quota_us="200000\n", cpu__cfs_period_us="100000\n")
+    assert cpus(proc("cgroup", "/docker/abc", root="/docker/abc")) == [2.0]
+
+
+@pytest.mark.parametrize("text", ["max 100000\n", "", "much\n", "100000 0\n"])
+def test_no_quota_and_no_sense_are_no_quota(proc: Groups, tmp_path: Path, text: str) -> None:
+    limits(tmp_path / "fs/job", cpu__max=text)
+    assert cpus(proc("cgroup2", "/job")) == []
+
+
+def test_version_1_spells_no_quota_as_minus_one(proc: Groups, tmp_path: Path) -> None:
+    limits(tmp_path / "fs/job", cpu__cfs_quota_us="-1\n", cpu__cfs_period_us="100000\n")
+    assert cpus(proc("cgroup", "/job")) == []
+    assert quotas(tmp_path / "nowhere") == ()
 
 
 def test_this_process_has_room_left() -> None:

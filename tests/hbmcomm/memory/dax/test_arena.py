@@ -135,8 +135,17 @@ def test_control_blocks_on_the_device_serve_again_when_all_have_left(
     assert made(ranks, path)[0].ranks[0].control != before
     first[1].retire()
     assert made(ranks, path)[0].ranks[0].control == before
-    for _ in range(200):  # more than would fit if they stayed
-        made(ranks, path)
+
+
+def test_control_blocks_do_not_fill_the_device(
+    cast: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_segments(monkeypatch)
+    monkeypatch.setattr(f"{__name__}.CONTROL", 7 * MIB)
+    ranks = cast(2)
+    _keeper = made(ranks, path)
+    for _ in range(8):  # of which three would fit if they stayed
+        assert all(isinstance(each, Arena) for each in made(ranks, path))
         gc.collect()
 
 

@@ -1,0 +1,51 @@
+"""Real processes share memory: alike on all of them, against an intruder, and past a death."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import leftovers
+from experiments.environments.mpiexec import FLAVOURS
+
+pytestmark = pytest.mark.ranks
+
+RANKS = Path(__file__).parents[2] / "ranks"
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Any:
+    before = leftovers.segments()
+    yield
+    assert {
+        path for path in leftovers.segments() - before if path.name.startswith("hbmcomm")
+    } == set()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_processes_share_memory_for_as_many_communicators_as_they_like(
+    mpirun: Callable[..., Any], ranks: int
+) -> None:
+    found = mpirun(RANKS / "shared_memory.py", ranks)
+    assert found.output.count("shared") == ranks
+
+
+def test_an_intruder_of_the_same_user_does_no_harm(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    found = mpirun(RANKS / "shared_intruder.py", 3, str(tmp_path))
+    assert found.output.count("unharmed") == 2
+
+
+@pytest.mark.parametrize("mpi", FLAVOURS)
+def test_a_rank_that_is_killed_is_noticed_and_not_waited_for(
+    mpirun: Callable[..., Any], tmp_path: Path, mpi: str
+) -> None:
+    folder = tmp_path / "seen"
+    folder.mkdir()
+    mpirun(RANKS / "shared_death.py", 3, str(folder), mpi=mpi, code=None, survivors=True)
+    seen = {each.name: each.read_text() for each in folder.iterdir()}
+    assert seen == {"rank0": "noticed", "rank1": "noticed"}

@@ -1,0 +1,131 @@
+"""Rank program: the last rank means ill; the others notice, or are none the worse for it.
+
+Usage: shared_intruder.py FOLDER. Every honest rank prints "unharmed" when all held.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.errors import ArenaUnavailable
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.shared import segment
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.segment import Notice
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.rank, WORLD.size
+INTRUDER = RANKS - 1
+CONTROL = 100_000
+
+
+def arena_of(lie: Callable[[Any], Any] | None = None) -> Arena:
+    def allgather(value: Any) -> Any:
+        if lie is not None and RANK == INTRUDER and getattr(value, "offer", None) is not None:
+            value = value._replace(offer=lie(value.offer))
+        return WORLD.allgather(value)
+
+    return make(allgather, RANK, RANKS, lambda: resolve("regular"), CONTROL)[0]
+
+
+def cut_short(arena: Arena) -> None:
+    """Every file of another rank that this one has mapped."""
+    refused = 0
+    for pid in {place.pid for place in arena.ranks} - {os.getpid()}:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if "memfd:hbmcomm" not in str(link.readlink()):
+                    continue
+                os.truncate(link, 0)
+            except PermissionError:
+                refused += 1
+    assert refused == 2 * (RANKS - 1), refused
+
+
+def lies(folder: Path) -> dict[str, Callable[[Any], Any]]:
+    """What the intruder offers instead of its memory."""
+    victim = folder / "victim"
+    if RANK == INTRUDER:
+        victim.write_bytes(b"precious")
+        os.truncate(victim, 64 * 2**20)
+        os.mkfifo(folder / "fifo")
+    descriptors = {}
+    if RANK == INTRUDER:
+        for path, flags in ((victim, os.O_RDWR), (folder / "fifo", os.O_RDWR), (folder, 0)):
+            descriptors[path.name] = os.open(path, flags)
+        descriptors["open"] = os.memfd_create("hbmcomm.0123456789abcdef")
+        os.ftruncate(descriptors["open"], 64 * 2**20)
+
+    def at(name: str) -> Callable[[Any], Any]:
+        def lie(offer: Any) -> Any:
+            descriptor = descriptors[name]
+            state = os.fstat(descriptor)
+            notice = Notice(
+                "memfd",
+                f"/proc/{os.getpid()}/fd/{descriptor}",
+                *(state.st_dev, state.st_ino, "hbmcomm.0123456789abcdef", 64 * 2**20),
+            )
+            return offer._replace(arrays=notice)
+
+        return lie
+
+    def linked(offer: Any) -> Any:
+        state, link = victim.stat(), segment.SHM / "hbmcomm.fedcba9876543210"
+        if not link.is_symlink():
+            link.symlink_to(victim)
+        path, length = str(link), 64 * 2**20
+        return offer._replace(
+            arrays=Notice("shm", path, state.st_dev, state.st_ino, link.name, length)
+        )
+
+    def longer(offer: Any) -> Any:
+        return offer._replace(arrays=offer.arrays._replace(nbytes=2 * offer.arrays.nbytes))
+
+    return {
+        "file": at("victim"),
+        "fifo": at("fifo"),
+        "folder": at(folder.name),
+        "unsealed": at("open"),
+        "link": linked,
+        "longer": longer,
+        "control": lambda offer: offer._replace(control=2**45),
+        "text": lambda offer: offer._replace(ordinary="/etc/passwd"),
+    }
+
+
+def main(folder: Path) -> None:
+    arena = arena_of()
+    array = np.asarray(arena.allocate(10 * 2**20))
+    array[:] = 7
+    WORLD.Barrier()
+    if RANK == INTRUDER:
+        cut_short(arena)
+    WORLD.Barrier()
+    assert (array == 7).all()
+    assert all(ctypes.string_at(each.arrays + each.array_bytes - 1, 1) for each in arena.ranks)
+    for name, lie in lies(folder).items():
+        try:
+            arena_of(lie)
+        except ArenaUnavailable as error:
+            assert f"memfd: rank 0: cannot map the memory of rank {INTRUDER} (" in str(error), error
+        else:
+            raise AssertionError(f"{name} went unnoticed")
+        WORLD.Barrier()
+    (segment.SHM / "hbmcomm.fedcba9876543210").unlink(missing_ok=True)
+    assert (folder / "victim").read_bytes()[:8] == b"precious"
+    arena_of()
+    if RANK != INTRUDER:
+        print("unharmed", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
