@@ -1,52 +1,11 @@
-/* The heap against a naive model, with many threads at once, and after a fork. */
-#define _GNU_SOURCE
-#include "core_test.h"
+/* The heap against a naive model of lines and steps. */
+#include "heap_place.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define PAGE 4096u
-#define STEPS 40u
 #define GRAIN 64u
 #define GRAINS (STEPS * PAGE / GRAIN)
 #define MOST 200
-#define THREADS 4
-#define PARTS 8
-
-typedef struct {
-    hbm_heap *heap;
-    unsigned char *memory;
-    int file;
-} place;
-
-static place new_place(uint64_t bytes, uint64_t step)
-{
-    place p = {.file = memfd_create("heap", MFD_CLOEXEC)};
-    CHECK(p.file >= 0 && !ftruncate(p.file, (off_t)bytes), "no memory");
-    p.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p.file, 0);
-    CHECK(p.memory != MAP_FAILED, "no mapping");
-    p.heap = hbm_heap_new((uintptr_t)p.memory, bytes, step);
-    CHECK(p.heap, "no heap");
-    return p;
-}
-
-static void end_place(place p, uint64_t bytes)
-{
-    hbm_heap_free(p.heap);
-    munmap(p.memory, bytes);
-    close(p.file);
-}
-
-static uint64_t bytes_held(place p)
-{
-    struct stat state;
-    CHECK(!fstat(p.file, &state), "no state");
-    return (uint64_t)state.st_blocks * 512;
-}
 
 /* What the heap should know: one entry for each cache line, one for each step. */
 typedef struct {
@@ -270,66 +229,6 @@ static void check_discard(void)
     end_place(p, STEPS * PAGE);
 }
 
-typedef struct {
-    place p;
-    pthread_mutex_t populating;
-    _Atomic int next;
-    double until;
-    uint64_t seed;
-} crowd;
-
-/* As Python does: one at a time, and only what is missing. */
-static int populate(void *context, uint64_t start, uint64_t end)
-{
-    crowd *c = context;
-    uint64_t from, to;
-    int problem = 0;
-    pthread_mutex_lock(&c->populating);
-    while (!problem && hbm_heap_missing(c->p.heap, start, end, &from, &to)) {
-        problem = madvise(c->p.memory + from, to - from, 23 /* MADV_POPULATE_WRITE */);
-        if (problem && errno == EINVAL) /* before Linux 5.14 */
-            problem = 0;
-        problem |= mixed(from + end) % 8 == 0; /* memory is short at times */
-        if (problem)
-            hbm_heap_discard(c->p.heap, from, to);
-        else
-            hbm_heap_populated(c->p.heap, from, to);
-    }
-    pthread_mutex_unlock(&c->populating);
-    return problem;
-}
-
-static void *run_thread(void *argument)
-{
-    crowd *c = argument;
-    int me = atomic_fetch_add(&c->next, 1);
-    dice d = {c->seed + (uint64_t)me};
-    struct { uint64_t start, bytes; unsigned char fill; } parts[PARTS] = {0};
-    for (uint64_t turn = 0; turn % 64 || seconds_now() < c->until; turn++) {
-        int i = (int)roll(&d, PARTS);
-        unsigned char *at = c->p.memory + parts[i].start;
-        if (parts[i].bytes) {
-            for (uint64_t b = 0; b < parts[i].bytes; b += 61)
-                CHECK(at[b] == parts[i].fill, "another's byte, or none, at %lu", b);
-            CHECK(!hbm_heap_give(c->p.heap, parts[i].start), "not given back");
-            parts[i].bytes = 0;
-            continue;
-        }
-        uint64_t bytes = 1 + roll(&d, roll(&d, 3) ? 2000 : 5 * PAGE);
-        uint64_t start = hbm_heap_get(c->p.heap, bytes, roll(&d, 2) ? 64 : PAGE);
-        if (start == HBM_NOWHERE)
-            continue;
-        parts[i].start = start;
-        parts[i].bytes = bytes;
-        parts[i].fill = (unsigned char)(1 + roll(&d, 255));
-        memset(c->p.memory + start, parts[i].fill, bytes);
-    }
-    for (int i = 0; i < PARTS; i++)
-        if (parts[i].bytes)
-            CHECK(!hbm_heap_give(c->p.heap, parts[i].start), "not given back");
-    return NULL;
-}
-
 void test_heap(uint64_t seed, double seconds)
 {
     double until = seconds_now() + seconds / 2;
@@ -337,48 +236,4 @@ void test_heap(uint64_t seed, double seconds)
     check_discard();
     for (uint64_t run = 0; run < 3 || seconds_now() < until; run++)
         run_model(seed + run);
-}
-
-void test_heap_threads(uint64_t seed, double seconds)
-{
-    crowd c = {.p = new_place(STEPS * PAGE, PAGE), .seed = seed};
-    pthread_t threads[THREADS];
-    pthread_mutex_init(&c.populating, NULL);
-    hbm_heap_on_grow(c.p.heap, populate, &c);
-    hbm_heap_keep(c.p.heap, 2 * PAGE);
-    c.until = seconds_now() + seconds;
-    for (int i = 0; i < THREADS; i++)
-        CHECK(!pthread_create(&threads[i], NULL, run_thread, &c), "no thread");
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    hbm_heap_usage use;
-    hbm_heap_use(c.p.heap, &use);
-    CHECK(!use.taken && !use.extents && use.idle == use.populated, "not all came back");
-    CHECK(use.populated <= 2 * PAGE, "%lu bytes stay populated", use.populated);
-    CHECK(bytes_held(c.p) <= 2 * PAGE, "the file keeps %lu bytes", bytes_held(c.p));
-    end_place(c.p, STEPS * PAGE);
-}
-
-void test_heap_forks(uint64_t seed, double seconds)
-{
-    (void)seed, (void)seconds;
-    place p = new_place(STEPS * PAGE, PAGE);
-    uint64_t start = hbm_heap_take(p.heap, 100, 64);
-    pid_t child = fork();
-    CHECK(child >= 0, "no process");
-    if (!child) {
-        CHECK(hbm_heap_take(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may take");
-        CHECK(hbm_heap_get(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may get");
-        CHECK(hbm_heap_give(p.heap, start) == ECHILD, "a child may give");
-        CHECK(hbm_heap_keep(p.heap, 0) == ECHILD, "a child may trim");
-        CHECK(hbm_heap_populated(p.heap, 0, PAGE) == ECHILD, "a child may populate");
-        CHECK(!hbm_heap_hold(p.heap, 0, PAGE) && errno == ECHILD, "a child may hold");
-        CHECK(hbm_heap_size(p.heap, start) == 128, "a child may not look");
-        hbm_heap_free(p.heap);
-        _Exit(0);
-    }
-    int status = 1;
-    CHECK(waitpid(child, &status, 0) == child && !status, "the child failed");
-    CHECK(!hbm_heap_give(p.heap, start), "not given back");
-    end_place(p, STEPS * PAGE);
 }

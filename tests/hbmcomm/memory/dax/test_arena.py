@@ -209,7 +209,7 @@ def test_what_fails_on_one_rank_fails_on_all(
     where = {"look": devices, "begin": holding}.get(step, holding.Holding)
 
     def refuse(*_arguments: Any) -> Any:
-        raise error
+        raise type(error)(*error.args)  # a fresh one, which keeps no frames
 
     with monkeypatch.context() as patch:
         patch.setattr(where, step, refuse)

@@ -1,0 +1,144 @@
+"""How much a process reserves and how much it keeps, within what the system and the user allow."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hbmcomm.errors import ArenaUnavailable
+from hbmcomm.memory import kernel
+from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.shared import keep, registry
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.registry import Lengths
+
+pytestmark = pytest.mark.alone
+
+MIB = 2**20
+CONTROL = 100_000
+
+
+def regular() -> Kind:
+    return resolve("regular")
+
+
+def part(rank: Any) -> Arena:
+    return make(rank.allgather, rank.number, rank.size, regular, CONTROL, own=rank.own)[0]
+
+
+def test_where_addresses_are_scarce_all_ranks_reserve_less(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = cast(2)
+    large = ranks(part)
+    map_shared = kernel.map_shared
+
+    def scarce(descriptor: int, nbytes: int, alignment: int) -> int:
+        if nbytes > 200 * MIB:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return map_shared(descriptor, nbytes, alignment)
+
+    monkeypatch.setattr(kernel, "map_shared", scarce)
+    again = ranks(part)
+    assert all(place.array_bytes > 200 * MIB for place in again[0].ranks)  # mapped before
+    trio = cast(3)  # a newcomer must map what the others have, and cannot
+    trio.own[:2] = ranks.own
+    found = trio(part)
+    assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in found[0].ranks)
+    assert np.asarray(found[0].allocate(16 * MIB)).size == 16 * MIB
+    assert large[0].ranks[0].array_bytes > 200 * MIB
+    monkeypatch.setattr(kernel, "map_shared", lambda *_: scarce(0, 2**40, 0))
+    refused = cast(2)(part)
+    assert {type(each) for each in refused} == {ArenaUnavailable}
+    assert "Cannot allocate memory" in str(refused[0])
+
+
+LIMITED = """
+import resource, sys
+from mpi4py import rc
+rc.initialize = False
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.registry import Registry
+from hbmcomm.errors import ArenaUnavailable
+import numpy as np
+kind = resolve("regular")
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]), resource.RLIM_INFINITY))
+try:
+    arena, _ = make(lambda value: [value], 0, 1, lambda: kind, 100000)
+except ArenaUnavailable as error:
+    print("refused", error)
+else:
+    x = np.asarray(arena.allocate(20 * 2**20))
+    x[:] = 1
+    print(arena.ranks[0].array_bytes >> 20, arena.ranks[0].ordinary_bytes >> 20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "said"), [(2**30, "384 96"), (200 * MIB, "74 18"), (16 * MIB, "refused")]
+)
+def test_a_limit_of_address_space_is_kept(room: int, said: str, tmp_path: Path) -> None:
+    program = tmp_path / "limited.py"
+    program.write_text(LIMITED)
+    found = subprocess.run(
+        [sys.executable, program, str(room)], capture_output=True, text=True, check=False
+    )
+    assert found.stdout.startswith(said), found.stdout + found.stderr
+
+
+def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**40 // kernel.PAGE * 16)  # 16 TiB
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    for ranks in (1, 64, 128, 1024):
+        found = registry.lengths(ranks)
+        assert ranks * (found.arrays + found.ordinary) < 2**46 + 2**45
+    assert registry.lengths(1).arrays == 2**39
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
+    assert registry.lengths(4) == Lengths(8 * MIB, 32 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("0", 0), ("4096", 4096), ("64MiB", 64 * MIB), (" 2 GiB", 2**31), ("", None)],
+)
+def test_how_much_to_keep_can_be_said(
+    text: str, nbytes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(keep.VARIABLE, text)
+    assert keep.asked() == nbytes
+
+
+@pytest.mark.parametrize("text", ["much", "64MB", "-1", "1.5GiB", "MiB", "9" * 30])
+def test_a_keep_that_no_one_can_read_is_an_error_on_all(
+    cast: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(keep.VARIABLE, text)
+    found = cast(2)(part)
+    assert [str(each) for each in found] == [
+        f"rank 0: HBMCOMM_ARENA_KEEP={text} is no size; write bytes, or a number and a unit "
+        "such as 64MiB"
+    ] * 2
+
+
+def test_an_arena_keeps_what_it_was_asked_to(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own,) = cast(1)(part)
+    total = sum(node.total_bytes for node in keep.current().nodes)
+    assert own._arrays.heap.usage.keep == min(256 * MIB, total // 8)
+    assert keep.share(regular(), 64) == min(256 * MIB, total // 64 // 8)
+    monkeypatch.setenv(keep.VARIABLE, "10MiB")
+    (own,) = cast(1)(part)
+    block = own.allocate(100 * MIB)
+    del block
+    assert own._arrays.heap.usage.populated == 10 * MIB
+    assert os.fstat(own._arrays.segment.descriptor).st_blocks * 512 == 10 * MIB
