@@ -1,8 +1,9 @@
-/* Who has left a communicator: a byte for each rank, behind the control block of each rank.
+/* Which ranks have left a communicator: one byte for each rank, behind each rank's control block.
 
-   A rank that leaves stores into its byte of every block, its own included, with release: what it
-   wrote into that block before is there when the owner, who loads with acquire, sees the byte. A
-   rank whose claim is not taken any more has left too, by its death; its stores are over. */
+   A leaving rank stores into its byte of every block, its own included, with release order. The
+   owner of the block loads the byte with acquire order, and so sees all earlier stores of that rank
+   into the block before it reuses the block. A rank that is dead has no claim any more and makes no
+   more stores: it has left too. */
 #include <stdatomic.h>
 #include <stdint.h>
 

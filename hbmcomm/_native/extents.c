@@ -140,7 +140,7 @@ int hbm_extents_reserve(extents *x)
 static uint32_t first(const extents *x, uint32_t at, uint64_t bytes, uint64_t alignment)
 {
     const extent *e = &x->all[at];
-    if (e->room < bytes) /* also where there is no extent, whose room is 0 */
+    if (e->room < bytes) /* extent 0, which is none, has no room */
         return 0;
     uint32_t found = first(x, e->left, bytes, alignment);
     if (found)

@@ -2,8 +2,8 @@
 #ifndef HBMCOMM_FORK_H
 #define HBMCOMM_FORK_H
 
-/* How many forks lie between the process that made the first call and this one: a number that was
-   remembered in a parent differs from what its child gets. */
+/* The number of forks between the process that made the first call and this one. A number that a
+   parent remembers differs from the one that its child gets. */
 unsigned hbm_forks(void);
 
 #endif

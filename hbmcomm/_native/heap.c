@@ -47,8 +47,8 @@ void hbm_heap_free(hbm_heap *h)
     free(h);
 }
 
-/* The populated steps that touch [start, end) and lie in the extent `at`, which contains it, from
-   end to end: as long as that extent is free, they are idle. */
+/* The number of populated steps that touch [start, end) and are inside the extent `at` from end to
+   end. The extent contains the range; while it is free, these steps are idle. */
 uint64_t hbm_heap_idle_under(const hbm_heap *h, uint32_t at, uint64_t start, uint64_t end)
 {
     const extent *e = &h->extents.all[at];

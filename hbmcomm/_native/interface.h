@@ -113,8 +113,8 @@ hbm_heap *hbm_heap_new(uintptr_t address, uint64_t bytes, uint64_t step);
 void hbm_heap_free(hbm_heap *heap);
 
 /* The lowest free extent of whole cache lines at a multiple of `alignment`, a power of two. It need
-   not be populated; hbm_heap_get sees to that too, by the function given to hbm_heap_on_grow, which
-   returns 0 once there is memory from `start` up to `end`. */
+   not be populated; hbm_heap_get also populates it, through the function given to hbm_heap_on_grow,
+   which returns 0 once there is memory from `start` up to `end`. */
 uint64_t hbm_heap_take(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 uint64_t hbm_heap_get(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 void hbm_heap_on_grow(hbm_heap *heap, int (*populate)(void *context, uint64_t start, uint64_t end),
@@ -124,29 +124,30 @@ int hbm_heap_give(hbm_heap *heap, uint64_t offset);
 /* Bytes taken at just this offset, in whole cache lines; 0: none. */
 uint64_t hbm_heap_size(hbm_heap *heap, uint64_t offset);
 
-/* The first run of steps under [start, end) that are not populated: 1, or 0 where all are. Who has
-   populated steps says so by hbm_heap_populated; who has failed to gives back what is under steps
-   that are not populated by hbm_heap_discard. */
+/* hbm_heap_missing: 1 and the first run of steps under [start, end) that are not populated, or 0.
+   hbm_heap_populated: records that steps are populated. hbm_heap_discard: after a failure, returns
+   memory under steps of a range that are not recorded as populated. */
 int hbm_heap_missing(hbm_heap *heap, uint64_t start, uint64_t end, uint64_t *from, uint64_t *to);
 int hbm_heap_populated(hbm_heap *heap, uint64_t from, uint64_t to);
 int hbm_heap_discard(hbm_heap *heap, uint64_t from, uint64_t to);
 /* How many idle bytes stay populated; more go back to the system. At first all stay. */
 int hbm_heap_keep(hbm_heap *heap, uint64_t bytes);
 
-/* While [start, end) is held, nothing in it is handed out that is free or becomes free; a number for
-   hbm_heap_release, or 0 and errno. Ranges may overlap; the last one to be released counts. */
+/* While [start, end) is held, no memory in it is handed out, whether it is free or becomes free.
+   Returns a number for hbm_heap_release, or 0 and errno. Held ranges may overlap. */
 uint64_t hbm_heap_hold(hbm_heap *heap, uint64_t start, uint64_t end);
 int hbm_heap_release(hbm_heap *heap, uint64_t id);
 void hbm_heap_use(hbm_heap *heap, hbm_heap_usage *usage);
 
-/* A PyDataMem_Handler (NEP 49) over a heap, for a capsule with hbm_handler_end as destructor and, as
-   context, a Python object to let go then; 0: no memory. Before, hbm_handler_python is given the
-   addresses of PyCapsule_GetPointer, PyCapsule_GetContext and Py_DecRef. */
+/* A PyDataMem_Handler (NEP 49) over a heap; 0: no memory. Its capsule needs hbm_handler_end as
+   destructor and, as context, a Python object that the destructor releases. hbm_handler_python must
+   be called first, with the addresses of PyCapsule_GetPointer, PyCapsule_GetContext, Py_DecRef. */
 void hbm_handler_python(uintptr_t pointer, uintptr_t owner, uintptr_t release);
 uintptr_t hbm_handler_new(hbm_heap *heap, uintptr_t address, uint64_t bytes);
 void hbm_handler_end(void *capsule);
 
-/* Says that a rank has left, by one byte of `marks`; and whether every rank has, or is dead. */
+/* hbm_leave: records in one byte of `marks` that a rank has left. hbm_all_gone: whether every rank
+   has left or is dead. */
 void hbm_leave(uintptr_t marks, int rank);
 int hbm_all_gone(uintptr_t marks, int ranks, const uintptr_t *claims, uint32_t boot);
 

@@ -1,13 +1,13 @@
 /* NumPy's allocator hook (NEP 49) over a heap: arrays of 64 KiB and more are shared memory.
 
-   Smaller ones, and those that the heap has no memory for, come from libc. Which is which shows in
-   the address, so that an array may be freed by any thread, long after its context was left. Each
-   array holds the capsule of its handler, and the capsule holds the memory's owner: a Python object,
-   which is let go when the last of them is gone.
+   Smaller ones, and those for which the heap has no memory, come from libc. The address tells them
+   apart, so that any thread may free an array, also after its context has ended. Each array holds a
+   reference to the capsule of its handler, and the capsule holds one to the memory's owner, a Python
+   object. The capsule's destructor releases that.
 
-   In the child of a fork the heap refuses: arrays come from libc, and freeing one of the parent's
-   does nothing. The three functions of Python that are needed come as addresses, so that this file
-   can be linked without Python. */
+   In the child of a fork the heap refuses every call: new arrays come from libc, and freeing an
+   array of the parent does nothing. The three functions of Python that this file needs come as
+   addresses, so that it links without Python. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>

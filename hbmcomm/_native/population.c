@@ -1,9 +1,9 @@
-/* Which steps of a heap's range are populated, and how free ones go back to the system.
+/* Which steps of a heap's range are populated, and how idle ones go back to the system.
 
-   Who populates a step says so here; whether there is memory for it is the caller's question. Idle
-   steps, free from end to end, go back when there are more of them than `keep`: from the highest
-   offset down, since the lowest is taken first. While the kernel removes them, they are
-   EXTENT_LEAVING and the mutex is open: no one can take them, all else goes on. */
+   The caller populates steps, and decides whether there is memory for them; this file keeps the
+   record. Idle steps, free from end to end, go back when there are more of them than `keep`: from
+   the highest offset down, since the lowest is taken first. While the kernel removes them, they are
+   EXTENT_LEAVING and the mutex is unlocked: they cannot be taken, and other calls proceed. */
 #define _GNU_SOURCE
 #include "heap.h"
 
@@ -109,7 +109,7 @@ int hbm_heap_populated(hbm_heap *h, uint64_t from, uint64_t to)
     if (!is_of_steps(h, from, to))
         return EINVAL;
     pthread_mutex_lock(&h->lock);
-    h->idle -= idle_between(h, from, to); /* what was given back meanwhile is idle from now on */
+    h->idle -= idle_between(h, from, to); /* extents given back meanwhile become idle now */
     mark_steps(h->populated, from / h->step, to / h->step, 1);
     h->idle += idle_between(h, from, to);
     hbm_heap_trim(h);

@@ -1,7 +1,7 @@
 /* Ranges of a heap that other processes may still write into, after a collective that failed.
 
-   What is free in a held range, and what is given back in it, is EXTENT_PARKED: no one gets it
-   before the last range that overlaps it is released. */
+   Memory that is free in a held range, or is given back in it, becomes EXTENT_PARKED. It is handed
+   out again after the last held range that overlaps it is released. */
 #include "heap.h"
 
 #include <errno.h>

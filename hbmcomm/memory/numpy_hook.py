@@ -1,6 +1,6 @@
 """NumPy's allocator hook (NEP 49) from Python: makes capsules of handlers and puts them in place.
 
-A handler is a struct of C functions; who makes one knows where memory comes from. The hook is
+A handler is a struct of C functions; where its memory comes from is its maker's affair. The hook is
 reached through ctypes: no compiler and none of NumPy's headers are needed.
 """
 

@@ -93,7 +93,7 @@ class Slices:
         return Found(held.start_of(notice), held.nbytes, claim, held.mapping)
 
     def hide(self) -> None:
-        """Nothing: who may open the device can always find it."""
+        """Nothing: any process that may open the device can find it."""
 
 
 def _slices(held: Holding) -> Choice:

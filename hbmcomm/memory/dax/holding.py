@@ -54,7 +54,7 @@ class Holding(Ground):
         self._release()
 
     def limit(self, keep: int) -> None:
-        """Nothing: a device's memory goes back to no one."""
+        """Nothing: a device's memory is no part of the system's."""
 
     def claim_first(self) -> bytes:
         """Take the device for a job, as its first rank; the token that the others need.
@@ -97,7 +97,7 @@ class Holding(Ground):
         self.token = token
 
     def _fill(self, start: int, end: int) -> None:
-        """All steps are there; those that no one had since the device was taken become zero."""
+        """Zero steps that are used for the first time since the device was taken."""
         kernel.zero(self.address + start, end - start)
 
 

@@ -2,7 +2,7 @@
 
 Each rank has ordinary memory next to its CPU, in which its control block is, and memory of the
 communicator's kind for its arrays. Every rank maps both of every other rank, whole: they grow where
-they are, and peers need no notice of it. Making arrays talks to no one; making an arena is `make`.
+they are, without notice to peers. Making arrays needs no exchange; `make` makes arenas.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class Place(NamedTuple):
     arrays: int
     array_bytes: int
     claim: int
-    """A word that is taken (hbm_is_taken) as long as the rank's process lives."""
+    """A claim (hbm_is_taken) that the rank's process holds while it lives."""
     pid: int
     """The rank's process as this one numbers it; 0: it is in another PID namespace."""
 
 
 class Roll(NamedTuple):
-    """Who uses the control blocks of an arena; `all_gone` is a test that keeps what it reads."""
+    """The ranks that use the control blocks of an arena, and where each records its leave."""
 
     rank: int
     boot: int
     claims: tuple[int, ...]
     marks: tuple[int, ...]
-    """Where each rank's block has its bytes that say who has left."""
+    """Addresses behind the control blocks, of one byte for each rank that is set when it left."""
     mapped: tuple[object, ...]
     """What keeps the ordinary memory of all ranks mapped."""
 
     def leave(self) -> None:
-        """Say in every rank's block that this one touches it no more."""
+        """Record behind every control block that this rank touches it no more."""
         for marks in self.marks:
             lib.hbm_leave(marks, self.rank)
 
@@ -62,8 +62,8 @@ class Roll(NamedTuple):
 class Arena:
     """The memory of all ranks that take part; `arrays` and `ordinary` are this rank's own.
 
-    When the arena goes, this rank leaves: it signs out in every rank's control block, and its own
-    block serves again once all ranks have signed out or died. Arrays live on.
+    When the arena is collected, this rank leaves: it records that behind every control block. Its
+    own block is reused once all ranks have left or died. Arrays outlive the arena.
 
     Attributes:
         kind: Of the arrays.
@@ -115,9 +115,8 @@ class Arena:
         """Leave for good: this process touches no control block of another rank any more.
 
         Args:
-            test: When it is true too, after all ranks have left, this rank's own control block
-                serves again. It is tried at later calls that allocate, and must not refer to the
-                arena.
+            test: This rank's control block is reused when all ranks have left and this is true.
+                Later calls that allocate try it. It must not refer to the arena.
         """
         if self._leaving.detach() is not None:
             _leave(self._ordinary, self._control, self._roll, test)
@@ -127,10 +126,10 @@ class Arena:
         """Keep memory that other ranks may still write into from being used again.
 
         Args:
-            ranges: Address and bytes of each range; what is outside this rank's arrays and ordinary
-                memory does not count.
-            test: When it is true, they may be used again; left out: when all ranks have left. It
-                must not refer to the arena.
+            ranges: Address and bytes of each range; parts outside this rank's arrays and ordinary
+                memory are left out.
+            test: The ranges may be used again when this is true; by default, when all ranks have
+                left. Later calls that allocate try it. It must not refer to the arena.
         """
         wait = test or self._roll.all_gone
         for address, nbytes in ranges:
@@ -143,12 +142,12 @@ class Arena:
         self._arrays.look()
 
     def forget(self) -> None:
-        """Do not leave when the arena goes: no rank has it."""
+        """Do not leave when the arena is collected: it came to nothing."""
         self._leaving.detach()
 
 
 def _leave(ordinary: Ground, control: int, roll: Roll, test: Test | None = None) -> None:
-    if ordinary.heap.is_foreign:  # the child of a fork was never there
+    if ordinary.heap.is_foreign:  # the rank is the parent of this process
         return
     roll.leave()
     gone = roll.all_gone

@@ -1,7 +1,7 @@
 """One try to share memory over one route: what a rank offers, and how it maps what others offer.
 
 Two exchanges. After the first, every rank knows where all memory is; after the second, that every
-rank could map all of it. What a rank reads from another is checked before it is used.
+rank could map all of it. Each rank checks what another offers before it uses it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a rank tells the others of its memory."""
+    """Where a rank has its memory, for the others."""
 
     ordinary: Any
     arrays: Any
@@ -46,8 +46,8 @@ class Offer(NamedTuple):
     pid: int
 
 
-class Told(NamedTuple):
-    """All that a rank tells in the first exchange."""
+class Answer(NamedTuple):
+    """What a rank sends in the first exchange."""
 
     offer: Offer | None
     extra: Any
@@ -103,11 +103,11 @@ class Attempt:
         """
         made = False
         try:
-            told = list(self._allgather(self._tell(plan, route, most, fresh)))
-            extras = [each.extra for each in told]
-            problems = [each.problem for each in told]
+            answers = list(self._allgather(self._answer(plan, route, most, fresh)))
+            extras = [each.extra for each in answers]
+            problems = [each.problem for each in answers]
             if not any(problems):
-                offers = [each.offer for each in told]
+                offers = [each.offer for each in answers]
                 _, problem = agree.attempt(lambda: self._map(plan(), offers, extras, begin))
                 problems = list(self._allgather(problem))
             refused = agree.first(problems)
@@ -119,14 +119,17 @@ class Attempt:
             extras,
             refused or "",
             any(each is not None and each.too_long for each in problems),
-            max(each.longest for each in told),
-            any(each.hidden for each in told),
+            max(each.longest for each in answers),
+            any(each.hidden for each in answers),
         )
 
-    def _tell(self, plan: Callable[[], Plan], route: Route, most: int | None, fresh: bool) -> Told:
+    def _answer(
+        self, plan: Callable[[], Plan], route: Route, most: int | None, fresh: bool
+    ) -> Answer:
+        """Have this rank's memory, and what to send of it."""
         wanted, problem = agree.attempt(plan, (HbmcommError, ValueError))
         if wanted is None:
-            return Told(None, None, problem, 0, False)
+            return Answer(None, None, problem, 0, False)
         lengths = registry.lengths(self._size).at_most(most)
         choices = (route.ordinary, route.arrays)
 
@@ -138,7 +141,7 @@ class Attempt:
         offered, problem = agree.attempt(offer)
         longest = max((each.ground.nbytes for each in self._sources[1:]), default=lengths.arrays)
         hidden = any(each.hidden for each in self._sources)
-        return Told(offered, wanted.extra, problem, longest, hidden)
+        return Answer(offered, wanted.extra, problem, longest, hidden)
 
     def _offer(self, plan: Plan, ordinary: Source, arrays: Source) -> Offer:
         """Have a control block, of zeros."""
@@ -184,12 +187,12 @@ class Attempt:
             begin(self._arena, extras)
 
     def _place(self, offer: Offer, ordinary: Found, arrays: Found, boot: int) -> Place:
-        """Where a rank's memory is; the rank is not believed."""
+        """Where a rank's memory is, once its offer is checked."""
         control, last = offer.control, ordinary.nbytes - self._control_bytes
         if not 0 <= control <= last or control % kernel.PAGE:
-            raise FileNotFoundError(f"its control block is said to be at {control:,}")
+            raise FileNotFoundError(f"its control block cannot be at {control:,}")
         if not lib.hbm_is_taken(ordinary.claim, boot):
-            raise FileNotFoundError("its process is gone, or has made no claim there")
+            raise FileNotFoundError("its process is gone, or holds no claim there")
         here = offer.pid_namespace == _pid_namespace() != (0, 0)
         return Place(
             control=ordinary.address + control,
@@ -202,9 +205,9 @@ class Attempt:
         )
 
     def _end(self, made: bool) -> None:
-        """No rank looks for memory any more; after a failure the control block goes back.
+        """Hide what has a name; after a failure give the control block back.
 
-        But not where a core began in it, which has its last word there when its owner drops it.
+        Once `begin` was called it is not given back: a core in it may still write when it closes.
         """
         for source in self._sources:
             source.hide()

@@ -1,8 +1,7 @@
 """Shared memory that belongs to this process: where its arrays and control blocks are made.
 
-A ground is a range of addresses with a heap. What it takes to let there be memory under a range
-depends on the ground: `own` populates a segment, `dax.holding` zeroes a device. Peers see the range
-at addresses of their own.
+A ground is a range of addresses with a heap. Subclasses put memory under a range: `own` populates
+a segment, `dax.holding` zeroes a device. Peers see the range at addresses of their own.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from hbmcomm.memory.shared.heap import STEP, Heap, ffi, lib
 from hbmcomm.memory.shared.segment import HUGE_PAGE
 
 _LOOKS = 16
-"""Entries of the waiting room that one allocation looks at: their tests take time."""
+"""Tests that one allocation tries at most: they take time."""
 
 
 class Ground:
-    """A range of addresses of this process with a heap; whoever refers to it keeps it.
+    """A range of addresses of this process with a heap; it goes with its last user.
 
     Attributes:
         kind: What memory this is.
@@ -80,10 +79,10 @@ class Ground:
         return offset
 
     def hold(self, start: int, end: int) -> None:
-        """Let there be memory under a range that was taken; errors are those of `allocate`.
+        """Put memory under a range that was taken; errors are those of `allocate`.
 
-        One thread at a time. A step that another has populated is never touched again, whoever
-        fails: only what is under missing steps goes back.
+        One thread at a time. After a failure only memory under missing steps goes back, so that no
+        thread loses what another has populated.
         """
         if self.heap.missing(start, end) is None:
             return
@@ -107,14 +106,14 @@ class Ground:
             test: Must not refer to the ground.
             offset: Where the extent was taken.
         """
-        self._waiting.append((test, Heap.give.__get__(self.heap), offset))
+        self._waiting.append((test, self.heap.give, offset))
 
     def quarantine(self, test: Callable[[], bool], start: int, end: int) -> None:
-        """Hand out nothing between two offsets until a test is true, whatever is given back.
+        """Hand out no memory between two offsets until a test is true.
 
         Args:
             test: Must not refer to the ground.
-            start, end: Of the range; at its ends, whole cache lines.
+            start, end: Of the range, which is extended to whole cache lines.
         """
         self._waiting.append((test, self.heap.release, self.heap.hold(start, end)))
 
@@ -125,7 +124,7 @@ class Ground:
             self._kept = keep
 
     def look(self) -> None:
-        """Try the tests of what waits."""
+        """Try the tests of extents and ranges that wait to be used again."""
         for _ in range(min(len(self._waiting), _LOOKS)):
             try:
                 test, act, number = self._waiting.popleft()
@@ -137,7 +136,7 @@ class Ground:
                 self._waiting.append((test, act, number))
 
     def _fill(self, start: int, end: int) -> None:
-        """Let there be memory under whole steps; OutOfMemory where there is none."""
+        """Put memory under whole steps; OutOfMemory where there is none."""
         raise NotImplementedError
 
 

@@ -1,5 +1,6 @@
-"""How much free shared memory a process keeps populated, for the next array, before the rest goes
-back to the system: HBMCOMM_ARENA_KEEP, or a share of the nodes' memory.
+"""How much free shared memory a process keeps populated; the rest goes back to the system.
+
+HBMCOMM_ARENA_KEEP, or a share of the nodes' memory.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def asked() -> int | None:
         raise HbmcommError(
             f"{VARIABLE}={text} is no size; write bytes, or a number and a unit such as 64MiB"
         )
-    return int(found[1]) * _UNITS[found[2]]
+    return min(int(found[1]) * _UNITS[found[2]], 2**62)
 
 
 def share(kind: Kind, ranks: int) -> int:

@@ -25,7 +25,7 @@ _SHORTER = 4
 
 
 def nothing() -> None:
-    """What a rank has to tell by default."""
+    """The default `extra`: no value."""
 
 
 def make(
@@ -39,7 +39,7 @@ def make(
     begin: Begin | None = None,
     own: Registry = registry.HERE,
 ) -> tuple[Arena, list[Any]]:
-    """The arena of all ranks that take part, and what each had to tell; collective.
+    """The arena of all ranks that take part, and the `extra` of each; collective.
 
     Two exchanges where ranks can open each other's files in memory.
 
@@ -48,16 +48,17 @@ def make(
         rank, size: This rank's number among them, and how many they are.
         kind: Gives the memory of this rank's arrays; called once.
         control: Bytes of each rank's control block, the same on all ranks; they are zero.
-        extra: Gives what this rank tells the others beside; called once.
-        begin: Called with the arena and what all ranks told, before any rank has it: where it fails
-            on one rank, none gets it. It must not write into others' memory, and may be called
-            again with another arena.
+        extra: Gives a value that this rank sends to the others; called once.
+        begin: Called with the arena and the extras of all ranks, before the last exchange: if it
+            fails on one rank, no rank gets the arena. It must not write into the memory of others,
+            and may be called again, with another arena.
         own: The segments of this process.
 
     Raises:
         ArenaUnavailable: On every rank: some rank cannot map another's memory; says which.
-        HbmcommError, ValueError: On every rank, of the first rank whose `kind` or `extra` raised
-            it, that lacks memory, or (HbmcommError) whose `begin` did.
+        HbmcommError: On every rank: the first such error of any rank, in `kind`, `extra` or
+            `begin`, or OutOfMemory of a rank without memory for its control block.
+        ValueError: On every rank: the first one of any rank, in `kind` or `extra`.
     """
     routes = [by_segments(own, way) for way in segment.WAYS]
     return make_by(routes, allgather, rank, size, kind, control, extra=extra, begin=begin)
@@ -75,7 +76,7 @@ def make_by(
     begin: Begin | None,
 ) -> tuple[Arena, list[Any]]:
     """`make` over given routes, in this order."""
-    if size > MOST_RANKS:  # on every rank alike: no one waits
+    if size > MOST_RANKS:  # on every rank alike, so that none waits
         raise HbmcommError(
             f"transport direct serves up to {MOST_RANKS} ranks on a node, not {size}"
         )

@@ -22,7 +22,7 @@ class Own(Ground):
 
     Attributes:
         segment: What others find.
-        hidden: Whether its name is gone, so that only who has mapped it can use it.
+        hidden: Whether its name is removed, so that no further process can map it.
     """
 
     def __init__(self, kind: Kind, segment: Segment) -> None:
@@ -59,7 +59,7 @@ class Ordinary(Own):
     """The ordinary segment of this process: control blocks, staging, and its sign of life.
 
     Attributes:
-        claim: Address of a word that is taken as long as this process has the segment and lives.
+        claim: Address of a claim that this process holds while it lives and has the segment.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -72,7 +72,7 @@ class Ordinary(Own):
         self.claim = self.address + self.take(kernel.PAGE, kernel.PAGE)
         held = lib.hbm_take(self.claim, procfs.boot(Path("/proc")))
         if held == ffi.NULL:
-            raise OSError(ffi.errno, "no claim on a word of shared memory")
+            raise OSError(ffi.errno, "no claim on shared memory")
         # The claim must go before its memory: `segment` is an argument to live until then.
         weakref.finalize(self, _give_claim, held, segment).atexit = False
 

@@ -18,7 +18,7 @@ class Found(NamedTuple):
     address: int
     nbytes: int
     claim: int
-    """Address of the word that says that the rank lives; 0: not in this memory."""
+    """Address of the claim that the rank holds while it lives; 0: none in this memory."""
     mapped: object
     """What keeps it mapped; it must not refer to a ground."""
 

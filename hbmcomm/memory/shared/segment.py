@@ -1,9 +1,9 @@
 """One segment of shared memory: made by a process, found by others, mapped on huge-page borders.
 
 There are two ways to share one: an anonymous file (memfd), which others open through /proc, and a
-file in /dev/shm, for processes that share that folder but not /proc. Which way works is found out
-by trying. Whoever opens a segment checks first that it is the one in the notice, so that no process
-is led to write into another file. Knows nothing of ranks or kinds.
+file in /dev/shm, for processes that share that folder but not /proc. Processes find out by trying
+which way works. A file is opened for writing only after it is known to be the one in the notice.
+Knows nothing of ranks or kinds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Notice(NamedTuple):
 
 
 class Mapping:
-    """A file mapped whole, for all who have it open to share; it goes with the object."""
+    """A shared mapping of a whole file; it goes with the object."""
 
     def __init__(self, descriptor: int, nbytes: int, alignment: int = HUGE_PAGE) -> None:
         """Raises OSError where the kernel refuses; the descriptor stays the caller's."""
@@ -124,14 +124,14 @@ def find(notice: Notice) -> Segment:
         OSError: It cannot be opened or mapped from here, or another file is at that path.
     """
     _check_form(notice)
-    # A descriptor that can do nothing (O_PATH): opening a device or a FIFO would have effects.
+    # O_PATH opens nothing: to open a device or a FIFO would have effects.
     look = _O_PATH | os.O_CLOEXEC
     if notice.way == "shm":  # there a name may be a link; in /proc it always is one
         look |= os.O_NOFOLLOW
     seen = os.open(notice.path, look)
     try:
         _check_identity(seen, notice)
-        # /proc/self/fd leads to the very file that was looked at, whatever its path means by now.
+        # /proc/self/fd leads to the file that was checked, whatever its path leads to by now.
         path = f"/proc/self/fd/{seen}" if notice.way == "memfd" else notice.path
         follow = 0 if notice.way == "memfd" else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | follow)
@@ -159,8 +159,8 @@ def populate(address: int, nbytes: int, huge: bool) -> None:
 
     Args:
         address, nbytes: A range of whole pages.
-        huge: As huge pages where the kernel gives them. Not for interleaved memory: what was dealt
-            out over several nodes would be gathered on one, for every rank on the same.
+        huge: As huge pages where the kernel gives them. Not for interleaved memory, whose pages the
+            kernel would gather on one node.
 
     Raises:
         OSError: Memory is short.

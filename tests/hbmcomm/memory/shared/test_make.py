@@ -269,21 +269,21 @@ def test_no_memory_for_a_control_block_is_an_error_on_all(
 
 
 @pytest.mark.parametrize("control", [-1, -4096, 2**40, 100, 2**63])
-def test_a_rank_that_lies_about_its_control_block_is_found_out(cast: Any, control: int) -> None:
-    check_liar(cast, lambda offer, _: offer._replace(control=control), "control block is said")
+def test_a_control_block_outside_its_memory_is_refused(cast: Any, control: int) -> None:
+    check_liar(cast, lambda offer, _: offer._replace(control=control), "control block cannot be at")
 
 
 def test_two_ranks_cannot_offer_the_same_memory(cast: Any) -> None:
     check_liar(cast, lambda _, others: others[0].offer, "the same control block")
 
 
-def test_a_process_without_a_claim_is_found_out(cast: Any) -> None:
+def test_a_process_without_a_claim_is_refused(cast: Any) -> None:
     other = segment.make("memfd", 64 * MIB)
 
     def lie(offer: Any, _: Any) -> Any:
         return offer._replace(ordinary=other.notice)
 
-    check_liar(cast, lie, "has made no claim there")
+    check_liar(cast, lie, "holds no claim there")
 
 
 @pytest.mark.parametrize("offer", [None, "x", 7, ("memfd", "/etc/passwd"), (1,) * 6])

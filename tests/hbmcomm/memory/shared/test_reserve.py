@@ -110,7 +110,14 @@ def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("text", "nbytes"),
-    [("0", 0), ("4096", 4096), ("64MiB", 64 * MIB), (" 2 GiB", 2**31), ("", None)],
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("64MiB", 64 * MIB),
+        (" 2 GiB", 2**31),
+        ("999999999TiB", 2**62),
+        ("", None),
+    ],
 )
 def test_how_much_to_keep_can_be_said(
     text: str, nbytes: int | None, monkeypatch: pytest.MonkeyPatch
