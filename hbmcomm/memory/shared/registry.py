@@ -49,8 +49,8 @@ class Lengths(NamedTuple):
 def lengths(ranks: int) -> Lengths:
     """What each of so many ranks should reserve.
 
-    As much as the machine has memory, if that many times of it have an address; under a limit of
-    address space (ulimit -v) all ranks' segments take at most half of what is left.
+    As many bytes as the machine has memory, within each rank's share of the address space. Under a
+    limit of address space (ulimit -v) the segments of all ranks take half of what is left.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * kernel.PAGE
     most = ADDRESS_SPACE // max(ranks, os.cpu_count() or 1)
@@ -94,8 +94,8 @@ class Registry:
             kind: Kinds with the same nodes and policy share a segment.
             way: How others find it.
             nbytes: The length of a new one.
-            most: No longer ones are wanted; None: any length that there is.
-            fresh: None that is hidden, which others could not find any more.
+            most: Only a segment of at most so many bytes will do; None: any length.
+            fresh: Only a segment that further processes can find will do.
 
         Raises:
             OSError: This way is closed here, or to a segment of that length.
