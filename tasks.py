@@ -74,14 +74,25 @@ def test(context, marks=""):
     suite.run(suite.commands(marks, passthrough.cores()))
 
 
-@task(help={"json": "print JSON instead of a table"})
+@task(
+    help={
+        "json": "print JSON instead of a table",
+        "tuning": "print when transport direct takes which way instead, and what changes that",
+        "ranks": "how many ranks that is for (default: one per core)",
+    }
+)
 @told
-def doctor(context, json=False):
+def doctor(context, json=False, tuning=False, ranks=""):
     """
     What this machine offers and lacks, and the one command that mends each lack.
 
-    Example:  ./inv doctor --json
+    Examples:  ./inv doctor --json
+               HBMCOMM_EAGER_BYTES=4KiB ./inv doctor --tuning --ranks 64
     """
+    if tuning:
+        count = spec.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
+        print(machine_doctor.tuning_table(count), end="")
+        return
     found = machine_doctor.findings()
     print(machine_doctor.to_json(found) if json else machine_doctor.to_table(found), end="")
 

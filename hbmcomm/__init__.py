@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from hbmcomm.collectives.tuning import Threshold, tuning
 from hbmcomm.errors import (
     ArenaUnavailable,
     CallMismatch,
@@ -32,6 +33,7 @@ __all__ = [
     "OutOfMemory",
     "PeerError",
     "PlacementUnknown",
+    "Threshold",
     "asarray",
     "default_kind",
     "empty",
@@ -43,6 +45,7 @@ __all__ = [
     "resolve",
     "source",
     "topology",
+    "tuning",
     "zeros",
 ]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mpi4py import MPI
 
-from hbmcomm.collectives import AUTO, TRANSPORTS
+from hbmcomm.collectives.transports import AUTO, TRANSPORTS
 from hbmcomm.errors import HbmcommError, KindUnavailable
 from hbmcomm.memory.kinds import Nodes, default_kind, resolve
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 class Choice(NamedTuple):
-    """What a communicator has, and its heirs with it."""
+    """What a communicator has, and all derived from it."""
 
     kind: str
     nodes: Nodes | None
     device: str | None
     transports: tuple[str, ...]
-    """The one that it has, then those that an heir may take where that one cannot be had."""
+    """The one that it has, then those that a derived communicator may take in its place."""
 
     @property
     def transport(self) -> str:

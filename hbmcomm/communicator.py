@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,9 +16,10 @@ from mpi4py import MPI
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.choice import agree, check, choose
+from hbmcomm.derived import Derivable, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
-from hbmcomm.heirs import Derivable, one_of_ours, plain
 from hbmcomm.memory.arrays import Shape
+from hbmcomm.memory.kinds import Kind
 
 
 def _fixed(name: str, doc: str) -> Any:
@@ -51,7 +53,7 @@ class Communicator(Derivable):
 
     With transport direct, ranks that call different collectives at the same point all get
     CallMismatch, and those that count on a rank that died or left get PeerError, here or at the
-    next call; the communicator is of no use then. It serves one thread at a time and no child of a
+    next call; the communicator is unusable then. It serves one thread at a time and no child of a
     fork; its arrays are shared with such a child, not copied. The `*_init` calls return a `Plan`.
 
     Args:
@@ -66,8 +68,8 @@ class Communicator(Derivable):
             on it. The kind is then "dax", the transport direct. The first communicator of a job
             takes the whole device, in equal parts for its ranks; what is derived from it shares
             that, and the last of them, with the last array, gives it back. No two jobs have it
-            at a time (see `hbmcomm.memory.claim` for who is not seen), and what earlier ones left
-            there is zero before anyone gets it.
+            at a time (see `hbmcomm.memory.dax.claims` for who is not seen), and what earlier ones
+            left there is zero before anyone gets it.
 
     Raises:
         KindUnavailable: On every rank, when any of them has no such memory, may not use the device,
@@ -154,3 +156,14 @@ class Communicator(Derivable):
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """The values of `a` in this communicator's kind; copied unless they are there already."""
         return self._supply().asarray(a, dtype)
+
+    def numpy_memory(self) -> AbstractContextManager[Kind]:
+        """Inside, every NumPy array of 64 KiB and more lives where this communicator's arrays do.
+
+        Code written for NumPy then takes the paths of arena arrays unchanged. Smaller arrays stay
+        NumPy's. Nests; holds for the calling thread alone; arrays outlive the context.
+
+        Raises:
+            KindUnavailable: The transport is not direct, and memkind cannot serve the kind.
+        """
+        return self._numpy_memory()

@@ -25,8 +25,8 @@ class ArenaUnavailable(HbmcommError):
 
 
 class CallMismatch(HbmcommError):
-    """Ranks called different collectives at the same point; the communicator is of no use now."""
+    """Ranks called different collectives at the same point; the communicator is unusable now."""
 
 
 class PeerError(HbmcommError):
-    """A rank died or left while others counted on it; the communicator is of no use now."""
+    """A rank died or left while others counted on it; the communicator is unusable now."""

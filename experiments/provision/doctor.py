@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import hbmcomm
 from experiments.provision import checks, emulation, runtimes
 from experiments.provision.checks import Finding
 
@@ -47,6 +48,30 @@ def findings() -> list[Finding]:
     ]
 
 
+def tuning_table(ranks: int, width: int | None = None) -> str:
+    """The thresholds of transport direct for so many ranks, and which of them are changed."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("variable", "value", "default", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for each in hbmcomm.tuning(ranks):
+        changed = each.value != each.default
+        value, default = (_amount(number, each.unit) for number in (each.value, each.default))
+        style = "bold" if changed else ""
+        table.add_row(
+            *(each.variable, Text(value, style), default if changed else "", each.meaning)
+        )
+    return _printed(table, (), width)
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit != "bytes":
+        return f"{number} {unit}"
+    for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if number and number % (1 << power) == 0:
+            return f"{number >> power} {name}"
+    return f"{number} B"
+
+
 def to_json(found: Sequence[Finding]) -> str:
     """A list of objects with name, value, ok, lack and remedy."""
     return json.dumps([asdict(finding) for finding in found], indent=2) + "\n"
@@ -61,6 +86,10 @@ def to_table(found: Sequence[Finding], width: int | None = None) -> str:
     for finding in found:
         mark, style = MARKS[finding.ok]
         table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
+    return _printed(table, found, width)
+
+
+def _printed(table: Table, found: Sequence[Finding], width: int | None) -> str:
     text = io.StringIO()
     console = Console(
         file=text,

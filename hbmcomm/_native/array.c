@@ -3,7 +3,7 @@
    The first fields of an ndarray and of its dtype are NumPy's stable ABI; they are spelled out
    here so that one binary serves every NumPy and Python. hbmcomm/collectives/core.py compares what
    is read with what NumPy says before it relies on this. The caller holds the objects. */
-#include "core.h"
+#include "comm.h"
 
 typedef struct {
     intptr_t references;
@@ -71,77 +71,119 @@ int hbm_read_array(uintptr_t id, int writable, uintptr_t *address, uint64_t *ent
     return dtypes[number];
 }
 
-int hbm_barrier(hbm_comm *c)
-{
-    hbm_call call = {.operation = HBM_BARRIER};
-    return c ? hbm_run(c, &call) : HBM_UNREADABLE;
-}
+/* ---- calls on them, as the core wants them ---- */
 
-int hbm_bcast(hbm_comm *c, uintptr_t buffer, int root)
+static int read_bcast(const hbm_comm *c, uintptr_t buffer, int root, hbm_call *call)
 {
-    hbm_call call = {.operation = HBM_BCAST, .root = root};
+    *call = (hbm_call){.operation = HBM_BCAST, .root = root};
     if (!c || root < 0 || root >= c->size)
-        return HBM_UNREADABLE;
-    int dtype = hbm_read_array(buffer, root != c->rank, &call.send, &call.count);
-    if (dtype < 0)
-        return HBM_UNREADABLE;
-    call.dtype = (uint8_t)dtype;
-    call.recv = call.send;
-    return hbm_run(c, &call);
+        return 0;
+    int dtype = hbm_read_array(buffer, root != c->rank, &call->send, &call->count);
+    call->dtype = (uint8_t)dtype;
+    call->recv = call->send;
+    return dtype >= 0;
 }
 
 /* Gather, scatter, allgather, alltoall: `send` or `recv`, or both, hold a block for each rank. */
-int hbm_blocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root)
+static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
+                       hbm_call *call)
 {
-    hbm_call call = {.operation = (uint8_t)operation, .root = root};
+    *call = (hbm_call){.operation = (uint8_t)operation, .root = root};
     if (!c || root < 0 || root >= c->size)
-        return HBM_UNREADABLE;
+        return 0;
     uint64_t n = (uint64_t)c->size, sent = 0, received = 0;
-    int rooted = operation == HBM_GATHER || operation == HBM_SCATTER, leaf = root != c->rank;
+    int leaf = root != c->rank;
     int one = operation == HBM_SCATTER; /* received is one block, and sent one for each rank */
-    int reads = !(rooted && leaf && operation == HBM_SCATTER);
-    int writes = !(rooted && leaf && operation == HBM_GATHER);
-    int given = reads ? hbm_read_array(send, 0, &call.send, &sent) : -1;
-    int taken = writes ? hbm_read_array(recv, 1, &call.recv, &received) : -1;
+    int reads = !(leaf && operation == HBM_SCATTER), writes = !(leaf && operation == HBM_GATHER);
+    int given = reads ? hbm_read_array(send, 0, &call->send, &sent) : -1;
+    int taken = writes ? hbm_read_array(recv, 1, &call->recv, &received) : -1;
     if ((reads && given < 0) || (writes && taken < 0) || (reads && writes && given != taken))
-        return HBM_UNREADABLE;
-    call.dtype = (uint8_t)(reads ? given : taken);
+        return 0;
+    call->dtype = (uint8_t)(reads ? given : taken);
     if (operation == HBM_ALLTOALL) {
-        if (sent != received || sent % n || call.send == call.recv)
-            return HBM_UNREADABLE;
-        call.count = sent / n;
-        return hbm_run(c, &call);
+        call->count = sent / n;
+        return sent == received && sent % n == 0;
     }
-    call.count = one ? received : sent;
-    if (reads && writes && (one ? sent : received) != n * call.count)
-        return HBM_UNREADABLE;
-    return hbm_run(c, &call);
+    call->count = one ? received : sent;
+    return !reads || !writes || (one ? sent : received) == n * call->count;
 }
 
-/* Reduce, allreduce, reduce-scatter; `send` may be MPI.IN_PLACE where that needs no copy. */
-int hbm_fold(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction, int root)
+/* Reductions; `send` may be MPI.IN_PLACE where that needs no copy. */
+static int read_fold(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
+                     int root, hbm_call *call)
 {
-    hbm_call call = {.operation = (uint8_t)operation, .reduction = (uint8_t)reduction,
-                     .root = root};
+    *call = (hbm_call){.operation = (uint8_t)operation, .reduction = (uint8_t)reduction,
+                       .root = root};
     if (!c || root < 0 || root >= c->size)
-        return HBM_UNREADABLE;
+        return 0;
     uint64_t sent = 0, received = 0;
     int scatter = operation == HBM_REDUCE_SCATTER_BLOCK;
     int writes = operation != HBM_REDUCE || root == c->rank, given, taken = -1;
     if (writes)
-        taken = hbm_read_array(recv, 1, &call.recv, &received);
+        taken = hbm_read_array(recv, 1, &call->recv, &received);
     if (send == in_place && writes && !scatter) {
         given = taken;
-        call.send = call.recv;
+        call->send = call->recv;
         sent = received;
     } else {
-        given = hbm_read_array(send, 0, &call.send, &sent);
+        given = hbm_read_array(send, 0, &call->send, &sent);
     }
     if (given < 0 || (writes && given != taken) || !hbm_reduces(given, reduction))
-        return HBM_UNREADABLE;
-    if (writes && sent != (scatter ? received * (uint64_t)c->size : received))
-        return HBM_UNREADABLE;
-    call.dtype = (uint8_t)given;
-    call.count = writes ? received : sent;
+        return 0;
+    call->dtype = (uint8_t)given;
+    call->count = writes ? received : sent;
+    return !writes || sent == (scatter ? received * (uint64_t)c->size : received);
+}
+
+int hbm_barrier(hbm_comm *c)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
     return hbm_run(c, &call);
+}
+
+int hbm_bcast(hbm_comm *c, uintptr_t buffer, int root)
+{
+    hbm_call call;
+    return read_bcast(c, buffer, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
+}
+
+int hbm_blocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root)
+{
+    hbm_call call;
+    return read_blocks(c, operation, send, recv, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
+}
+
+int hbm_fold(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction, int root)
+{
+    hbm_call call;
+    return read_fold(c, operation, send, recv, reduction, root, &call) ? hbm_run(c, &call)
+                                                                       : HBM_UNREADABLE;
+}
+
+uint64_t hbm_ibarrier(hbm_comm *c, uintptr_t request)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
+    return hbm_start_once(c, &call, request);
+}
+
+uint64_t hbm_ibcast(hbm_comm *c, uintptr_t buffer, int root, uintptr_t request)
+{
+    hbm_call call;
+    return read_bcast(c, buffer, root, &call) ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
+}
+
+uint64_t hbm_iblocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
+                     uintptr_t request)
+{
+    hbm_call call;
+    return read_blocks(c, operation, send, recv, root, &call) ? hbm_start_once(c, &call, request)
+                                                              : HBM_UNREADABLE;
+}
+
+uint64_t hbm_ifold(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
+                   int root, uintptr_t request)
+{
+    hbm_call call;
+    return read_fold(c, operation, send, recv, reduction, root, &call)
+               ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
 }

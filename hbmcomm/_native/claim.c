@@ -9,7 +9,11 @@
 
    The thread is one that does nothing else: a lock of this sort ends with the thread that took it,
    and a program's threads come and go. What ends its sleep is hbm_give, or the process. */
-#include "core.h"
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "interface.h"
 
 #include <errno.h>
 #include <limits.h>

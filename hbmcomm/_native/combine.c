@@ -2,7 +2,9 @@
 
    Works in chunks that stay in the first-level cache, so that every input is read once and every
    output written once. An output may be one of the inputs. */
-#include "core.h"
+#include "comm.h"
+
+#include <stdlib.h>
 
 #define CHUNK 8192
 
@@ -48,10 +50,30 @@ static void fold_chunk(hbm_folding fold, const void *const *in, int ins, uint64_
     }
 }
 
-void hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
-                 uint64_t offset, uint64_t n, int streaming)
+/* A function of the program's takes as much at once as there is: a call of it may cost much. */
+static int combine_by_user(const hbm_call *call, const void *const *in, int ins, void *const *out,
+                           int outs, uint64_t at, uint64_t bytes)
 {
-    uint64_t size = hbm_dtype_size(call->dtype), at = offset * size, end = at + n * size;
+    void *result = malloc(bytes + !bytes);
+    int status = result ? HBM_OK : HBM_NO_MEMORY;
+    if (!status)
+        memcpy(result, (const char *)in[ins - 1] + at, bytes);
+    /* b becomes a op b: from the last to the first keeps the order of the operands */
+    for (int p = ins - 2; p >= 0 && !status; p--)
+        if (call->fold(call->function, (const char *)in[p] + at, result, bytes / call->entry_bytes))
+            status = HBM_INTERRUPTED;
+    for (int o = 0; o < outs && !status; o++)
+        memcpy((char *)out[o] + at, result, bytes);
+    free(result);
+    return status;
+}
+
+int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
+                uint64_t offset, uint64_t n, int streaming)
+{
+    if (call->reduction == HBM_USER)
+        return combine_by_user(call, in, ins, out, outs, offset, n);
+    uint64_t size = hbm_dtype_size(call->dtype), at = offset, end = at + n;
     hbm_folding fold = hbm_folding_of(call->dtype, call->reduction);
     int halves = call->dtype == HBM_FLOAT16 || call->dtype == HBM_BFLOAT16;
     void (*put)(void *, const void *, uint64_t) = streaming ? hbm_stream : hbm_copy;
@@ -68,4 +90,5 @@ void hbm_combine(const hbm_call *call, const void *const *in, int ins, void *con
         for (int o = 0; o < outs; o++)
             put((char *)out[o] + at, result, bytes);
     }
+    return HBM_OK;
 }

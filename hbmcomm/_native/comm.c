@@ -1,56 +1,79 @@
-/* One rank's state of a communicator: made, asked to run a call, and ended.
+/* One rank's state of a communicator: made, and ended. */
+#include "comm.h"
 
-   A communicator serves one thread at a time and not the children of a fork; both are checked. */
-#include "core.h"
-
-#include <pthread.h>
 #include <stdlib.h>
 
-static unsigned forks; /* how often this process is the child of a fork since it loaded this */
+#include "fork.h"
 
-static void count_fork(void) { forks++; }
+/* Each rank's words begin in other cache sets: whoever reads all of them finds room. */
+static uint64_t colour(int rank) { return (uint64_t)(rank % COLOURS) * sizeof(post); }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+static uint64_t aligned(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+uint64_t hbm_control_bytes(void)
+{
+    return aligned(DATA_OFFSET + colour(COLOURS - 1) + SLOTS * SLOT_BYTES);
+}
+
+uint64_t hbm_slot_bytes(void) { return SLOT_BYTES; }
+
+static int is_sensible(const hbm_setup *setup)
+{
+    const hbm_tuning *t = &setup->tuning;
+    return setup->size >= 1 && setup->size <= MAX_RANKS && setup->rank >= 0
+           && setup->rank < setup->size && t->fan_in >= 2 && t->eager_bytes <= t->short_bytes
+           && t->short_bytes <= SLOT_BYTES && t->piece_bytes >= LINE && t->piece_bytes % LINE == 0;
+}
+
+static void meet_peers(hbm_comm *c, const hbm_setup *setup)
+{
+    c->reads_private = 1;
+    for (int r = 0; r < c->size; r++) {
+        const hbm_peer *from = &setup->peers[r];
+        c->peers[r] = (peer){.control = (control *)(from->control + colour(r)),
+                             .ordinary = (unsigned char *)from->ordinary,
+                             .arrays = (unsigned char *)from->arrays,
+                             .ordinary_bytes = from->ordinary_bytes,
+                             .array_bytes = from->array_bytes,
+                             .claim = from->claim,
+                             .pid = from->pid,
+                             .node = c->groups.nodes.of[r]};
+        c->reads_private &= from->pid > 0;
+        c->elsewhere += c->groups.nodes.of[r] != c->groups.nodes.of[c->rank];
+    }
+    c->own = c->peers[c->rank].control;
+}
 
 hbm_comm *hbm_open(const hbm_setup *setup)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    size_t n = (size_t)setup->size;
-    if (setup->size < 1 || setup->size > MAX_RANKS)
+    if (!is_sensible(setup))
         return NULL;
-    pthread_once(&once, watch_forks);
+    size_t n = (size_t)setup->size;
     hbm_comm *c = calloc(1, sizeof *c);
-    char *room = c ? calloc(n + 1, sizeof *c->ranks + sizeof *c->segments + sizeof *c->claims
-                                   + sizeof *c->in + sizeof *c->out + sizeof *c->nodes) : NULL;
-    if (!room) {
+    /* a rank alone has two outputs: its own and its staging */
+    void *lists = calloc(n + 1, sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out);
+    if (!c || !lists
+        || !hbm_group_ranks(&c->groups, setup->rank, setup->size, setup->peers,
+                            (int)setup->tuning.fan_in)) {
+        free(lists);
         free(c);
         return NULL;
     }
-    c->ranks = (control **)room;
-    c->segments = (unsigned char **)(c->ranks + n);
-    uintptr_t *claims = (uintptr_t *)(c->segments + n);
-    c->in = (const void **)(claims + n);
+    c->peers = lists;
+    c->known = (uint64_t *)(c->peers + n);
+    c->in = (const void **)(c->known + n);
     c->out = (void **)(c->in + n);
-    c->nodes = (int *)(c->out + n + 1); /* a rank alone has two outputs: its own and its staging */
-    for (size_t r = 0; r < n; r++) {
-        c->segments[r] = (unsigned char *)setup->segments[r];
-        c->ranks[r] = (control *)setup->segments[r];
-        c->nodes[r] = setup->nodes[r];
-        c->elsewhere += setup->nodes[r] != setup->nodes[setup->rank];
-        claims[r] = setup->claims ? setup->claims[r] : 0;
-    }
-    c->claims = setup->claims ? claims : NULL;
-    c->boot = setup->boot;
     c->rank = setup->rank;
     c->size = setup->size;
-    c->own = c->ranks[c->rank];
     c->oversubscribed = setup->oversubscribed;
-    c->lock = setup->lock;
-    c->cache_bytes = setup->cache_bytes;
-    c->segment_bytes = setup->segment_bytes;
-    c->spins = c->oversubscribed ? 0 : 4096;
-    c->yield_ns = c->oversubscribed ? 20 * 1000 : 500 * 1000;
-    c->forks = forks;
+    c->boot = setup->boot;
+    c->tuning = setup->tuning;
+    c->heap = setup->staging;
+    c->arrays = setup->arrays;
+    c->staging = HBM_NOWHERE;
+    c->forks = hbm_forks();
+    atomic_store_explicit(&c->references, 1, memory_order_relaxed);
+    meet_peers(c, setup);
     return c;
 }
 
@@ -58,62 +81,37 @@ hbm_comm *hbm_open(const hbm_setup *setup)
    on the segments may go, unless another thread is inside a call (HBM_BUSY). */
 int hbm_close(hbm_comm *c)
 {
-    if (atomic_exchange_explicit(&c->busy, 1, memory_order_acquire))
-        return HBM_BUSY;
-    if (c->forks == forks && !c->failure.status) {
-        hbm_failure left = {.status = HBM_CLOSED, .rank = c->rank, .other = c->rank};
-        hbm_fail(c, &left);
+    int status = hbm_enter_call(c);
+    if (status)
+        return status;
+    if (!c->is_closed) {
+        c->is_closed = 1;
+        hbm_blame(c, HBM_CLOSED, c->rank);
+        hbm_progress(c);
+        hbm_unlist(c);
+        if (c->staging != HBM_NOWHERE)
+            hbm_heap_give(c->heap, c->staging);
+        c->staging = HBM_NOWHERE;
     }
-    atomic_store_explicit(&c->busy, 0, memory_order_release);
+    c->ring_later = 0; /* done by hbm_blame(); the words may be another communicator's now */
+    hbm_leave_call(c);
     return HBM_OK;
 }
 
-void hbm_free(hbm_comm *c)
+void hbm_release(hbm_comm *c)
 {
-    free(c->ranks);
+    if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) > 1)
+        return;
+    while (c->held) { /* held for good: nobody found that all had stopped */
+        struct held *h = c->held;
+        c->held = h->next;
+        free(h);
+    }
+    hbm_ungroup(&c->groups);
+    free(c->peers);
     free(c);
 }
 
-static int serve(hbm_comm *c, const hbm_call *call)
-{
-    if (call->operation >= HBM_FOREIGN) {
-        int status = hbm_post(c, call, NULL, 0);
-        return status ? status : hbm_meet_all(c);
-    }
-    if (hbm_fits(c, call, c->oversubscribed ? SLOT_BYTES : SHORT_BYTES))
-        return hbm_eager(c, call);
-    int status = hbm_post(c, call, NULL, 0);
-    if (!status)
-        status = hbm_meet_all(c);
-    if (!status)
-        status = call->operation >= HBM_REDUCE ? hbm_reduce(c, call) : hbm_move(c, call);
-    return status;
-}
-
-int hbm_run(hbm_comm *c, const hbm_call *call)
-{
-    if (!c || !call)
-        return HBM_UNREADABLE;
-    if (c->forks != forks)
-        return HBM_FORKED;
-    if (atomic_exchange_explicit(&c->busy, 1, memory_order_acquire))
-        return HBM_BUSY;
-    int status = c->failure.status;
-    if (!status) {
-        status = serve(c, call);
-        if (c->ring_later)
-            hbm_ring(c);
-    }
-    atomic_store_explicit(&c->busy, 0, memory_order_release);
-    return status;
-}
-
-int hbm_failure_of(const hbm_comm *c, hbm_failure *failure)
-{
-    *failure = c->failure;
-    return c->failure.status;
-}
+void hbm_free(hbm_comm *c) { hbm_release(c); }
 
 uint64_t hbm_link_bytes(const hbm_comm *c) { return c->link_bytes; }
-
-uint64_t hbm_heap_offset(void) { return HEAP_OFFSET; }

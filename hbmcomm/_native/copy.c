@@ -2,7 +2,7 @@
 
    Streaming stores are not ordered by a release store: hbm_stream_end must stand between them and
    the step that tells of them. */
-#include "core.h"
+#include "comm.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

@@ -1,182 +1,134 @@
-/* Messages that fit a slot: they travel with the call itself, and no one waits for a reader.
+/* Messages that travel with the posts, along the groups: nobody waits for a reader.
 
-   The longer of them are not copied where they lie in the arena: the others read them there, and
-   their owner waits until they have. Where all do, the work is shared out as for long messages.
+   Broadcast goes down the tree that has the root at its top, reduction up; a rank reads only what
+   it needs, a leaf of a reduction nothing. In an allreduce all ranks exchange partial results, the
+   smallest groups first. Groups are folded in one order, whoever folds them: the same bits on every
+   rank, whatever the root. */
+#include "comm.h"
+#include "paths.h"
 
-   Where every rank has a CPU of its own, all meet in every call, so that calls which differ are
-   told at once. Where they share CPUs a rank waits for those alone whose data it needs; a
-   difference is then told at the next call in which ranks meet.
-
-   Every rank reads by itself what it needs, from other NUMA nodes too: what ten ranks of a node
-   need from a slot elsewhere crosses ten times. Meeting once more on the node would cost more. */
-#include "core.h"
-
-/* Whether what a rank gives, or in a reduction what it takes, has room in `room` bytes. */
-int hbm_fits(const hbm_comm *c, const hbm_call *call, uint64_t room)
+static uint64_t offset_of(int record, uint64_t bytes)
 {
-    uint64_t block = bytes_of(call);
-    switch (call->operation) {
-    case HBM_BARRIER:
-        return 1;
-    case HBM_SCATTER:
-    case HBM_ALLTOALL:
-    case HBM_REDUCE_SCATTER_BLOCK:
-        return block <= room / (uint64_t)c->size;
-    case HBM_REDUCE:
-    case HBM_ALLREDUCE: /* each rank reduces all of it: what is longer is better shared out */
-        return block <= room && block * (uint64_t)c->size <= room;
-    default:
-        return block <= room;
+    return (uint64_t)record * ((bytes + LINE - 1) / LINE * LINE);
+}
+
+/* Bytes that a slot must have for a message whose partial results lie side by side in it. */
+uint64_t hbm_eager_room(const hbm_comm *c, uint64_t bytes)
+{
+    return offset_of(c->groups.levels, bytes);
+}
+
+int hbm_bcast_eager(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    if (!o->stage) {
+        int status = hbm_begin(o, READ_BY_TREE);
+        if (status)
+            return status;
+        o->stage = 1;
     }
-}
-
-static int gives(const hbm_call *call, int rank)
-{
-    switch (call->operation) {
-    case HBM_BARRIER:
-        return 0;
-    case HBM_BCAST:
-    case HBM_SCATTER:
-        return rank == call->root;
-    case HBM_GATHER:
-    case HBM_REDUCE:
-        return rank != call->root;
-    default:
-        return 1;
+    const hbm_tree *t = hbm_tree_of(&c->groups, o->call.root);
+    if (t->parent >= 0) {
+        const post *p;
+        int status = hbm_met(o, t->parent, 0, &p);
+        if (status)
+            return status;
+        hbm_copy((void *)o->call.recv, hbm_data(o, t->parent, p, 0, o->block), o->block);
+        count_from(c, t->parent, o->block);
     }
+    if (t->child_count)
+        hbm_post(o, (const void *)o->call.recv, o->block, IN_SLOT);
+    return HBM_OK;
 }
 
-static int takes(const hbm_call *call, int rank)
+/* The pointers to what the children of a group contribute, in their order. */
+static int gather_children(hbm_operation *o, const hbm_group *group, const void *own)
 {
-    switch (call->operation) {
-    case HBM_BCAST:
-    case HBM_SCATTER:
-        return rank != call->root;
-    case HBM_GATHER:
-    case HBM_REDUCE:
-        return rank == call->root;
-    default:
-        return 1;
+    hbm_comm *c = o->comm;
+    for (; o->peer < group->child_count; o->peer++) {
+        int rank = hbm_leader(&c->groups, &group->children[o->peer], o->call.root);
+        const post *p;
+        c->in[o->peer] = own;
+        if (rank == c->rank)
+            continue;
+        int status = hbm_met(o, rank, 0, &p);
+        if (status)
+            return status;
+        c->in[o->peer] = hbm_data(o, rank, p, 0, o->block);
+        count_from(c, rank, o->block);
     }
+    o->peer = 0;
+    return HBM_OK;
 }
 
-static int meet(hbm_comm *c, const hbm_call *call)
+int hbm_reduce_eager(hbm_operation *o)
 {
-    const slot *met;
-    if (!c->oversubscribed)
-        return hbm_meet_all(c);
-    if (!takes(call, c->rank))
-        return hbm_glance(c);
-    if (call->operation == HBM_BCAST || call->operation == HBM_SCATTER)
-        return hbm_meet(c, call->root, &met);
-    return hbm_meet_all(c);
-}
-
-/* What a rank gave, in the slot or (`lent`) in the arena; `offset` is that of the block meant. */
-static const char *given_by(const hbm_comm *c, const hbm_call *call, int rank, int lent,
-                            uint64_t offset)
-{
-    const slot *s = slot_of(c->ranks[rank], c->sequence);
-    if (rank == c->rank)
-        return (const char *)call->send + offset;
-    return (lent && s->send ? (const char *)c->segments[rank] + s->send : (const char *)s->data)
-           + offset;
-}
-
-static void take(hbm_comm *c, const hbm_call *call, int lent)
-{
-    uint64_t block = bytes_of(call), mine = block * (uint64_t)c->rank;
-    char *recv = (char *)call->recv;
-    int r, n = c->size;
-    switch (call->operation) {
-    case HBM_BCAST:
-        hbm_copy(recv, given_by(c, call, call->root, lent, 0), block);
-        break;
-    case HBM_SCATTER:
-        hbm_copy(recv, given_by(c, call, call->root, lent, mine), block);
-        break;
-    case HBM_GATHER:
-    case HBM_ALLGATHER:
-        for (r = 0; r < n; r++)
-            hbm_copy(recv + block * (uint64_t)r, given_by(c, call, r, lent, 0), block);
-        break;
-    case HBM_ALLTOALL:
-        for (r = 0; r < n; r++)
-            hbm_copy(recv + block * (uint64_t)r, given_by(c, call, r, lent, mine), block);
-        break;
-    case HBM_REDUCE_SCATTER_BLOCK:
-    case HBM_REDUCE:
-    case HBM_ALLREDUCE:
-        for (r = 0; r < n; r++)
-            c->in[r] = given_by(c, call, r, lent,
-                                call->operation == HBM_REDUCE_SCATTER_BLOCK ? mine : 0);
-        c->out[0] = recv;
-        hbm_combine(call, c->in, n, c->out, 1, 0, call->count, 0);
-        break;
-    default:
-        break;
+    hbm_comm *c = o->comm;
+    int root = o->call.root, at_root = c->rank == root;
+    if (!o->stage) {
+        int status = hbm_begin(o, READ_BY_TREE);
+        if (status)
+            return status;
+        o->led = c->groups.leaf;
+        o->stage = 1;
     }
-}
-
-static void count_links(hbm_comm *c, const hbm_call *call)
-{
-    int from_root = call->operation == HBM_BCAST || call->operation == HBM_SCATTER;
-    int givers = from_root ? c->nodes[call->root] != c->nodes[c->rank] : c->elsewhere;
-    c->link_bytes += bytes_of(call) * (uint64_t)givers;
-}
-
-/* How many of those who give lent what lies in the arena, and whether all could write to all. */
-static int lenders(const hbm_comm *c, const hbm_call *call, int *all)
-{
-    int n = 0;
-    *all = 1;
-    for (int r = 0; r < c->size; r++) {
-        const slot *s = slot_of(c->ranks[r], c->sequence);
-        n += gives(call, r) && s->send;
-        *all &= (!gives(call, r) || s->send) && (!takes(call, r) || s->recv);
-        *all &= !(call->operation == HBM_REDUCE && !s->send);
+    void *partial = at_root ? (void *)o->call.recv : hbm_room(o, 0, 0, o->block);
+    for (; o->led->parent; o->led = o->led->parent) {
+        const hbm_group *group = o->led->parent;
+        if (hbm_leader(&c->groups, group, root) != c->rank)
+            break;
+        const void *own = o->led->count == 1 ? (const void *)o->call.send : partial;
+        int status = gather_children(o, group, own);
+        if (!status)
+            status = fold_into(o, group->child_count, &partial, 1, 0, o->block, 0);
+        if (status)
+            return status;
     }
-    return n;
+    if (at_root) {
+        if (c->size == 1)
+            hbm_copy((void *)o->call.recv, (const void *)o->call.send, o->block);
+        return HBM_OK;
+    }
+    hbm_post(o, o->led->count == 1 ? (const void *)o->call.send : NULL, o->block, IN_SLOT);
+    return HBM_OK;
 }
 
-/* Those who take say that they have; those who lent wait for it. */
-static int return_loans(hbm_comm *c, const hbm_call *call)
+int hbm_allreduce_eager(hbm_operation *o)
 {
-    uint64_t target = c->steps + 1;
-    int status = HBM_OK, waits = gives(call, c->rank) && slot_of(c->own, c->sequence)->send;
-    hbm_step(c);
-    for (int r = 0; r < c->size && waits && !status; r++)
-        if (r != c->rank && takes(call, r))
-            status = hbm_await_step(c, r, target);
-    return status;
-}
-
-int hbm_eager(hbm_comm *c, const hbm_call *call)
-{
-    uint64_t block = bytes_of(call), bytes = gives(call, c->rank) ? block : 0;
-    int lend = !c->oversubscribed && !hbm_fits(c, call, EAGER_BYTES), all = 0, lent = 0;
-    if (call->operation == HBM_SCATTER || call->operation == HBM_ALLTOALL
-        || call->operation == HBM_REDUCE_SCATTER_BLOCK)
-        bytes *= (uint64_t)c->size;
-    hbm_call told = *call;
-    if (call->operation == HBM_ALLREDUCE && call->send == call->recv)
-        told.send = 0; /* not lent: it is overwritten while others may read it */
-    if (lend && hbm_is_shared(c, told.send))
-        bytes = 0;
-    int status = hbm_post(c, &told, (const void *)call->send, bytes);
-    if (!status)
-        status = meet(c, call);
-    if (status || !block || call->operation == HBM_BARRIER)
-        return status;
-    if (lend)
-        lent = lenders(c, call, &all);
-    if (all)
-        return call->operation >= HBM_REDUCE ? hbm_reduce(c, call) : hbm_move(c, call);
-    if (takes(call, c->rank)) {
-        take(c, call, lent);
-        if (c->elsewhere)
-            count_links(c, call);
-    } else if (call->operation == HBM_SCATTER)
-        hbm_copy((void *)call->recv, (const char *)call->send + block * (uint64_t)c->rank, block);
-    return lent ? return_loans(c, call) : HBM_OK;
+    hbm_comm *c = o->comm;
+    const hbm_groups *g = &c->groups;
+    if (!o->stage) {
+        int status = hbm_begin(o, READ_BY_GROUPS);
+        if (status)
+            return status;
+        hbm_post(o, (const void *)o->call.send, o->block, IN_SLOT);
+        o->stage = 1;
+    }
+    for (; o->step < g->step_count; o->step++, o->peer = 0) {
+        const hbm_exchange_step *s = &g->steps[o->step];
+        for (; o->peer < s->mate_count; o->peer++) {
+            int mate = s->mates[o->peer], record = s->mate_records[o->peer];
+            const post *p;
+            int status = hbm_met(o, mate, record, &p);
+            if (status)
+                return status;
+            c->in[o->peer + (o->peer >= s->position)] =
+                hbm_data(o, mate, p, offset_of(record, o->block), o->block);
+            count_from(c, mate, o->block);
+        }
+        int last = o->step + 1 == g->step_count, record = last ? 0 : s[1].own_record;
+        c->in[s->position] = !o->step ? (void *)o->call.send
+                                      : hbm_room(o, s->own_record, offset_of(s->own_record, o->block),
+                                                 o->block);
+        void *out = last ? (void *)o->call.recv
+                         : hbm_room(o, record, offset_of(record, o->block), o->block);
+        int status = fold_into(o, s->mate_count + 1, &out, 1, 0, o->block, 0);
+        if (status)
+            return status;
+        if (!last)
+            hbm_record(o, record, IN_SLOT);
+    }
+    if (c->size == 1)
+        hbm_copy((void *)o->call.recv, (const void *)o->call.send, o->block);
+    return HBM_OK;
 }

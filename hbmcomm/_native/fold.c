@@ -2,7 +2,7 @@
 
    `out` may be `a` or `b` itself, never a shifted part of them (ivdep says so to the compiler).
    Signed sums and products are computed unsigned: the same bits, and overflow is defined. */
-#include "core.h"
+#include "comm.h"
 #include "vector.h"
 
 typedef struct { float re, im; } complex64;
@@ -65,11 +65,30 @@ COMPLEX(complex64)
 COMPLEX(complex128)
 COMPLEX(clongdouble)
 
+/* The lower index where values are equal (MPI-4.1, 6.9.4). */
+#define LOCATED(name, type)                                                              \
+    typedef struct {                                                                            \
+        type value;                                                                             \
+        int index;                                                                              \
+    } name;                                                                                     \
+    FOLDING_AS(, maxloc_##name, name,                                                           \
+               (a.value > b.value || (a.value == b.value && a.index < b.index)) ? a : b)        \
+    FOLDING_AS(, minloc_##name, name,                                                           \
+               (a.value < b.value || (a.value == b.value && a.index < b.index)) ? a : b)
+
+LOCATED(short_int, short)
+LOCATED(int_int, int)
+LOCATED(long_int, long)
+LOCATED(float_int, float)
+LOCATED(double_int, double)
+LOCATED(longdouble_int, longdouble)
+
 #define ARITHMETICS(type) \
     [HBM_SUM] = sum_##type, [HBM_PROD] = prod_##type, [HBM_MAX] = max_##type, [HBM_MIN] = min_##type
 #define LOGICALS(type) [HBM_LAND] = land_##type, [HBM_LOR] = lor_##type, [HBM_LXOR] = lxor_##type
 #define BITWISES(type) [HBM_BAND] = band_##type, [HBM_BOR] = bor_##type, [HBM_BXOR] = bxor_##type
 #define INTEGERS(type) {ARITHMETICS(type), LOGICALS(type), BITWISES(type)}
+#define LOCATIONS(type) {[HBM_MAXLOC] = maxloc_##type, [HBM_MINLOC] = minloc_##type}
 #define COMPLEXES(type) {[HBM_SUM] = sum_##type, [HBM_PROD] = prod_##type}
 
 static const hbm_folding foldings[HBM_DTYPES][HBM_REDUCTIONS] = {
@@ -91,6 +110,12 @@ static const hbm_folding foldings[HBM_DTYPES][HBM_REDUCTIONS] = {
     [HBM_COMPLEX128] = COMPLEXES(complex128),
     [HBM_CLONGDOUBLE] = COMPLEXES(clongdouble),
     [HBM_BOOL] = {LOGICALS(uint8_t)}, /* bytes that are neither 0 nor 1 count as true */
+    [HBM_SHORT_INT] = LOCATIONS(short_int),
+    [HBM_INT_INT] = LOCATIONS(int_int),
+    [HBM_LONG_INT] = LOCATIONS(long_int),
+    [HBM_FLOAT_INT] = LOCATIONS(float_int),
+    [HBM_DOUBLE_INT] = LOCATIONS(double_int),
+    [HBM_LONG_DOUBLE_INT] = LOCATIONS(longdouble_int),
 };
 
 static const uint8_t sizes[HBM_DTYPES] = {
@@ -100,9 +125,26 @@ static const uint8_t sizes[HBM_DTYPES] = {
     [HBM_LONGDOUBLE] = sizeof(longdouble),
     [HBM_COMPLEX64] = 8, [HBM_COMPLEX128] = 16, [HBM_CLONGDOUBLE] = sizeof(clongdouble),
     [HBM_BOOL] = 1, [HBM_PACKED] = 1,
+    [HBM_SHORT_INT] = sizeof(short_int), [HBM_INT_INT] = sizeof(int_int),
+    [HBM_LONG_INT] = sizeof(long_int), [HBM_FLOAT_INT] = sizeof(float_int),
+    [HBM_DOUBLE_INT] = sizeof(double_int), [HBM_LONG_DOUBLE_INT] = sizeof(longdouble_int),
+};
+
+static const uint8_t alignments[HBM_DTYPES] = {
+    [HBM_INT8] = 1, [HBM_INT16] = 2, [HBM_INT32] = 4, [HBM_INT64] = 8,
+    [HBM_UINT8] = 1, [HBM_UINT16] = 2, [HBM_UINT32] = 4, [HBM_UINT64] = 8,
+    [HBM_FLOAT16] = 2, [HBM_BFLOAT16] = 2, [HBM_FLOAT32] = 4, [HBM_FLOAT64] = 8,
+    [HBM_LONGDOUBLE] = _Alignof(longdouble),
+    [HBM_COMPLEX64] = 4, [HBM_COMPLEX128] = 8, [HBM_CLONGDOUBLE] = _Alignof(longdouble),
+    [HBM_BOOL] = 1, [HBM_PACKED] = 1,
+    [HBM_SHORT_INT] = _Alignof(short_int), [HBM_INT_INT] = _Alignof(int_int),
+    [HBM_LONG_INT] = _Alignof(long_int), [HBM_FLOAT_INT] = _Alignof(float_int),
+    [HBM_DOUBLE_INT] = _Alignof(double_int), [HBM_LONG_DOUBLE_INT] = _Alignof(longdouble_int),
 };
 
 uint64_t hbm_dtype_size(int dtype) { return sizes[dtype]; }
+
+uint64_t hbm_alignment(int dtype) { return alignments[dtype]; }
 
 hbm_folding hbm_folding_of(int dtype, int reduction) { return foldings[dtype][reduction]; }
 

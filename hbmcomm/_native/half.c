@@ -1,7 +1,7 @@
 /* float16 and bfloat16 to float and back, without branches so that compilers vectorise them.
 
    Rounds to nearest, ties to even, as IEEE 754 and NumPy do; a NaN stays a (quiet) NaN. */
-#include "core.h"
+#include "comm.h"
 #include "vector.h"
 
 static inline float as_float(uint32_t bits)

@@ -1,10 +1,9 @@
-/* Saying which call a rank is in, and meeting the others in it.
+/* Posting: what a rank says of its part in a call; and meeting: reading what another said.
 
-   Ordering: a slot's fields and data are written before its sequence is stored with release, and
-   read after it was loaded with acquire. A slot is used again SLOTS calls later, once every other
-   rank has entered a call after the one that it held, and so has read it. The hash over all calls
-   makes one comparison cover every call since the beginning. */
-#include "core.h"
+   A post has a slot, which serves again SLOTS calls later, once all who read it have completed the
+   call that it was for. The hash over all calls makes one comparison cover every call since the
+   beginning; whoever reads a post compares it first. */
+#include "comm.h"
 
 static uint64_t pack(const hbm_call *call)
 {
@@ -12,16 +11,19 @@ static uint64_t pack(const hbm_call *call)
            | (uint64_t)(uint32_t)call->root << 32;
 }
 
-typedef struct {
-    uint64_t what, count;
-} slot_words;
-
-static hbm_call unpack(const slot_words *s)
+/* Ranks may give different counts where blocks differ in length. */
+static uint64_t common_count(const hbm_call *call)
 {
-    hbm_call call = {.operation = (uint8_t)s->what, .dtype = (uint8_t)(s->what >> 8),
-                     .reduction = (uint8_t)(s->what >> 16), .root = (int32_t)(s->what >> 32),
-                     .count = s->count};
-    return call;
+    switch (call->operation) {
+    case HBM_GATHERV:
+    case HBM_SCATTERV:
+    case HBM_ALLGATHERV:
+    case HBM_ALLTOALLV:
+    case HBM_REDUCE_SCATTER:
+        return 0;
+    default:
+        return call->count;
+    }
 }
 
 static uint64_t chained(uint64_t chain, uint64_t what, uint64_t count)
@@ -31,104 +33,181 @@ static uint64_t chained(uint64_t chain, uint64_t what, uint64_t count)
     return chain ^ (chain >> 32);
 }
 
-/* The offset in this rank's segment at which peers find an address; 0 outside of its heap. */
-static uint64_t offset_of(const hbm_comm *c, uintptr_t address)
+static void remember(hbm_comm *c, uint64_t sequence, uint64_t what, uint64_t count)
 {
-    uint64_t offset = address - (uintptr_t)c->segments[c->rank];
-    return offset >= HEAP_OFFSET && offset < c->segment_bytes ? offset : 0;
-}
-
-int hbm_is_shared(const hbm_comm *c, uintptr_t address) { return offset_of(c, address) != 0; }
-
-/* Until every other rank has entered call `sequence`: then no one reads older slots. */
-static int wait_for_stragglers(hbm_comm *c, uint64_t sequence)
-{
-    for (int r = 0; r < c->size; r++) {
-        int status = r == c->rank ? HBM_OK
-                                  : hbm_await(c, r, &slot_of(c->ranks[r], sequence)->sequence,
-                                              sequence);
-        if (status)
-            return status;
-    }
-    c->slowest = sequence;
-    return HBM_OK;
-}
-
-int hbm_post(hbm_comm *c, const hbm_call *call, const void *data, uint64_t bytes)
-{
-    uint64_t sequence = ++c->sequence;
-    if (sequence >= SLOTS && c->slowest + SLOTS <= sequence) {
-        int status = wait_for_stragglers(c, sequence - SLOTS + 1);
-        if (status)
-            return status;
-    }
-    slot *mine = slot_of(c->own, sequence);
-    uint64_t what = pack(call);
-    atomic_store_explicit(&mine->sequence, 0, memory_order_relaxed); /* for recall */
+    past_call *e = &c->own->history[sequence % HISTORY];
+    atomic_store_explicit(&e->sequence, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    c->chain = chained(c->chain, what, call->count);
-    mine->chain = c->chain;
-    atomic_store_explicit(&mine->what, what, memory_order_relaxed);
-    atomic_store_explicit(&mine->count, call->count, memory_order_relaxed);
-    mine->send = offset_of(c, call->send);
-    mine->recv = offset_of(c, call->recv);
-    if (bytes)
-        memcpy(mine->data, data, bytes);
-    atomic_store_explicit(&mine->sequence, sequence, memory_order_release);
-    c->ring_later = 1;
+    atomic_store_explicit(&e->what, what, memory_order_relaxed);
+    atomic_store_explicit(&e->count, count, memory_order_relaxed);
+    atomic_store_explicit(&e->sequence, sequence, memory_order_release);
+}
+
+/* Whether a rank has completed a call. */
+int hbm_is_through(hbm_operation *o, int rank, uint64_t sequence)
+{
+    hbm_comm *c = o->comm;
+    if (c->known[rank] >= sequence)
+        return 1;
+    word *calls = &c->peers[rank].control->calls;
+    uint64_t found = atomic_load_explicit(&calls->value, memory_order_acquire);
+    if (found != c->known[rank]) /* else the line is in this CPU's cache still */
+        count_word(o, rank, calls, 0);
+    c->known[rank] = found;
+    if (c->known[rank] >= sequence)
+        return 1;
+    c->awaiting = (awaited){rank, &calls->value, sequence};
+    return 0;
+}
+
+static int all_through(hbm_operation *o, const int *ranks, int count, uint64_t sequence)
+{
+    for (int i = 0; i < count; i++)
+        if (!hbm_is_through(o, ranks[i], sequence))
+            return 0;
+    return 1;
+}
+
+/* Its part, and in every other part the one whose turn with it is. */
+static int grid_is_through(hbm_operation *o, uint64_t sequence)
+{
+    const hbm_parts *p = &o->comm->groups.grid;
+    int part = p->of[o->comm->rank], number = p->number[o->comm->rank];
+    for (int other = 0; other < p->count; other++) {
+        int m = part_size(p, other);
+        const int *ranks = p->members + p->first[other];
+        if (other != part ? !hbm_is_through(o, ranks[number % m], sequence)
+                          : !all_through(o, ranks, m, sequence))
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether those who read this rank's posts of call `sequence` have completed it. */
+static int readers_are_through(hbm_operation *o, uint64_t sequence)
+{
+    hbm_comm *c = o->comm;
+    const hbm_groups *g = &c->groups;
+    const hbm_tree *t;
+    int root = c->roots[sequence % SLOTS];
+    switch (c->readers[sequence % SLOTS]) {
+    case READ_BY_GROUPS:
+        for (int i = 0; i < g->step_count; i++)
+            if (!all_through(o, g->steps[i].readers, g->steps[i].reader_count, sequence))
+                return 0;
+        return 1;
+    case READ_BY_TREE:
+        t = hbm_tree_of(&c->groups, root);
+        return (t->parent < 0 || hbm_is_through(o, t->parent, sequence))
+               && all_through(o, t->children, t->child_count, sequence);
+    case READ_BY_GRID:
+        return grid_is_through(o, sequence);
+    case READ_BY_ROOT:
+        return hbm_is_through(o, root, sequence);
+    case READ_BY_ALL:
+        return all_through(o, g->order, c->size, sequence);
+    default:
+        return 1;
+    }
+}
+
+/* The call begins: its number, its hash, and a slot that nobody reads any more. `readers` says who
+   will read what this rank posts in it. */
+int hbm_begin(hbm_operation *o, int readers)
+{
+    hbm_comm *c = o->comm;
+    if (!o->sequence) {
+        uint64_t what = pack(&o->call), count = common_count(&o->call);
+        o->sequence = ++c->sequence;
+        c->known[c->rank] = o->sequence;
+        c->chain = chained(c->chain, what, count);
+        remember(c, o->sequence, what, count);
+    }
+    if (o->sequence > SLOTS && !readers_are_through(o, o->sequence - SLOTS))
+        return HBM_PENDING;
+    hbm_read_by(o, readers);
     return HBM_OK;
 }
 
-/* Copies what a rank said of call `sequence`; 0 where its slot holds a later call by now. */
-static int recall(const hbm_comm *c, int peer, uint64_t sequence, slot_words *words)
+/* Who reads, or may still read, what this rank posts in a call. */
+void hbm_read_by(hbm_operation *o, int readers)
 {
-    const slot *other = slot_of(c->ranks[peer], sequence);
-    words->what = atomic_load_explicit(&other->what, memory_order_relaxed);
-    words->count = atomic_load_explicit(&other->count, memory_order_relaxed);
-    atomic_thread_fence(memory_order_acquire);
-    uint64_t before = sequence + SLOTS - 1; /* the call after which the slot is written again */
-    return atomic_load_explicit(&other->sequence, memory_order_relaxed) == sequence
-           && atomic_load_explicit(&slot_of(c->ranks[peer], before)->sequence,
-                                   memory_order_relaxed) < before;
+    o->comm->readers[o->sequence % SLOTS] = (unsigned char)readers;
+    o->comm->roots[o->sequence % SLOTS] = o->call.root;
 }
 
-/* Names the first call in which this rank and a peer differ, of those that both still hold. */
-static int mismatch(hbm_comm *c, int peer)
+static void publish(hbm_operation *o, post *p)
 {
-    uint64_t last = c->sequence, first = last < SLOTS ? 1 : last - SLOTS + 1;
-    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = peer};
-    for (uint64_t s = last; s >= first; s--) {
-        slot_words mine, others;
-        recall(c, c->rank, s, &mine);
-        if (recall(c, peer, s, &others)
-            && (mine.what != others.what || mine.count != others.count)) {
-            why.own = unpack(&mine);
-            why.others = unpack(&others);
-        }
+    set_post_hops(o, p);
+    atomic_store_explicit(&p->chain, o->comm->chain, memory_order_relaxed);
+    atomic_store_explicit(&p->sequence, o->sequence, memory_order_release);
+    o->comm->ring_later = 1;
+}
+
+/* For those who look at it out of turn: what it holds is of no call for a moment. */
+static void open_post(post *p)
+{
+    atomic_store_explicit(&p->sequence, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Where data of this rank is put that goes with a post. */
+unsigned char *hbm_room(hbm_operation *o, int record, uint64_t offset, uint64_t bytes)
+{
+    post *p = post_of(o->comm->own, record, o->sequence);
+    return bytes <= INLINE_BYTES
+               ? p->data : slot_data(o->comm->own, o->sequence) + offset;
+}
+
+/* Where the data of another rank's post is. */
+const unsigned char *hbm_data(const hbm_operation *o, int rank, const post *p, uint64_t offset,
+                              uint64_t bytes)
+{
+    return bytes <= INLINE_BYTES
+               ? p->data
+               : slot_data(o->comm->peers[rank].control, o->sequence) + offset;
+}
+
+/* What this rank gives to the call, and where it takes: `data` is copied into the slot. */
+void hbm_post(hbm_operation *o, const void *data, uint64_t bytes, uint32_t flags)
+{
+    hbm_comm *c = o->comm;
+    post *p = post_of(c->own, 0, o->sequence);
+    open_post(p);
+    p->send = o->send_at;
+    p->recv = o->recv_at;
+    p->flags = flags;
+    p->bytes = bytes;
+    if (data && bytes)
+        memcpy(hbm_room(o, 0, 0, bytes), data, bytes);
+    publish(o, p);
+}
+
+/* What a group that this rank is in contributes; its data, if any, is in hbm_room() already. */
+void hbm_record(hbm_operation *o, int record, uint32_t flags)
+{
+    post *p = post_of(o->comm->own, record, o->sequence);
+    p->send = o->send_at;
+    p->recv = o->recv_at;
+    p->flags = flags;
+    publish(o, p);
+}
+
+int hbm_met(hbm_operation *o, int rank, int record, const post **found)
+{
+    hbm_comm *c = o->comm;
+    const post *p = post_of(c->peers[rank].control, record, o->sequence);
+    uint64_t sequence = atomic_load_explicit(&p->sequence, memory_order_acquire);
+    if (sequence < o->sequence) {
+        c->awaiting = (awaited){rank, &p->sequence, o->sequence};
+        return HBM_PENDING;
     }
-    return hbm_fail(c, &why);
-}
-
-int hbm_meet(hbm_comm *c, int peer, const slot **met)
-{
-    const slot *other = slot_of(c->ranks[peer], c->sequence);
-    int status = hbm_await(c, peer, &other->sequence, c->sequence);
-    if (status)
-        return status;
-    if (other->chain != c->chain)
-        return mismatch(c, peer);
-    *met = other;
-    return HBM_OK;
-}
-
-int hbm_meet_all(hbm_comm *c)
-{
-    const slot *met;
-    for (int r = 0; r < c->size; r++) {
-        int status = r == c->rank ? HBM_OK : hbm_meet(c, r, &met);
-        if (status)
-            return status;
-    }
-    c->slowest = c->sequence;
+    if (sequence > o->sequence
+        || atomic_load_explicit(&p->chain, memory_order_relaxed) != c->chain)
+        return hbm_mismatch(c, rank);
+    if (c->known[rank] < sequence - 1)
+        c->known[rank] = sequence - 1;
+    count_post(o, rank, p);
+    *found = p;
     return HBM_OK;
 }

@@ -1,14 +1,17 @@
-/* Waiting for another rank: spin, then yield, then sleep on a futex.
+/* Waiting for another rank: spin, then give way, then sleep; and waking those who sleep.
 
    Ordering: the word that is waited for is loaded with acquire, so that all its owner wrote before
-   the release store is seen. Sleeping: the sleeper stores its byte in `asleep`, fences, and looks
-   at the word once more; the owner stores the word, fences, and looks at `asleep`. One of the two
-   sees the other's store, so no wake-up is lost (and a sleep never lasts longer than NAP_NS).
-   What ends a wait: the word, a rank that failed or died, or a signal. */
-#include "core.h"
+   the release store is seen. A sleeper stores its byte in the owner's `asleep`, fences, and looks at
+   the word once more; the owner stores the word and looks at `asleep`. Where ranks share CPUs, and
+   sleep often, the owner fences between the two, so that one of them sees the other's store. Where
+   they do not, it saves the fence: a wake-up may be lost then, and costs one short nap.
+
+   Past the spinning, this rank lets MPI and its own other operations go on, for the rank that it
+   waits for may wait for those. What ends a wait: the word, a rank that failed or died or did another
+   call, a signal, or another thread that brought the operation forward. */
+#include "comm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -16,20 +19,35 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAP_NS (50 * 1000 * 1000)
-#define LOOK_NS (100 * 1000 * 1000)
+#define PAUSES 32                      /* between two looks at the clock */
+#define LOOK_NS (5 * 1000 * 1000)      /* between two looks for trouble */
+#define SIGNAL_NS (50 * 1000 * 1000)   /* between two looks for signals that came before a nap */
+#define LONGEST_NAP_NS (1000 * 1000)
+#define LONELY_NAP_NS (50 * 1000 * 1000) /* where a rank need not look after anything else */
+#define YIELDS 8                       /* between two looks after everything else */
 
 static int never(void) { return 0; }
 static int (*interrupted)(void) = never;
 
-void hbm_on_wait(int (*check)(void)) { interrupted = check; }
+void hbm_on_wait(int (*check)(void)) { interrupted = check ? check : never; }
 
-static uint64_t now_ns(void)
+uint64_t hbm_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* yield does nothing on most of them */
+#endif
+}
+
+/* ---- waking ---- */
 
 static int anyone_asleep(const hbm_comm *c)
 {
@@ -42,126 +60,124 @@ static int anyone_asleep(const hbm_comm *c)
 void hbm_ring(hbm_comm *c)
 {
     c->ring_later = 0;
-    atomic_thread_fence(memory_order_seq_cst);
-    if (anyone_asleep(c)) {
-        atomic_store_explicit(&c->own->bell, atomic_load_explicit(&c->own->bell,
-                              memory_order_relaxed) + 1, memory_order_release);
-        syscall(SYS_futex, &c->own->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    }
+    if (c->oversubscribed)
+        atomic_thread_fence(memory_order_seq_cst);
+    if (!anyone_asleep(c))
+        return;
+    atomic_fetch_add_explicit(&c->own->bell, 1, memory_order_release);
+    syscall(SYS_futex, &c->own->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Make known to all that this communicator is broken, and remember why. */
-int hbm_fail(hbm_comm *c, const hbm_failure *why)
+/* ---- waiting ---- */
+
+static int arrived(const awaited *a)
 {
-    c->failure = *why;
-    if (!atomic_load_explicit(&c->own->failed, memory_order_relaxed)) {
-        c->own->failure = *why;
-        atomic_store_explicit(&c->own->failed, (uint32_t)why->status, memory_order_release);
-    }
-    hbm_ring(c);
-    return why->status;
+    return atomic_load_explicit(a->value, memory_order_acquire) >= a->target;
 }
 
-/* The kernel gives up a process's locks and claims when it dies, before anyone reaps it. */
-static int is_alive(const hbm_comm *c, int peer)
+/* One nap, or none if the word has come meanwhile; whether a signal came. */
+static int nap(hbm_comm *c, const awaited *a, uint64_t ns)
 {
-    if (c->claims)
-        return hbm_is_taken(c->claims[peer], c->boot);
-    struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = peer, .l_len = 1};
-    if (c->lock < 0 || fcntl(c->lock, F_GETLK, &held) != 0)
-        return 1;
-    return held.l_type != F_UNLCK;
-}
-
-/* Whether a peer that is waited for has left or died, or any rank has failed. */
-static int trouble(const hbm_comm *c, int peer, hbm_failure *why)
-{
-    for (int r = 0; r < c->size; r++) {
-        const control *other = c->ranks[r];
-        if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
-            && (other->failure.status != HBM_CLOSED || r == peer)) {
-            *why = other->failure;
-            return 1;
-        }
-    }
-    if (is_alive(c, peer))
-        return 0;
-    *why = (hbm_failure){.status = HBM_PEER_DIED, .rank = peer, .other = c->rank};
-    return 1;
-}
-
-/* Now and then see that the others live, for calls in which nothing is waited for. One that has left
-   may have done its part. */
-int hbm_glance(hbm_comm *c)
-{
-    uint64_t now = now_ns();
-    if (now - c->looked_ns < LOOK_NS)
-        return HBM_OK;
-    c->looked_ns = now;
-    for (int r = 0; r < c->size; r++) {
-        hbm_failure why;
-        if (r != c->rank && trouble(c, r, &why) && why.status != HBM_CLOSED)
-            return hbm_fail(c, &why);
-    }
-    return HBM_OK;
-}
-
-static int arrived(const _Atomic uint64_t *word, uint64_t target)
-{
-    return atomic_load_explicit(word, memory_order_acquire) >= target;
-}
-
-/* One nap, or none if the word has come meanwhile. */
-static void nap(hbm_comm *c, int peer, const _Atomic uint64_t *word, uint64_t target, int *signal)
-{
-    control *other = c->ranks[peer];
-    struct timespec most = {.tv_nsec = NAP_NS};
+    control *other = c->peers[a->peer].control;
+    struct timespec most = {.tv_nsec = (long)ns};
+    int signal = 0;
     atomic_store_explicit(&other->asleep[c->rank], 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     uint32_t bell = atomic_load_explicit(&other->bell, memory_order_acquire);
-    if (!arrived(word, target)
-        && syscall(SYS_futex, &other->bell, FUTEX_WAIT, bell, &most, NULL, 0) != 0)
-        *signal = errno == EINTR;
+    if (!arrived(a) && syscall(SYS_futex, &other->bell, FUTEX_WAIT, bell, &most, NULL, 0) != 0)
+        signal = errno == EINTR;
     atomic_store_explicit(&other->asleep[c->rank], 0, memory_order_relaxed);
+    return signal;
 }
 
-static int await_asleep(hbm_comm *c, int peer, const _Atomic uint64_t *word, uint64_t target)
+static int spin(hbm_comm *c, const awaited *a)
 {
-    uint64_t looked = now_ns();
-    while (!arrived(word, target)) {
-        int signal = 0;
-        nap(c, peer, word, target, &signal);
-        uint64_t now = now_ns();
-        if (!signal && now - looked < NAP_NS)
+    if (!c->tuning.spin_ns)
+        return arrived(a);
+    uint64_t began = hbm_now_ns();
+    do {
+        for (int i = 0; i < PAUSES; i++) {
+            if (arrived(a))
+                return 1;
+            pause_cpu();
+        }
+    } while (hbm_now_ns() - began < c->tuning.spin_ns);
+    return 0;
+}
+
+/* Lets everything else go on that this process has a part in. */
+static void let_others_go_on(hbm_comm *c)
+{
+    hbm_progress_others(c);
+    hbm_progress_mpi();
+}
+
+static int give_way(hbm_comm *c, const awaited *a)
+{
+    uint64_t began = hbm_now_ns();
+    for (unsigned i = 0; hbm_now_ns() - began < c->tuning.yield_ns; i++) {
+        if (i % YIELDS == 0)
+            let_others_go_on(c);
+        sched_yield();
+        if (arrived(a))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether what is waited for cannot come any more; then the communicator has failed. */
+static int is_hopeless(hbm_comm *c, const awaited *a)
+{
+    hbm_failure why;
+    hbm_lock_again(c);
+    if (!c->failure.status && hbm_trouble(c, a->peer, &why) && !arrived(a))
+        hbm_fail(c, &why); /* else it came before its owner left */
+    int hopeless = c->failure.status;
+    if (!hopeless)
+        hbm_unlock(c);
+    return hopeless;
+}
+
+/* Naps grow, but stay short enough for MPI and other operations, which nobody wakes this rank for. */
+static int sleep_until(hbm_comm *c, const awaited *a)
+{
+    uint64_t longest = hbm_has_mpi() ? LONGEST_NAP_NS : LONELY_NAP_NS, ns = c->tuning.nap_ns;
+    uint64_t looked = hbm_now_ns(), asked = looked;
+    while (!arrived(a)) {
+        int signal = nap(c, a, ns);
+        uint64_t now = hbm_now_ns();
+        let_others_go_on(c);
+        ns = 2 * ns < longest ? 2 * ns : longest;
+        if (signal || now - asked > SIGNAL_NS) {
+            asked = now;
+            if (interrupted()) {
+                hbm_lock_again(c);
+                return HBM_INTERRUPTED;
+            }
+        }
+        if (!signal && now - looked < LOOK_NS)
             continue;
         looked = now;
-        hbm_failure why;
-        int wrong = trouble(c, peer, &why);
-        if (arrived(word, target)) /* it came before its owner left */
+        if (is_hopeless(c, a))
             return HBM_OK;
-        if (wrong)
-            return hbm_fail(c, &why);
-        if (interrupted()) {
-            why = (hbm_failure){.status = HBM_INTERRUPTED, .rank = c->rank, .other = peer};
-            return hbm_fail(c, &why);
-        }
     }
+    hbm_lock_again(c);
     return HBM_OK;
 }
 
-int hbm_await(hbm_comm *c, int peer, const _Atomic uint64_t *word, uint64_t target)
+/* Until there may be something to do for the communicator's first operation, or it has failed;
+   HBM_INTERRUPTED where a signal's handler wants this thread out. The caller has locked the
+   communicator; it is open to other threads meanwhile. */
+int hbm_await(hbm_comm *c)
 {
-    if (arrived(word, target))
+    awaited a = c->awaiting;
+    if (spin(c, &a))
         return HBM_OK;
-    for (unsigned i = 0; i < c->spins; i++) {
-        if (arrived(word, target))
-            return HBM_OK;
-        pause_cpu();
-    }
     if (c->ring_later)
         hbm_ring(c);
-    for (uint64_t began = now_ns(); now_ns() - began < c->yield_ns; sched_yield())
-        if (arrived(word, target))
-            return HBM_OK;
-    return await_asleep(c, peer, word, target);
+    hbm_unlock(c);
+    if (!give_way(c, &a))
+        return sleep_until(c, &a);
+    hbm_lock_again(c);
+    return HBM_OK;
 }

@@ -1,17 +1,1 @@
-"""Transports by name: how a collective moves data.
-
-A transport is a subclass of `Transport` that overrides the calls that it does itself; all others
-stay mpi4py's. A new one is a file here and a line in the table.
-"""
-
-from __future__ import annotations
-
-from hbmcomm.collectives.direct import Direct
-from hbmcomm.collectives.mpi import Buffers
-from hbmcomm.collectives.pickled import Pickles
-from hbmcomm.collectives.transport import Transport
-
-TRANSPORTS: dict[str, type[Transport]] = {"direct": Direct, "mpi": Buffers, "pickle": Pickles}
-
-AUTO = ("direct", "mpi")
-"""What "auto" tries, in order: the first that all ranks can have."""
+"""Collectives: the C core, mpi4py's buffers as it wants them, and the transports."""

@@ -153,11 +153,11 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     ready = tmp_path / "ready"
     command = python(
         "import pathlib, time\n"
-        "from hbmcomm.memory import segment as shared\n"
-        "_, notice, _ = shared.make('shm', 4096)\n"
-        f"made = pathlib.Path({str(tmp_path)!r}) / 'made'\n"
-        "made.write_text(notice.path)\n"
-        f"made.rename({str(ready)!r})\n"
+        "from hbmcomm.memory.shared import segment\n"
+        "made = segment.make('shm', 4096)\n"
+        f"left = pathlib.Path({str(tmp_path)!r}) / 'left'\n"
+        "left.write_text(made.notice.path)\n"
+        f"left.rename({str(ready)!r})\n"
         "time.sleep(600)"
     )
     with pytest.raises(RuntimeError):

@@ -44,9 +44,7 @@ def test_what_a_communicator_promises_beside_its_collectives_holds(
 
 
 @of_every_mpi
-def test_long_messages_cross_to_another_node_once_and_short_ones_once_for_each_reader(
-    mpirun: Callable[..., Any], mpi: str
-) -> None:
+def test_messages_cross_to_another_node_once(mpirun: Callable[..., Any], mpi: str) -> None:
     assert mpirun(PROGRAMS / "links.py", 5, mpi=mpi).output.count("counted") == 5
 
 

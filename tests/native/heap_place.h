@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE 4096u
 #define STEPS 40u
 
 typedef struct {

@@ -1,13 +1,13 @@
 /* Random sequences of all operations, each result compared with the reference.
 
-   After every call a rank overwrites what it sent and received: whoever still read it, or still
-   wrote to it, would be found out. */
-#include "core_test.h"
+   Calls are blocking, or started and completed some calls later. After every call a rank overwrites
+   what it sent and received: whoever still read it, or still wrote to it, would be found out. */
+#include "buffers.h"
 
-#define GUARD 64
 #define CALLS 120
 #define STRETCH 20 /* calls, after which it is drawn anew how ranks may run ahead of each other */
 #define MOST_BYTES (1280 * 1024)
+#define MOST_STARTED 4
 
 typedef struct {
     hbm_call call;
@@ -15,14 +15,15 @@ typedef struct {
     int sends_shared[MOST_RANKS], receives_shared[MOST_RANKS], in_place[MOST_RANKS];
     uint64_t skew[MOST_RANKS]; /* entries by which buffers are off a cache line */
     int late;                  /* a rank that sleeps before the call; -1: none */
+    int started;               /* it is completed later */
 } drawn;
 
 /* Around the sizes at which the core takes another way. */
 static uint64_t draw_bytes(dice *d, uint64_t size)
 {
-    static const uint64_t edges[] = {0, 64, 512, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10,
+    static const uint64_t edges[] = {0, 64, 80, 512, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10,
                                      256 << 10, 512 << 10, 1 << 20};
-    uint64_t edge = edges[roll(d, roll(d, 3) ? 7 : sizeof edges / sizeof *edges)];
+    uint64_t edge = edges[roll(d, roll(d, 3) ? 8 : sizeof edges / sizeof *edges)];
     if (roll(d, 3) == 0)
         edge /= size; /* the edge of those who give a block to each */
     uint64_t off = roll(d, 3) ? roll(d, 5) * 8 : roll(d, edge / 2 + 64);
@@ -37,6 +38,17 @@ static void draw_one_way(dice *d, uint64_t stretch, drawn *w)
     w->call.root = (int32_t)(stretch >> 16 & 0xff);
 }
 
+static int has_one_block(int operation)
+{
+    return operation == HBM_BCAST || operation == HBM_REDUCE || operation == HBM_ALLREDUCE
+           || operation == HBM_SCAN || operation == HBM_EXSCAN;
+}
+
+static int is_scan(const hbm_call *call)
+{
+    return call->operation == HBM_SCAN || call->operation == HBM_EXSCAN;
+}
+
 static drawn draw(dice *d, int size, uint64_t stretch)
 {
     drawn w = {.seed = mixed(d->state), .late = roll(d, 60) ? -1 : (int)roll(d, (uint64_t)size)};
@@ -44,6 +56,7 @@ static drawn draw(dice *d, int size, uint64_t stretch)
     int fixed = (int)roll(d, 3); /* all in the arena, none, or any mixture */
     w.call.operation = (uint8_t)roll(d, HBM_FOREIGN + 1);
     w.call.root = (int32_t)roll(d, (uint64_t)size);
+    w.started = roll(d, 4) == 0;
     if (stretch % 5 == 0) {
         draw_one_way(d, stretch, &w);
         w.call.root %= size;
@@ -54,13 +67,14 @@ static drawn draw(dice *d, int size, uint64_t stretch)
         bytes = MOST_BYTES;
         fixed = 0;
     }
-    if (w.call.operation != HBM_BCAST && w.call.operation != HBM_REDUCE
-        && w.call.operation != HBM_ALLREDUCE)
+    if (!has_one_block(w.call.operation))
         most /= (uint64_t)size;
     do {
         w.call.dtype = (uint8_t)roll(d, HBM_DTYPES);
         w.call.reduction = (uint8_t)roll(d, HBM_REDUCTIONS);
     } while (w.call.operation >= HBM_REDUCE && !hbm_reduces(w.call.dtype, w.call.reduction));
+    if (is_scan(&w.call) && (w.call.dtype == HBM_FLOAT16 || w.call.dtype == HBM_BFLOAT16))
+        w.call.dtype = HBM_FLOAT32; /* a half is rounded on every rank that a long scan comes by */
     w.call.count = (bytes < most ? bytes : most) / hbm_dtype_size(w.call.dtype);
     if (w.call.operation == HBM_BARRIER || w.call.operation >= HBM_FOREIGN)
         w.call = (hbm_call){.operation = w.call.operation};
@@ -73,48 +87,20 @@ static drawn draw(dice *d, int size, uint64_t stretch)
     return w;
 }
 
-/* ---- one rank's buffers ---- */
-
-typedef struct {
-    unsigned char *at;
-    void *own; /* what to free, NULL in the arena */
-    uint64_t bytes;
-} buffer;
-
-static buffer new_buffer(unsigned char *place, int shared, uint64_t bytes, uint64_t skew)
-{
-    buffer b = {.bytes = bytes};
-    if (shared) {
-        b.at = place + GUARD + skew;
-        memset(place, 0xA5, 2 * GUARD + skew + bytes);
-    } else {
-        b.own = malloc(skew + bytes + !(skew + bytes));
-        CHECK(b.own, "no memory");
-        b.at = (unsigned char *)b.own + skew;
-    }
-    memset(b.at, 0x5A, bytes);
-    return b;
-}
-
-static void end_buffer(buffer b)
-{
-    for (int i = 1; !b.own && b.at && i <= GUARD; i++)
-        CHECK(b.at[-i] == 0xA5 && b.at[b.bytes + (uint64_t)i - 1] == 0xA5,
-              "written beyond an array in the arena");
-    if (b.at)
-        memset(b.at, 0xEE, b.bytes);
-    free(b.own);
-}
-
 static int works_in_place(const hbm_call *call, int rank)
 {
     switch (call->operation) {
     case HBM_BCAST:
     case HBM_ALLGATHER:
+    case HBM_ALLGATHERV:
     case HBM_ALLREDUCE:
+    case HBM_SCAN:
+    case HBM_EXSCAN:
         return 1;
     case HBM_GATHER:
+    case HBM_GATHERV:
     case HBM_SCATTER:
+    case HBM_SCATTERV:
     case HBM_REDUCE:
         return rank == call->root;
     default:
@@ -124,78 +110,204 @@ static int works_in_place(const hbm_call *call, int rank)
 
 /* ---- a call ---- */
 
-static void check_one(const member *me, const drawn *w, int number, const buffer *send,
-                      const hbm_call *call, int in_place)
+typedef struct {
+    drawn w;
+    int number, in_place;
+    uint64_t sent, received; /* entries */
+    buffer send, recv;
+    hbm_part send_parts[MOST_RANKS], recv_parts[MOST_RANKS];
+    hbm_call call;
+    hbm_operation *started;
+} attempt;
+
+static void check_one(const member *me, const attempt *a)
 {
+    const hbm_call *call = &a->call;
     uint64_t size = hbm_dtype_size(call->dtype);
-    uint64_t entries = blocks_received(call, me->g.size, me->rank) * call->count;
-    uint64_t sent = blocks_sent(call, me->g.size, me->rank) * call->count;
-    unsigned char *expected = malloc((entries > sent ? entries : sent) * size + 1);
+    unsigned char *expected = malloc((a->received > a->sent ? a->received : a->sent) * size + 1);
     CHECK(expected, "no memory");
-    expect_output(call, w->seed, me->g.size, me->rank, expected);
-    CHECK(same_output(call, (void *)call->recv, expected, entries),
-          "call %d on rank %d of %d%s: operation %d of %llu x dtype %d, reduction %d, root %d, "
+    memset(expected, 0x5A, a->received * size);
+    if (a->in_place && call->operation == HBM_EXSCAN)
+        fill_input(call, a->w.seed, me->g.size, me->rank, expected);
+    expect_output(call, a->w.seed, me->g.size, me->rank, expected);
+    CHECK(same_output(call, (void *)call->recv, expected, a->received),
+          "call %d on rank %d of %d%s%s: operation %d of %llu x dtype %d, reduction %d, root %d, "
           "%s in the arena, %s in it, %sin place: wrong result",
-          number, me->rank, me->g.size, me->g.oversubscribed ? " (oversubscribed)" : "",
-          call->operation, (unsigned long long)call->count, call->dtype, call->reduction,
-          call->root, w->sends_shared[me->rank] ? "sent" : "sent not",
-          w->receives_shared[me->rank] ? "received" : "received not", in_place ? "" : "not ");
-    if (!in_place && sent) {
-        fill_input(call, w->seed, me->g.size, me->rank, expected);
-        CHECK(!memcmp(send->at, expected, sent * size), "call %d changed what it sent", number);
+          a->number, me->rank, me->g.size, me->g.oversubscribed ? " (oversubscribed)" : "",
+          a->w.started ? " (started)" : "", call->operation, (unsigned long long)call->count,
+          call->dtype, call->reduction, call->root, a->w.sends_shared[me->rank] ? "sent" : "sent not",
+          a->w.receives_shared[me->rank] ? "received" : "received not", a->in_place ? "" : "not ");
+    if (!a->in_place && a->sent && !differs_in_length(call)) {
+        fill_input(call, a->w.seed, me->g.size, me->rank, expected);
+        CHECK(same_output(call, a->send.at, expected, a->sent),
+              "call %d on rank %d, operation %d of %llu x dtype %d, changed what it sent", a->number, me->rank,
+              call->operation, (unsigned long long)call->count, call->dtype);
     }
     free(expected);
 }
 
-static void call_once(member *me, const drawn *w, int number, dice *own)
+/* Where in the other buffer that one of an operation in place is, in entries. */
+static uint64_t shift_in_place(const member *me, const attempt *a)
 {
-    hbm_call call = w->call;
-    int r = me->rank, in_place = works_in_place(&call, r)
-                                 && (w->in_place[r] || call.operation == HBM_BCAST);
-    uint64_t size = hbm_dtype_size(call.dtype), block = call.count * size, skew = w->skew[r] * size;
-    uint64_t sent = blocks_sent(&call, me->g.size, r) * block;
-    uint64_t received = blocks_received(&call, me->g.size, r) * block;
-    buffer send = {0}, recv = {0};
-    uint64_t shift = call.operation == HBM_GATHER || call.operation == HBM_ALLGATHER
-                             || call.operation == HBM_SCATTER ? block * (uint64_t)r : 0;
-    if (in_place) {
-        recv = new_buffer(me->heap, w->receives_shared[r], sent > received ? sent : received, skew);
-        call.send = (uintptr_t)recv.at + (sent > received ? 0 : shift);
-        call.recv = (uintptr_t)recv.at + (sent > received ? shift : 0);
+    const hbm_call *call = &a->w.call;
+    int r = me->rank, n = me->g.size;
+    switch (call->operation) {
+    case HBM_GATHER:
+    case HBM_GATHERV:
+    case HBM_ALLGATHER:
+    case HBM_ALLGATHERV:
+        return received_from(call, a->w.seed, n, r, r).first;
+    case HBM_SCATTER:
+    case HBM_SCATTERV:
+        return sent_to(call, a->w.seed, n, r, r).first;
+    default:
+        return 0;
+    }
+}
+
+static void set_parts(const member *me, attempt *a, uint64_t size)
+{
+    int sends = 0, receives = 0, r = me->rank, n = me->g.size;
+    switch (a->call.operation) {
+    case HBM_ALLTOALLV: sends = receives = 1; break;
+    case HBM_ALLGATHERV: receives = 1; break;
+    case HBM_GATHERV: receives = r == a->call.root; break;
+    case HBM_SCATTERV: sends = r == a->call.root; break;
+    case HBM_REDUCE_SCATTER: sends = 1; break;
+    default: break;
+    }
+    for (int i = 0; i < n; i++) {
+        span s = sent_to(&a->w.call, a->w.seed, n, r, i);
+        span t = received_from(&a->w.call, a->w.seed, n, r, i);
+        a->send_parts[i] = (hbm_part){s.first * size, s.count * size};
+        a->recv_parts[i] = (hbm_part){t.first * size, t.count * size};
+    }
+    a->call.send_parts = sends ? a->send_parts : NULL;
+    a->call.recv_parts = receives ? a->recv_parts : NULL;
+    if (differs_in_length(&a->call)) /* entries of the one block that this rank has */
+        a->call.count = entries_between(&a->w.call, a->w.seed, a->call.operation == HBM_SCATTERV
+                                            ? a->call.root : r, r);
+}
+
+static void prepare(member *me, attempt *a, unsigned char *heap, uint64_t room)
+{
+    const drawn *w = &a->w;
+    int r = me->rank;
+    a->call = w->call;
+    a->in_place = works_in_place(&a->call, r) && (w->in_place[r] || a->call.operation == HBM_BCAST);
+    a->sent = entries_sent(&w->call, w->seed, me->g.size, r);
+    a->received = entries_received(&w->call, w->seed, me->g.size, r);
+    uint64_t size = hbm_dtype_size(a->call.dtype), skew = w->skew[r] * size;
+    uint64_t sent = a->sent * size, received = a->received * size;
+    uint64_t shift = shift_in_place(me, a) * size;
+    a->send = a->recv = (buffer){0};
+    if (a->in_place) {
+        a->recv = new_buffer(heap, w->receives_shared[r], sent > received ? sent : received, skew);
+        int gives_more = a->call.operation == HBM_SCATTER || a->call.operation == HBM_SCATTERV;
+        a->call.send = (uintptr_t)a->recv.at + (gives_more ? 0 : shift);
+        a->call.recv = (uintptr_t)a->recv.at + (gives_more ? shift : 0);
     } else {
         if (sent)
-            send = new_buffer(me->heap, w->sends_shared[r], sent, skew);
+            a->send = new_buffer(heap, w->sends_shared[r], sent, skew);
         if (received)
-            recv = new_buffer(me->heap + HEAP_BYTES / 2, w->receives_shared[r], received, skew);
-        call.send = (uintptr_t)send.at;
-        call.recv = (uintptr_t)recv.at;
+            a->recv = new_buffer(heap + room / 2, w->receives_shared[r], received, skew);
+        a->call.send = (uintptr_t)a->send.at;
+        a->call.recv = (uintptr_t)a->recv.at;
     }
     if (sent)
-        fill_input(&call, w->seed, me->g.size, r, (void *)call.send);
-    if (w->late == r)
+        fill_input(&w->call, w->seed, me->g.size, r, (void *)a->call.send);
+    set_parts(me, a, size);
+}
+
+static void complete(member *me, attempt *a)
+{
+    if (a->started) {
+        int status = hbm_wait(a->started, 0);
+        CHECK(status == HBM_OK, "call %d on rank %d completed with status %d", a->number, me->rank,
+              status);
+        hbm_drop(a->started);
+        a->started = NULL;
+    }
+    uint64_t count = a->call.count;
+    a->call.count = a->w.call.count;
+    if (a->call.operation < HBM_FOREIGN)
+        check_one(me, a);
+    a->call.count = count;
+    end_buffer(a->send);
+    end_buffer(a->recv);
+}
+
+static void begin(member *me, attempt *a, dice *own)
+{
+    if (a->w.late == me->rank)
         sleep_ms(2);
     for (volatile uint64_t burnt = roll(own, 4) ? 0 : roll(own, 20000); burnt; burnt--)
         ;
-    int status = hbm_run(me->comm, &call);
-    CHECK(status == HBM_OK, "call %d on rank %d gave status %d", number, r, status);
-    if (call.operation < HBM_FOREIGN)
-        check_one(me, w, number, &send, &call, in_place);
-    end_buffer(send);
-    end_buffer(recv);
+    if (a->w.started) {
+        a->started = hbm_new(me->comm, &a->call);
+        int status = hbm_start(a->started, 0);
+        CHECK(status == HBM_OK || status == HBM_PENDING, "call %d on rank %d started with status %d",
+              a->number, me->rank, status);
+    } else {
+        int status = hbm_run(me->comm, &a->call);
+        CHECK(status == HBM_OK, "call %d on rank %d gave status %d: operation %d, %llu x dtype %d",
+              a->number, me->rank, status, a->call.operation, (unsigned long long)a->call.count,
+              a->call.dtype);
+    }
+}
+
+/* On any rank, so that all of them cut a call alike. */
+static uint64_t most_entries(const member *me, const drawn *w)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < me->g.size; r++) {
+        uint64_t sent = entries_sent(&w->call, w->seed, me->g.size, r);
+        uint64_t received = entries_received(&w->call, w->seed, me->g.size, r);
+        most = sent > most ? sent : most;
+        most = received > most ? received : most;
+    }
+    return most;
 }
 
 static void body(member *me)
 {
     dice common = {*(uint64_t *)me->shared}, own = {mixed(common.state + (uint64_t)me->rank)};
-    uint64_t stretch = 1;
-    for (int i = 0; i < CALLS; i++) {
+    attempt *attempts = calloc(MOST_STARTED, sizeof *attempts);
+    uint64_t stretch = 1, room = HEAP_BYTES / MOST_STARTED;
+    CHECK(attempts, "no memory");
+    for (int i = 0; i < CALLS / (1 + me->g.size / 32); i++) {
         if (i % STRETCH == 0)
             stretch = mixed(common.state);
-        drawn w = draw(&common, me->g.size, stretch);
-        call_once(me, &w, i, &own);
+        attempt *a = &attempts[i % MOST_STARTED];
+        if (a->started) /* some complete late, and so out of turn */
+            complete(me, a);
+        memset(a, 0, sizeof *a);
+        a->number = i;
+        a->w = draw(&common, me->g.size, stretch);
+        while (most_entries(me, &a->w) * hbm_dtype_size(a->w.call.dtype) > room / 2 - 4096)
+            a->w.call.count /= 2;
+        prepare(me, a, me->heap + (uint64_t)(i % MOST_STARTED) * room, room);
+        begin(me, a, &own);
+        if (!a->w.started)
+            complete(me, a);
+        for (int k = 0; k < MOST_STARTED; k++)
+            if (attempts[k].started && roll(&own, 4) == 0)
+                complete(me, &attempts[k]);
     }
+    for (int k = 0; k < MOST_STARTED; k++)
+        if (attempts[k].started)
+            complete(me, &attempts[k]);
+    free(attempts);
     hbm_call last = {.operation = HBM_BARRIER};
     CHECK(hbm_run(me->comm, &last) == HBM_OK, "the last barrier failed");
+}
+
+/* One sequence of calls on a group; without order where the group's folds have another than ranks. */
+void random_sequence(group g, uint64_t seed)
+{
+    only_exact_values = g.machine || g.fan_in || g.size > 8;
+    as_ranks(g, body, &seed);
+    only_exact_values = 0;
 }
 
 void test_random_calls(uint64_t seed, double seconds)
@@ -203,9 +315,13 @@ void test_random_calls(uint64_t seed, double seconds)
     double end = seconds_now() + seconds;
     for (uint64_t round = 0; round < 4 || seconds_now() < end; round++) {
         uint64_t drawn_from = mixed(seed + round);
-        group g = {.size = MOST_RANKS - (int)(round % MOST_RANKS), .oversubscribed = drawn_from & 1,
-                   .two_nodes = drawn_from >> 3 & 1,
-                   .cache_bytes = drawn_from & 2 ? 32 << 20 : drawn_from & 4 ? 100000 : 0};
-        as_ranks(g, body, &drawn_from);
+        random_sequence((group){.size = FEW_RANKS - (int)(round % FEW_RANKS),
+                                .oversubscribed = drawn_from & 1,
+                                .machine = drawn_from >> 3 & 1 ? odd_and_even : NULL,
+                                .reads_private = drawn_from >> 4 & 1,
+                                .fan_in = drawn_from >> 5 & 1 ? 2 : 0,
+                                .cache_bytes = drawn_from & 2 ? 32 << 20
+                                               : drawn_from & 4 ? 100000 : 0},
+                        drawn_from);
     }
 }

@@ -6,31 +6,81 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-unsigned char *new_segment(void)
+#define ORDINARY_BYTES (16ul * 1024 * 1024) /* a control block, and staging buffers */
+
+static hbm_tuning tuning_of(group g)
 {
-    void *room = mmap(NULL, HEAP_OFFSET + HEAP_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    CHECK(room != MAP_FAILED, "no memory for a segment");
-    return room;
+    uint64_t shorter = g.oversubscribed ? 32768 : 8192;
+    return (hbm_tuning){.eager_bytes = g.oversubscribed ? shorter : 2048,
+                        .short_bytes = shorter,
+                        .fold_bytes = 8192,
+                        .fetch_bytes = 128 * 1024,
+                        .stream_bytes = g.cache_bytes,
+                        .piece_bytes = 256 * 1024,
+                        .by_node_bytes = 16 * 1024,
+                        .fan_in = g.fan_in ? (uint32_t)g.fan_in : 8,
+                        .push_ranks = 8,
+                        .spin_ns = g.oversubscribed || g.crowded ? 0 : 50 * 1000,
+                        .yield_ns = g.oversubscribed || g.crowded ? 20 * 1000 : 500 * 1000,
+                        .nap_ns = 200 * 1000};
 }
 
-hbm_comm *opened(group g, int rank, int lock, const uintptr_t *claims,
-                 unsigned char *const *segments)
+static int refuse(void *context, uint64_t start, uint64_t end)
 {
-    uintptr_t addresses[MOST_RANKS];
-    int32_t nodes[MOST_RANKS];
-    for (int r = 0; r < g.size; r++) {
-        addresses[r] = (uintptr_t)segments[r];
-        nodes[r] = g.two_nodes & r;
-    }
+    (void)context, (void)start, (void)end;
+    return 0; /* memory that needs no populating */
+}
+
+segment new_segment(void)
+{
+    unsigned char *memory = mmap(NULL, ORDINARY_BYTES + HEAP_BYTES, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(memory != MAP_FAILED, "no memory for a segment");
+    uint64_t half = ORDINARY_BYTES / 2; /* before it is the control block */
+    segment s = {memory, hbm_heap_new((uintptr_t)memory + half, ORDINARY_BYTES - half, PAGE)};
+    CHECK(s.heap, "no heap");
+    hbm_heap_on_grow(s.heap, refuse, NULL);
+    return s;
+}
+
+void end_segment(segment s)
+{
+    hbm_heap_free(s.heap);
+    munmap(s.memory, ORDINARY_BYTES + HEAP_BYTES);
+}
+
+hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segments)
+{
+    hbm_peer peers[MOST_RANKS];
     hbm_setup setup = {.rank = rank, .size = g.size, .oversubscribed = g.oversubscribed,
-                       .lock = lock, .cache_bytes = g.cache_bytes,
-                       .segment_bytes = HEAP_OFFSET + HEAP_BYTES, .segments = addresses,
-                       .nodes = nodes, .claims = claims, .boot = BOOT};
+                       .peers = peers, .staging = segments[rank].heap, .tuning = tuning_of(g),
+                       .boot = BOOT};
+    CHECK(hbm_control_bytes() <= ORDINARY_BYTES / 2, "no room for a control block");
+    for (int r = 0; r < g.size; r++) {
+        uintptr_t memory = (uintptr_t)segments[r].memory;
+        spot at = g.machine ? g.machine(r, g.size) : (spot){0, 0, 0};
+        peers[r] = (hbm_peer){.control = memory,
+                              .ordinary = memory + ORDINARY_BYTES / 2,
+                              .ordinary_bytes = ORDINARY_BYTES / 2,
+                              .arrays = memory + ORDINARY_BYTES,
+                              .array_bytes = HEAP_BYTES,
+                              .claim = claims ? claims[r] : 0,
+                              .pid = g.reads_private ? getpid() : 0,
+                              .package = at.package,
+                              .node = at.node,
+                              .cache = at.cache};
+    }
     hbm_comm *comm = hbm_open(&setup);
     CHECK(comm, "hbm_open refused rank %d of %d", rank, g.size);
     return comm;
+}
+
+spot odd_and_even(int rank, int size)
+{
+    (void)size;
+    return (spot){0, rank % 2, rank % 2};
 }
 
 typedef struct {
@@ -48,13 +98,13 @@ static void *begin(void *argument)
 /* Runs `body` once per rank, each in a thread of its own, and waits for all of them. */
 void as_ranks(group g, void (*body)(member *), void *shared)
 {
-    unsigned char *segments[MOST_RANKS];
+    segment segments[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
     start starts[MOST_RANKS];
     for (int r = 0; r < g.size; r++)
         segments[r] = new_segment();
     for (int r = 0; r < g.size; r++) {
-        member me = {g, r, opened(g, r, -1, NULL, segments), segments[r] + HEAP_OFFSET, shared};
+        member me = {g, r, opened(g, r, NULL, segments), segments[r].memory + ORDINARY_BYTES, shared};
         starts[r] = (start){me, body};
     }
     for (int r = 0; r < g.size; r++)
@@ -66,7 +116,7 @@ void as_ranks(group g, void (*body)(member *), void *shared)
         hbm_free(starts[r].me.comm);
     }
     for (int r = 0; r < g.size; r++)
-        munmap(segments[r], HEAP_OFFSET + HEAP_BYTES);
+        end_segment(segments[r]);
 }
 
 void sleep_ms(double ms)
@@ -100,17 +150,29 @@ int main(int argc, char **argv)
         const char *name;
         void (*test)(uint64_t seed, double seconds);
     } tests[] = {
-        {"random_calls", test_random_calls}, {"halves", test_halves},
-        {"mismatch", test_mismatch},         {"closed", test_closed},
-        {"interrupted", test_interrupted},   {"sleep", test_sleep},
-        {"busy", test_busy},                 {"refused", test_refused},
-        {"died", test_died},                 {"halfway", test_halfway},
-        {"folds", test_folds},               {"claims", test_claims},
+        {"random_calls", test_random_calls},
+        {"halves", test_halves},
+        {"mismatch", test_mismatch},
+        {"closed", test_closed},
+        {"interrupted", test_interrupted},
+        {"halfway", test_halfway},
+        {"sleep", test_sleep},
+        {"busy", test_busy},
+        {"intruder", test_intruder},
+        {"refused", test_refused},
+        {"died", test_died},
+        {"folds", test_folds},
+        {"claims", test_claims},
         {"claims_and_forks", test_claims_and_forks},
-        {"died_with_claim", test_died_with_claim},
-        {"links", test_links},               {"kills", test_kills},
-        {"heap", test_heap},                 {"heap_threads", test_heap_threads},
-        {"heap_forks", test_heap_forks},     {"handler", test_handler},
+        {"links", test_links},
+        {"groups", test_groups},
+        {"costs", test_costs},
+        {"many_ranks", test_many_ranks},
+        {"kills", test_kills},
+        {"heap", test_heap},
+        {"heap_threads", test_heap_threads},
+        {"heap_forks", test_heap_forks},
+        {"handler", test_handler},
         {"departures", test_departures},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);

@@ -27,6 +27,7 @@ BUILDS = {
     "address": ("-O1", "-fsanitize=address", "-DHBM_ONE_CLONE"),
     "undefined": ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-DHBM_ONE_CLONE"),
 }
+COUNTING = ("-O2", "-DHBM_COUNTERS")
 
 WARNINGS = (
     *("-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wundef", "-Wwrite-strings"),
@@ -53,6 +54,11 @@ def _run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedPro
     )
 
 
+def _build(program: Path, *flags: str) -> None:
+    built = _run(_compiler("cc"), *FLAGS, *flags, *SOURCES, "-lm", "-o", program)
+    assert built.returncode == 0, built.stdout
+
+
 def _compiler(name: str) -> str:
     found = shutil.which(name)
     if found is None:
@@ -71,8 +77,7 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         tried = _run(folder / "empty")
     if tried.returncode != 0:
         pytest.skip(f"no program of build {request.param} runs here: {tried.stdout.strip()}")
-    built = _run(cc, *FLAGS, *build, *SOURCES, "-lm", "-o", program)
-    assert built.returncode == 0, built.stdout
+    _build(program, *build)
 
     def run(test: str, seconds: float = SECONDS) -> None:
         found = _run(program, test, str(SEED), str(seconds))
@@ -91,6 +96,23 @@ def test_every_reduction_of_every_type_gives_what_the_reference_gives(check: Che
 
 def test_every_byte_that_goes_from_node_to_node_is_counted(check: Check) -> None:
     check("links")
+
+
+def test_groups_follow_the_machine_and_fit_each_other_on_all_ranks(check: Check) -> None:
+    check("groups")
+
+
+def test_many_ranks_on_machines_with_many_cores_give_what_the_reference_gives(check: Check) -> None:
+    check("many_ranks", 2)
+
+
+def test_what_a_call_costs_grows_with_the_levels_of_the_machine_not_with_its_ranks(
+    tmp_path: Path,
+) -> None:
+    _build(tmp_path / "counting", *COUNTING)
+    found = _run(tmp_path / "counting", "costs", str(SEED), "0")
+    assert found.returncode == 0, found.stdout
+    assert found.stdout.count("lines/rank") == 40, found.stdout
 
 
 def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:
@@ -113,12 +135,16 @@ def test_a_rank_that_is_interrupted_halfway_ends_the_call_of_all(check: Check) -
     check("halfway")
 
 
+def test_a_rank_that_lies_has_no_other_touch_what_it_does_not_share(
+    request: pytest.FixtureRequest, check: Check
+) -> None:
+    if "thread" in request.node.callspec.id:
+        pytest.skip("its lies are data races on purpose")
+    check("intruder", 2)
+
+
 def test_a_process_that_died_is_noticed(check: Check) -> None:
     check("died")
-
-
-def test_a_process_that_died_with_a_claim_is_noticed(check: Check) -> None:
-    check("died_with_claim")
 
 
 def test_of_all_that_claim_a_place_one_has_it_while_it_lives(check: Check) -> None:

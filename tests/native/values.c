@@ -127,7 +127,7 @@ static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int stre
     out[0] = over < 0 ? malloc(bytes) : memory[over];
     out[1] = malloc(bytes);
     expect_output(&call, n, inputs, 0, expected);
-    hbm_combine(&call, in, inputs, out, 2, 0, n, streaming);
+    CHECK(hbm_combine(&call, in, inputs, out, 2, 0, bytes, streaming) == HBM_OK, "not folded");
     hbm_stream_end();
     for (int o = 0; o < 2; o++)
         CHECK(same_output(&call, out[o], expected, n), "reduction %d of %d x %llu x dtype %d",

@@ -111,8 +111,8 @@ void test_refused(uint64_t seed, double seconds)
 {
     (void)seed, (void)seconds;
     group g = {.size = 1};
-    unsigned char *segment = new_segment();
-    hbm_comm *comm = opened(g, 0, -1, NULL, &segment);
+    segment own = new_segment();
+    hbm_comm *comm = opened(g, 0, NULL, &own);
     hbm_call call = {.operation = HBM_BARRIER};
     CHECK(hbm_run(NULL, &call) == HBM_UNREADABLE, "NULL is a communicator");
     CHECK(hbm_run(comm, NULL) == HBM_UNREADABLE, "NULL is a call");
@@ -128,7 +128,7 @@ void test_refused(uint64_t seed, double seconds)
     CHECK(in_a_fork(comm) == HBM_FORKED, "a fork's call was not refused");
     CHECK(hbm_run(comm, &call) == HBM_OK, "the fork broke its parent's communicator");
     hbm_close(comm);
-    munmap(segment, HEAP_OFFSET + HEAP_BYTES); /* the segments may go now */
+    end_segment(own); /* the segments may go now */
     CHECK(hbm_run(comm, &call) == HBM_CLOSED, "a call after hbm_close was not refused");
     hbm_free(comm);
 }

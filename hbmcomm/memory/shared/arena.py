@@ -141,6 +141,14 @@ class Arena:
                     break
         self._arrays.look()
 
+    def later(self, test: Test, act: Callable[[], object]) -> None:
+        """Do something once a test is true; calls that allocate try it.
+
+        The memory of all ranks stays mapped until then. Neither may refer to the arena.
+        """
+        roll = self._roll
+        self._arrays.when(lambda: roll is not None and test(), act)
+
     def forget(self) -> None:
         """Do not leave when the arena is collected: it came to nothing."""
         self._leaving.detach()

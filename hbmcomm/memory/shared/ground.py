@@ -117,6 +117,10 @@ class Ground:
         """
         self._waiting.append((test, self.heap.release, self.heap.hold(start, end)))
 
+    def when(self, test: Callable[[], bool], act: Callable[[], object]) -> None:
+        """Do something once a test is true; it is tried at later allocations."""
+        self._waiting.append((test, lambda _: act(), 0))
+
     def limit(self, keep: int) -> None:
         """Keep at most so many free bytes populated; the lowest of all limits counts."""
         if self._kept is None or keep < self._kept:

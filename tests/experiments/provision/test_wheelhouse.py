@@ -23,8 +23,8 @@ def project(tmp_path):
     native = tmp_path / "hbmcomm" / "_native"
     shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
     (native / "interface.h").write_text("int answer(void);\n")
-    (native / "core.h").write_text('#include "interface.h"\n')
-    (native / "answer.c").write_text('#include "core.h"\nint answer(void) { return 42; }\n')
+    (native / "layout.h").write_text('#include "interface.h"\n')
+    (native / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
     for name in wheelhouse.METADATA:
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from experiments import harness
-from hbmcomm.memory import segment as shared
+from hbmcomm.memory.shared import segment
 
-shared.WAYS = ()
+segment.WAYS = ()
 harness.run(Path(sys.argv[1]))

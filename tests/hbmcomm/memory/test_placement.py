@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hbmcomm
-from hbmcomm.memory import arena
 from hbmcomm.memory import placement as module
 from hbmcomm.memory.kernel import PAGE
+from hbmcomm.memory.shared.make import make
 
 WAYS = list(module._WAYS)
 TELL = """
@@ -72,7 +72,7 @@ def test_shared_memory_counts(way: str) -> None:
 @pytest.mark.parametrize("kind", ["regular", "hbw", "hbw_preferred", "hbw_interleave"])
 def test_arrays_of_an_arena_count_to_the_byte(way: str, kind: str, monkeypatch) -> None:
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
-    shared = arena.make(lambda value: [value], 0, hbmcomm.resolve(kind), reserved=PAGE)
+    shared, _ = make(lambda value: [value], 0, 1, lambda: hbmcomm.resolve(kind), PAGE)
     small, large = (np.asarray(shared.allocate(size))[:size] for size in (100_001, 9 * 2**20))
     for array in (small, large):
         array.fill(1)

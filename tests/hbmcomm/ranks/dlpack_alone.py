@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import Communicator
-from hbmcomm.collectives.message import Unreadable, read
+from hbmcomm.collectives.buffers.message import Unreadable, read
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

@@ -23,8 +23,8 @@ from hbmcomm import (
     OutOfMemory,
     choice,
 )
-from hbmcomm.collectives import TRANSPORTS
-from hbmcomm.collectives.transport import Transport
+from hbmcomm.collectives.transports import TRANSPORTS
+from hbmcomm.collectives.transports.transport import Transport
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

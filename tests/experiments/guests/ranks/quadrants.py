@@ -1,5 +1,5 @@
 """Rank program: two ranks in each quadrant, on real NUMA nodes; every collective is right, and in
-Bcast and Allgather each byte of a long message crosses to every other node once.
+Bcast and Allgather each byte of a message crosses to every other node once.
 
 Nothing is emulated here but the machine: the nodes are those that the kernel shows, and a count is
 the core's own. Each rank prints "right" when all held.
@@ -80,9 +80,8 @@ def main(_folder: Path) -> None:
         for n in (short, long):
             right(comm, n, persistent=False)
             right(comm, n, persistent=True)
-        counted(comm, short, often=RANKS - 2)  # every rank on another node reads the giver's slot
-        for n in (middle, long):
-            counted(comm, n, often=len(set(nodes)) - 1)  # every other node fetches it
+        for n in (short, middle, long):
+            counted(comm, n, often=len(set(nodes)) - 1)
         here = hbmcomm.placement(comm.full(long, RANK, "float32"))
         assert set(here) == {topology.nearest(nodes[RANK], among=topology.hbm.nodes)[0]}, here
     sys.stdout.write("right\n")

@@ -1,0 +1,39 @@
+/* Offers: how others get what a rank gives. Each rank chooses for itself; its post says how.
+
+   In the slot, data is copied and the giver goes on at once. Of an array in the arena, or of private
+   memory where ranks may read each other's, only the place is posted: the giver waits until those
+   who take it have. Else it goes through staging buffers, piece by piece. */
+#ifndef HBMCOMM_OFFERS_H
+#define HBMCOMM_OFFERS_H
+
+#include "comm.h"
+
+#define STAGING_BYTES (4 * 1024 * 1024)
+#define STAGING_DEPTH 4 /* pieces that a giver may be ahead of those who take them */
+
+enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
+
+/* offers.c */
+uint32_t hbm_offer(hbm_operation *o, uint64_t bytes);
+int hbm_has_staging(hbm_operation *o);
+void *hbm_array(hbm_operation *o, int rank, uint64_t at, uint64_t offset, uint64_t bytes);
+void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes);
+int hbm_take_from(hbm_operation *o, int rank, const post *p, uint64_t offset, void *to,
+                  uint64_t bytes);
+void hbm_done_taking(hbm_operation *o);
+
+static inline void count_to(hbm_comm *c, int rank, uint64_t bytes)
+{
+    if (c->elsewhere && c->peers[rank].node != c->peers[c->rank].node)
+        c->link_bytes += bytes;
+    count_written(c, rank == c->rank ? 0 : bytes);
+}
+
+/* The ranks after this one first, so that not all read from the same. */
+static inline int next_of(const hbm_operation *o, int i)
+{
+    int r = o->comm->rank + i;
+    return r < o->comm->size ? r : r - o->comm->size;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* Reduce and allreduce of arrays that others cannot reach: in pieces, through staging buffers.
+
+   Each rank copies its input in, all but the slice that it reduces itself; reduces that slice of all
+   inputs; and copies the others' slices out. Step 2k + 1 of the call: piece k is copied in. Step
+   2k + 2: its slices are reduced. There are two buffers for inputs and two for results. Inputs of
+   piece k + 1 overwrite those of k - 1 after this rank has seen all at step 2k + 1, and so past
+   reducing k - 1; results of k overwrite those of k - 2 after all were at 2k + 1, and so past copying
+   k - 2 out. */
+#include "slices.h"
+#include "paths.h"
+
+#define PIECE (256 * 1024)
+#define DEPTH 2
+
+_Static_assert(2 * DEPTH * PIECE <= STAGING_BYTES, "the staging buffers are too small");
+
+enum { BEGINNING, REDUCING, COPYING_OUT };
+
+static int has_output(const hbm_operation *o, int rank)
+{
+    return o->call.operation != HBM_REDUCE || rank == o->call.root;
+}
+
+static uint64_t input_place(uint64_t piece) { return piece % DEPTH * PIECE; }
+
+static uint64_t result_place(uint64_t piece) { return (DEPTH + piece % DEPTH) * PIECE; }
+
+static uint64_t bytes_of(const hbm_operation *o, uint64_t piece)
+{
+    uint64_t at = piece * o->room;
+    return at >= o->block ? 0 : o->block - at < o->room ? o->block - at : o->room;
+}
+
+/* What others will reduce: all but the own slice. Then this rank is at a step. */
+static void copy_in(hbm_operation *o, uint64_t piece)
+{
+    hbm_comm *c = o->comm;
+    uint64_t bytes = bytes_of(o, piece);
+    slice own = slice_of(o, bytes, c->rank, c->size);
+    const char *from = (const char *)o->call.send + piece * o->room;
+    char *to = (char *)c->peers[c->rank].ordinary + c->staging + input_place(piece);
+    hbm_copy(to, from, own.from);
+    hbm_copy(to + own.to, from + own.to, bytes - own.to);
+    hbm_arrive(o, 2 * piece + 1);
+}
+
+static int reduce_slice(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    uint64_t bytes = bytes_of(o, o->piece);
+    slice own = slice_of(o, bytes, c->rank, c->size);
+    int outs = 0;
+    for (int r = 0; r < c->size; r++) {
+        c->in[r] = r == c->rank ? (const char *)o->call.send + o->piece * o->room
+                                : (const char *)hbm_staged(o, r, input_place(o->piece), bytes);
+        if (!c->in[r])
+            return c->failure.status;
+        count_from(c, r, own.to - own.from);
+    }
+    c->out[outs++] = c->peers[c->rank].ordinary + c->staging + result_place(o->piece);
+    if (has_output(o, c->rank))
+        c->out[outs++] = (char *)o->call.recv + o->piece * o->room;
+    int status = fold_into(o, c->size, c->out, outs, own.from, own.to - own.from, 0);
+    hbm_arrive(o, 2 * o->piece + 2);
+    return status;
+}
+
+static int copy_out(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    uint64_t bytes = bytes_of(o, o->piece);
+    char *output = (char *)o->call.recv + o->piece * o->room;
+    for (int i = 1; i < c->size && has_output(o, c->rank); i++) {
+        int r = next_of(o, i);
+        slice s = slice_of(o, bytes, r, c->size);
+        const char *from = hbm_staged(o, r, result_place(o->piece), bytes);
+        if (!from)
+            return c->failure.status;
+        (o->streaming ? hbm_stream : hbm_copy)(output + s.from, from + s.from, s.to - s.from);
+        count_from(c, r, s.to - s.from);
+    }
+    return HBM_OK;
+}
+
+int hbm_reduce_staged(hbm_operation *o)
+{
+    int status;
+    if (o->stage == BEGINNING) {
+        status = hbm_has_staging(o);
+        if (status)
+            return status;
+        o->room = PIECE / entry_bytes(&o->call) * entry_bytes(&o->call);
+        o->pieces = (o->block + o->room - 1) / o->room;
+        copy_in(o, 0);
+        o->stage = REDUCING;
+    }
+    for (; o->piece < o->pieces; o->piece++, o->stage = REDUCING) {
+        if (o->stage == REDUCING) {
+            status = hbm_sync(o, 2 * o->piece + 1);
+            if (!status)
+                status = reduce_slice(o);
+            if (status)
+                return status;
+            if (o->piece + 1 < o->pieces)
+                copy_in(o, o->piece + 1);
+            o->stage = COPYING_OUT;
+        }
+        status = hbm_sync(o, 2 * o->piece + 2);
+        if (!status)
+            status = copy_out(o);
+        if (status)
+            return status;
+    }
+    if (o->streaming)
+        hbm_stream_end();
+    return HBM_OK;
+}

@@ -1,0 +1,173 @@
+/* Operations that are started now and completed later.
+
+   One that is in flight belongs to its owner and to the queue that it is in; the last of them frees
+   it. Those that are free are kept for the next: programs start one after the other. */
+#include "comm.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define KEPT 64
+#define LOOKS 100
+
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static hbm_operation *kept;
+static _Atomic int kept_count;
+
+static hbm_operation *take(void)
+{
+    hbm_operation *o = NULL;
+    if (atomic_load_explicit(&kept_count, memory_order_relaxed) && !pthread_mutex_trylock(&keeping)) {
+        o = kept;
+        if (o) {
+            kept = o->next;
+            kept_count--;
+        }
+        pthread_mutex_unlock(&keeping);
+    }
+    return o ? o : malloc(sizeof *o);
+}
+
+static void give(hbm_operation *o)
+{
+    if (!pthread_mutex_trylock(&keeping)) {
+        if (kept_count < KEPT) {
+            o->next = kept;
+            kept = o;
+            kept_count++;
+            o = NULL;
+        }
+        pthread_mutex_unlock(&keeping);
+    }
+    free(o);
+}
+
+hbm_operation *hbm_new(hbm_comm *c, const hbm_call *call)
+{
+    hbm_operation *o = c ? take() : NULL;
+    if (!o)
+        return NULL;
+    o->comm = c;
+    o->call = *call;
+    o->is_flying = 0;
+    atomic_store_explicit(&o->request, 0, memory_order_relaxed);
+    atomic_store_explicit(&o->references, 1, memory_order_relaxed);
+    atomic_store_explicit(&o->status, HBM_OK, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+    return o;
+}
+
+void hbm_drop(hbm_operation *o)
+{
+    if (!o || atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) > 1)
+        return;
+    hbm_release(o->comm);
+    give(o);
+}
+
+/* Ranks that start together complete a short operation sooner than it takes to make a request of it:
+   for about that time this looks whether they do. */
+static int looks_in_vain(const hbm_comm *c)
+{
+    for (int i = c->oversubscribed ? LOOKS : 0; i < LOOKS; i++)
+        if (atomic_load_explicit(c->awaiting.value, memory_order_acquire) >= c->awaiting.target)
+            return 0;
+    return 1;
+}
+
+int hbm_start(hbm_operation *o, uintptr_t request)
+{
+    hbm_comm *c = o->comm;
+    int status = hbm_enter_start(c);
+    if (status)
+        return status;
+    o->is_flying = 0;
+    status = hbm_prepare(o);
+    if (!status) {
+        hbm_append(o);
+        do
+            hbm_progress(c);
+        while (c->head == o && o->block <= c->tuning.eager_bytes && !looks_in_vain(c));
+        status = atomic_load_explicit(&o->status, memory_order_relaxed);
+        if (status == HBM_PENDING) {
+            hbm_let_fly(o);
+            hbm_begin_request(o, request);
+        } else if (status == HBM_OK) {
+            hbm_complete_request(request);
+        }
+    }
+    hbm_leave_wait(c);
+    if (status == HBM_PENDING)
+        hbm_watch();
+    return status;
+}
+
+static int status_of(const hbm_operation *o)
+{
+    return atomic_load_explicit(&o->status, memory_order_acquire);
+}
+
+int hbm_test(hbm_operation *o, uintptr_t request)
+{
+    if (!o) {
+        hbm_take_back_request(request);
+        return HBM_OK;
+    }
+    if (status_of(o) == HBM_PENDING)
+        hbm_progress_others(NULL);
+    if (status_of(o) == HBM_PENDING)
+        hbm_progress_mpi(); /* the others may wait for what MPI does */
+    if (status_of(o) != HBM_PENDING)
+        hbm_free_request(o, request);
+    return status_of(o);
+}
+
+int hbm_wait(hbm_operation *o, uintptr_t request)
+{
+    if (!o) {
+        hbm_take_back_request(request);
+        return HBM_OK;
+    }
+    int status = status_of(o);
+    if (status == HBM_PENDING) {
+        status = hbm_enter_wait(o->comm);
+        if (status)
+            return status;
+        status = hbm_complete(o);
+        hbm_leave_wait(o->comm);
+    }
+    if (status != HBM_INTERRUPTED)
+        hbm_free_request(o, request);
+    return status;
+}
+
+/* ---- started once ---- */
+
+uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
+{
+    hbm_operation *o = request && !hbm_serves_requests() ? NULL : hbm_new(c, call);
+    if (!o)
+        return HBM_UNREADABLE;
+    int status = hbm_start(o, request);
+    if (status == HBM_PENDING)
+        return (uint64_t)(uintptr_t)o;
+    hbm_drop(o);
+    return (uint64_t)status;
+}
+
+static int found_once(uint64_t operation, int status)
+{
+    if (operation && status != HBM_PENDING && status != HBM_INTERRUPTED)
+        hbm_drop((hbm_operation *)(uintptr_t)operation);
+    return status;
+}
+
+int hbm_test_once(uint64_t operation, uintptr_t request)
+{
+    return found_once(operation, hbm_test((hbm_operation *)(uintptr_t)operation, request));
+}
+
+int hbm_wait_once(uint64_t operation, uintptr_t request)
+{
+    return found_once(operation, hbm_wait((hbm_operation *)(uintptr_t)operation, request));
+}

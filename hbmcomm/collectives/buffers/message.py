@@ -1,0 +1,229 @@
+"""One normal form for every way in which mpi4py takes the buffer of one message.
+
+Follows mpi4py's own reading: a buffer, or [buffer, type], [buffer, count], [buffer, count, type],
+[buffer, (count, displacement), type], [buffer, count, displacement, type], tuples alike. Moves
+bytes between such memory and plain arrays; knows no collective and raises no error of its own
+about a buffer, because mpi4py says it better.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from hbmcomm.collectives.buffers.dlpack import Exported, exported
+
+Bytes = NDArray[np.uint8]
+
+
+class Unreadable(Exception):
+    """mpi4py refuses this buffer, or it alone can read it: hand the whole call to it."""
+
+
+class Message(NamedTuple):  # not a dataclass: it is made in every call, and this is quicker
+    """`entries` of `datatype` from `address` on; `owner` keeps that memory alive."""
+
+    owner: object
+    address: int
+    entries: int
+    datatype: MPI.Datatype
+    extent: int
+    """Bytes from one entry to the next."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of data, gaps not counted."""
+        return self.entries * self.datatype.size
+
+    def part(self, index: int) -> Message:
+        """The message of the same length that lies `index` such lengths further on."""
+        return self._replace(address=self.address + index * self.entries * self.extent)
+
+    def load(self) -> Bytes:
+        """Its data without gaps: a view where there are none, else a copy."""
+        memory = self._memory()
+        if self.gapless:
+            return memory
+        packed = np.empty(self.datatype.Pack_size(self.entries, MPI.COMM_SELF), np.uint8)
+        end = self.datatype.Pack(memory, packed, 0, MPI.COMM_SELF) if self.entries else 0
+        return packed[:end]
+
+    def store(self, data: Bytes) -> None:
+        """Put what load() gave elsewhere into this memory.
+
+        Raises:
+            MPI.Exception: ERR_TRUNCATE, it is not as long as this message.
+        """
+        if data.nbytes != self.nbytes:
+            raise MPI.Exception(MPI.ERR_TRUNCATE)
+        if self.gapless:
+            self._memory()[:] = data
+        elif self.entries:
+            self.datatype.Unpack(data, 0, self._memory(), MPI.COMM_SELF)
+
+    @property
+    def gapless(self) -> bool:
+        """Whether its data lies in its memory as it is."""
+        return self.datatype.is_predefined and self.datatype.size == self.extent
+
+    def _memory(self) -> Bytes:
+        nbytes = self.entries * self.extent
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        memory: Any = MPI.buffer.fromaddress(self.address, nbytes)
+        return np.frombuffer(memory, np.uint8)
+
+
+def read_each(spec: Any, blocks: int, writable: bool = False) -> tuple[Message, ...]:
+    """The messages, one for each block, that mpi4py reads from a specification of many.
+
+    Blocks may differ in length and lie anywhere in the buffer: [buffer, counts],
+    [buffer, (counts, displacements)], with a type behind, or [buffer, counts, displacements, type].
+    Without counts the buffer is dealt out evenly.
+
+    Raises:
+        Unreadable: As for `read`.
+    """
+    try:
+        return _read_each(*_vector_items(spec), blocks, writable)
+    except (TypeError, ValueError, BufferError, AttributeError, MPI.Exception) as error:
+        raise Unreadable from error
+
+
+def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
+    """The message that mpi4py reads from a buffer specification.
+
+    Args:
+        spec: Any of the forms above.
+        blocks: A whole buffer without a count holds that many messages; the first is returned.
+        writable: The memory will be written.
+
+    Raises:
+        Unreadable: Also for absolute addresses (MPI.BOTTOM), which mpi4py alone can read.
+    """
+    try:
+        return _read(*_items(spec), blocks, writable)
+    except (TypeError, ValueError, BufferError, AttributeError, MPI.Exception) as error:
+        raise Unreadable from error
+
+
+def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
+    """Buffer, count, displacement and type, None where left out."""
+    if not isinstance(spec, list | tuple):
+        return spec, None, None, None
+    if len(spec) == 4:
+        return spec[0], spec[1], spec[2], spec[3]
+    if len(spec) == 2 and isinstance(spec[1], MPI.Datatype | str):
+        return spec[0], None, None, spec[1]
+    buffer, count, *rest = spec
+    (datatype,) = rest or [None]
+    count, displacement = count if isinstance(count, list | tuple) else (count, None)
+    return buffer, count, displacement, datatype
+
+
+def _vector_items(spec: Any) -> tuple[Any, Any, Any, Any]:
+    """Buffer, counts, displacements and type, None where left out."""
+    if not isinstance(spec, list | tuple):
+        return spec, None, None, None
+    if len(spec) == 4:
+        return spec[0], spec[1], spec[2], spec[3]
+    if len(spec) == 2 and isinstance(spec[1], MPI.Datatype | str):
+        return spec[0], None, None, spec[1]
+    buffer, counts, *rest = spec
+    (datatype,) = rest or [None]
+    counts, displacements = counts if isinstance(counts, tuple) else (counts, None)
+    return buffer, counts, displacements, datatype
+
+
+def _read_each(
+    buffer: Any, counts: Any, displacements: Any, datatype: Any, blocks: int, writable: bool
+) -> tuple[Message, ...]:
+    whole = _read(buffer, None if counts is None else 0, None, datatype, 1, writable)
+    if counts is None:
+        each, more = divmod(whole.entries, blocks)
+        counts = [each + (block < more) for block in range(blocks)]
+    else:
+        counts = _integers(counts, blocks)
+    if displacements is None:
+        displacements = [sum(counts[:block]) for block in range(blocks)]
+    elif _is_integer(displacements):
+        displacements = [operator.index(displacements) * block for block in range(blocks)]
+    else:
+        displacements = _integers(displacements, blocks)
+    if min(counts, default=0) < 0 or (any(counts) and not whole.address):
+        raise ValueError
+    return tuple(
+        whole._replace(address=whole.address + displacement * whole.extent, entries=count)
+        for count, displacement in zip(counts, displacements, strict=True)
+    )
+
+
+def _integers(values: Any, blocks: int) -> list[int]:
+    """One for each block, also where one number stands for all."""
+    if _is_integer(values):
+        return [operator.index(values)] * blocks
+    found = [operator.index(value) for value in values]
+    if len(found) != blocks:
+        raise ValueError
+    return found
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, np.ndarray)
+
+
+def _read(
+    buffer: Any, count: Any, displacement: Any, datatype: Any, blocks: int, writable: bool
+) -> Message:
+    if buffer is None or buffer is MPI.BOTTOM:
+        owner, address, length, code = None, 0, 0, None
+    else:
+        owner, address, length, readonly, code = _view(buffer)
+        if writable and readonly:
+            raise BufferError
+    found, extent = _lookup(datatype if datatype is not None else _typecode(code))
+    offset = extent * operator.index(0 if displacement is None else displacement)
+    if extent <= 0 or not 0 <= offset <= length:
+        raise ValueError
+    if count is None:
+        entries, rest = divmod(length - offset, extent * blocks)
+        if rest:
+            raise ValueError
+    else:
+        entries = operator.index(count)
+        if entries < 0 or (entries and not address):
+            raise ValueError
+    return Message(owner, address + offset, entries, found, extent)
+
+
+def _view(buffer: Any) -> Exported:
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return exported(buffer)
+    if not view.contiguous:
+        raise BufferError
+    return Exported(view, MPI.Get_address(view), view.nbytes, view.readonly, view.format)
+
+
+def _typecode(buffer_format: str | None) -> str | MPI.Datatype:
+    """mpi4py's name for the format of a buffer's elements (PEP 3118)."""
+    if buffer_format == "B":
+        return MPI.BYTE
+    return (buffer_format or "").removeprefix("@").removeprefix("<")
+
+
+def _lookup(name: MPI.Datatype | str) -> tuple[MPI.Datatype, int]:
+    """A type, given by itself or by mpi4py's name for it, and its extent in bytes."""
+    return _named(name) if isinstance(name, str) else (name, name.extent)
+
+
+@functools.cache
+def _named(name: str) -> tuple[MPI.Datatype, int]:
+    datatype = MPI.Datatype.fromcode(name)
+    return datatype, datatype.extent

@@ -1,0 +1,256 @@
+"""A message as the C core wants it: an address, a code for its type, and a count.
+
+Data with gaps, of types that the core has no code for, or at addresses that its folds cannot take,
+is packed for the call; what is received goes where it belongs when the call is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from hbmcomm.collectives.buffers.message import Bytes, Message
+from hbmcomm.collectives.native import DTYPES, ffi, lib
+
+PACKED = DTYPES.index("packed")
+
+Part = tuple[int, int]
+"""Where a block begins, in bytes from the operand's address, and its bytes."""
+
+
+class Operand(NamedTuple):
+    """`entries` per block at `address`.
+
+    Attributes:
+        dtype: the core's code.
+        parts: of each rank's block, where they differ in length or place.
+        packed: the memory, where it was made for the call.
+        messages: where what is received belongs, if it was packed: one for each block.
+        datatype: of entries that only the program knows how to fold.
+        owner: keeps the memory.
+    """
+
+    address: int
+    dtype: int
+    entries: int
+    parts: tuple[Part, ...] | None = None
+    packed: Bytes | None = None
+    messages: tuple[Message, ...] = ()
+    datatype: MPI.Datatype | None = None
+    owner: object = None
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of one entry."""
+        return (
+            self.datatype.size if self.datatype is not None else int(lib.hbm_dtype_size(self.dtype))
+        )
+
+    def block(self, index: int) -> Operand:
+        """One of its blocks, where it lies."""
+        size = self.entry_bytes
+        offset, nbytes = (
+            self.parts[index] if self.parts else (index * self.entries * size, self.entries * size)
+        )
+        return self._replace(
+            address=self.address + offset, entries=nbytes // size, parts=None, messages=()
+        )
+
+    def copied(self, blocks: int = 1) -> Operand:
+        """The same data elsewhere, for calls that must not read what they write."""
+        nbytes = self.entries * blocks * self.entry_bytes
+        if self.parts:
+            nbytes = max((offset + length for offset, length in self.parts), default=0)
+        packed = _aligned(nbytes)
+        ffi.memmove(ffi.from_buffer(packed), ffi.cast("char *", self.address), nbytes)
+        return self._replace(address=packed.ctypes.data, packed=packed, messages=())
+
+    def unpackings(self) -> tuple[list[dict[str, Any]], list[object]]:
+        """What the core does with it once the call is complete, and what must live until then."""
+        if self.packed is None or not self.messages:
+            return [], []
+        made, kept = [], []
+        at = self.address
+        for message in self.messages:
+            runs = _runs(message.datatype)
+            parts = ffi.new("hbm_part[]", [(int(start), int(end)) for start, end in runs])
+            made.append(
+                {
+                    "from": at,
+                    "to": message.address,
+                    "entries": message.entries,
+                    "extent": message.extent,
+                    "runs": parts,
+                    "run_count": len(runs),
+                }
+            )
+            kept.append(parts)
+            at += message.nbytes
+        return made, kept
+
+
+def operand(
+    messages: Sequence[Message], given: bool = True, pairs: bool = False, folded: bool = False
+) -> Operand:
+    """The operand of messages of one type, one for each block.
+
+    Args:
+        messages: At least one. Blocks of one length behind each other may be given by their first
+            alone, see `blocks`.
+        given: Their data is sent; else the room for it is meant.
+        pairs: Of a value and its index, as MAXLOC takes them.
+        folded: Its entries must be aligned.
+    """
+    first = messages[0]
+    code = _code(first.datatype)
+    whole = code is not None and first.gapless
+    if pairs and first.datatype.handle in _PAIRS:
+        code, whole = _PAIRS[first.datatype.handle], True
+    aligned = not folded or code is None or first.address % int(lib.hbm_alignment(code)) == 0
+    if whole and aligned:
+        parts = None
+        if len(messages) > 1:
+            parts = tuple(
+                (each.address - first.address, each.entries * each.extent) for each in messages
+            )
+            least = min(parts)[0]
+            if least < 0:
+                parts = tuple((offset - least, nbytes) for offset, nbytes in parts)
+                first = first._replace(address=first.address + least)
+        return Operand(first.address, code or 0, first.entries, parts, owner=first.owner)
+    return _packed(messages, code, given)
+
+
+def blocks(
+    first: Message, count: int, given: bool = True, pairs: bool = False, folded: bool = False
+) -> Operand:
+    """The operand of `count` messages of one length that lie behind each other; see `operand`."""
+    found = operand((first,), given, pairs, folded)
+    if found.packed is None or count == 1:
+        return found
+    every = tuple(first.part(block) for block in range(count))
+    return operand(every, given, pairs, folded)._replace(parts=None)
+
+
+def foreign(first: Message) -> Operand:
+    """The operand of entries that the core moves, and the program folds."""
+    return Operand(first.address, PACKED, first.entries, datatype=first.datatype, owner=first.owner)
+
+
+def _packed(messages: Iterable[Message], code: int | None, given: bool) -> Operand:
+    every = tuple(messages)
+    code = PACKED if code is None else code
+    size = int(lib.hbm_dtype_size(code))
+    lengths = [each.nbytes for each in every]
+    packed = _aligned(sum(lengths))
+    if given and packed.size:
+        np.concatenate([each.load() for each in every], out=packed)
+    starts = np.cumsum([0, *lengths])
+    parts = tuple((int(start), length) for start, length in zip(starts, lengths, strict=False))
+    return Operand(
+        packed.ctypes.data,
+        code,
+        lengths[0] // size,
+        parts if len(every) > 1 else None,
+        packed,
+        every,
+        owner=every[0].owner,
+    )
+
+
+def _aligned(nbytes: int) -> Bytes:
+    """Memory that any entry may begin in."""
+    room = np.empty(nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + nbytes]
+
+
+def _code(datatype: MPI.Datatype) -> int | None:
+    """The core's code for the one predefined type that a datatype consists of, if it is one."""
+    if datatype.is_predefined:
+        return _CODES.get(datatype.handle)
+    base, _, _ = datatype.decode()
+    bases = [base] if isinstance(base, MPI.Datatype) else list(base)
+    codes = {_code(each) for each in bases}
+    return codes.pop() if len(codes) == 1 else None
+
+
+def _runs(datatype: MPI.Datatype) -> list[Part]:
+    """The bytes of one entry, as (offset from its address, length), in the order of its packing."""
+    if datatype.is_predefined and datatype.size == datatype.extent:
+        return [(0, datatype.size)]
+    places = _places(datatype)
+    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    starts = np.concatenate([[0], ends])
+    lengths = np.diff(np.concatenate([starts, [places.size]]))
+    return [
+        (int(places[start]), int(length)) for start, length in zip(starts, lengths, strict=True)
+    ]
+
+
+def _places(datatype: MPI.Datatype) -> NDArray[np.int64]:
+    """Which byte of an entry in memory each packed byte comes from.
+
+    MPI is asked to pack entries that hold the numbers of their bytes, one digit after the other.
+    It may leave out the padding of a long double: such bytes follow the one before.
+    """
+    lower, extent = datatype.Get_true_extent()
+    span = np.arange(max(lower + extent, datatype.extent), dtype=np.int64)
+    found = np.zeros(datatype.size, np.int64)
+    is_packed = np.ones(datatype.size, bool)
+    for shift in range(0, int(span.size).bit_length(), 8):
+        digits = (span >> shift & 0xFF).astype(np.uint8)
+        one: Any = MPI.buffer.fromaddress(digits.ctypes.data, datatype.extent)
+        packed, again = _filled(datatype, 0), _filled(datatype, 0xFF)
+        for each in (packed, again):
+            datatype.Pack(one, each, 0, MPI.COMM_SELF)
+        found |= packed[: found.size].astype(np.int64) << shift
+        is_packed &= (packed == again)[: found.size]
+    index = np.arange(found.size)
+    last = np.maximum.accumulate(np.where(is_packed, index, 0))
+    known: NDArray[np.int64] = found[last] + index - last
+    return known
+
+
+def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
+    """Room for one packed entry."""
+    return np.full(datatype.Pack_size(1, MPI.COMM_SELF), value, np.uint8)
+
+
+def _codes() -> dict[int, int]:
+    integers = (
+        *(MPI.SIGNED_CHAR, MPI.SHORT, MPI.INT, MPI.LONG, MPI.LONG_LONG),
+        *(MPI.UNSIGNED_CHAR, MPI.UNSIGNED_SHORT, MPI.UNSIGNED, MPI.UNSIGNED_LONG),
+        *(MPI.UNSIGNED_LONG_LONG, MPI.AINT, MPI.OFFSET, MPI.COUNT),
+        *(MPI.INT8_T, MPI.INT16_T, MPI.INT32_T, MPI.INT64_T),
+        *(MPI.UINT8_T, MPI.UINT16_T, MPI.UINT32_T, MPI.UINT64_T),
+    )
+    others = (
+        *((MPI.BYTE, "uint8"), (MPI.FLOAT, "float32"), (MPI.DOUBLE, "float64")),
+        *((MPI.LONG_DOUBLE, "longdouble"), (MPI.C_BOOL, "bool")),
+        *((MPI.C_FLOAT_COMPLEX, "complex64"), (MPI.C_DOUBLE_COMPLEX, "complex128")),
+        (MPI.C_LONG_DOUBLE_COMPLEX, "clongdouble"),
+    )
+    half = MPI.Datatype.fromcode("e")  # null where the MPI has none
+    names = [(each, np.dtype(each.typechar).name) for each in integers]
+    names += [(half, "float16")] if half != MPI.DATATYPE_NULL else []
+    return {datatype.handle: DTYPES.index(name) for datatype, name in (*names, *others)}
+
+
+_CODES = _codes()
+
+_PAIRS = {
+    datatype.handle: DTYPES.index(name)
+    for datatype, name in (
+        (MPI.SHORT_INT, "SHORT_INT"),
+        (MPI.INT_INT, "INT_INT"),
+        (MPI.LONG_INT, "LONG_INT"),
+        (MPI.FLOAT_INT, "FLOAT_INT"),
+        (MPI.DOUBLE_INT, "DOUBLE_INT"),
+        (MPI.LONG_DOUBLE_INT, "LONG_DOUBLE_INT"),
+    )
+}

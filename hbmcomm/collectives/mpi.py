@@ -1,7 +1,0 @@
-"""Transport `mpi`: mpi4py's buffer calls as they are, on arrays of a kind; the paper's method."""
-
-from hbmcomm.collectives.transport import Transport
-
-
-class Buffers(Transport):
-    """Overrides nothing: the MPI library moves the data, and no Python stands before a call."""

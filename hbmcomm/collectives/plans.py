@@ -1,0 +1,114 @@
+"""Persistent collectives: arguments read once, then run again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from mpi4py import MPI
+
+from hbmcomm.collectives.call import Call
+from hbmcomm.collectives.native import ffi, lib
+from hbmcomm.collectives.requests import HANDLE, Owner
+from hbmcomm.errors import HbmcommError
+
+_run, _start, _wait, _test = lib.hbm_run, lib.hbm_start, lib.hbm_wait, lib.hbm_test
+_PENDING, _UNREADABLE = lib.HBM_PENDING, lib.HBM_UNREADABLE
+_NULL = ffi.NULL
+
+
+class Plan(MPI.Prequest):
+    """What the `*_init` calls of transport `direct` return.
+
+    `plan()` runs the collective, quicker than `Start` and `Wait`, which do the same in MPI's two
+    parts: `Start` does not block, the operation goes on in any later wait, here or in MPI, and
+    `Test` never blocks. A started plan may be waited for among other requests (`Waitall`); it is
+    started by its own `Start` alone, not by `MPI.Prequest.Startall`. A plan keeps its buffers.
+    """
+
+    __slots__ = ("_call", "_core", "_operation", "_owner", "_quick", "_read")
+    _owner: Owner
+    _core: Any
+    _call: Call
+    _read: Callable[[], Call]
+    _operation: Any
+    """The core's, while it is started; else NULL."""
+    _quick: Any
+    """What `hbm_run` takes; NULL where there is more to do."""
+
+    @classmethod
+    def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> Plan:
+        """A new plan.
+
+        Args:
+            owner: The communicator.
+            core: Its state in the core.
+            call: What is to be run.
+            read: Makes the call anew, for one whose data was packed for one run.
+        """
+        made: Plan = MPI.Prequest.__new__(cls)
+        made._owner, made._core, made._call, made._read = owner, core, call, read
+        made._operation, made._quick = _NULL, _NULL if call.packs else call.call
+        return made
+
+    def __call__(self) -> None:
+        """Run the collective from beginning to end."""
+        status = _run(self._core, self._quick)
+        if status == _UNREADABLE:
+            self.Start()
+            self.Wait()
+        elif status:
+            self._owner._check(status)
+
+    def Start(self) -> None:
+        """Begin the collective: its buffers must not be touched until it is complete."""
+        if not self.Test():
+            raise HbmcommError("this plan was started and is not complete; Wait() first")
+        if self._core is _NULL:
+            raise HbmcommError("this plan was freed; make a new one with the *_init call")
+        if self._call.packs:
+            self._call = self._read()
+        operation = lib.hbm_new(self._core, self._call.call)
+        status = _start(operation, id(self) + HANDLE)
+        if status == _PENDING:
+            self._operation = operation
+            _started[int(ffi.cast("uintptr_t", operation))] = self
+            return
+        lib.hbm_drop(operation)
+        if status:
+            self._owner._check(status)
+
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
+        """Block until the collective is complete; at once if it was not started."""
+        found = _wait(self._operation, id(self) + HANDLE)
+        if self._operation is not _NULL:
+            self._end(found)
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Whether the collective is complete; never blocks."""
+        found = _test(self._operation, id(self) + HANDLE)
+        if self._operation is _NULL:
+            return True
+        if found != _PENDING:
+            self._end(found)
+        return bool(found != _PENDING)
+
+    def Free(self) -> None:
+        """Let go of the buffers."""
+        if not self.Test():
+            raise HbmcommError("this plan is started; Wait() before Free()")
+        self._core, self._quick, self._call = _NULL, _NULL, Call(_NULL, (), False)
+
+    def _end(self, status: int) -> None:
+        """What was started is complete, unless a signal's handler wants out of the wait."""
+        if status != lib.HBM_INTERRUPTED:
+            operation, self._operation = self._operation, _NULL
+            del _started[int(ffi.cast("uintptr_t", operation))]
+            lib.hbm_drop(operation)
+        if status:
+            self._owner._check(status)
+
+
+_started: dict[int, Plan] = {}
+"""Those that are in flight, by their operation: keeps their buffers."""

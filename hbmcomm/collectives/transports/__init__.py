@@ -1,0 +1,17 @@
+"""Transports by name: how a collective moves data.
+
+A transport is a subclass of `Transport` that overrides the calls that it does itself; all others
+stay mpi4py's. A new one is a file here and a line in the table.
+"""
+
+from __future__ import annotations
+
+from hbmcomm.collectives.transports.direct import Direct
+from hbmcomm.collectives.transports.mpi import Buffers
+from hbmcomm.collectives.transports.pickled import Pickles
+from hbmcomm.collectives.transports.transport import Transport
+
+TRANSPORTS: dict[str, type[Transport]] = {"direct": Direct, "mpi": Buffers, "pickle": Pickles}
+
+AUTO = ("direct", "mpi")
+"""What "auto" tries, in order: the first that all ranks can have."""

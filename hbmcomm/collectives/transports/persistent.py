@@ -1,0 +1,153 @@
+"""The persistent forms of transport `direct`: arguments read once, the collective run many times.
+
+Each call returns a `Plan`, or MPI's own persistent request where only MPI can do the collective.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mpi4py import MPI
+from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
+
+from hbmcomm.collectives.call import Call
+from hbmcomm.collectives.native import lib
+from hbmcomm.collectives.plans import Plan
+from hbmcomm.collectives.transports.served import Served
+
+Info = MPI.Info
+
+
+class Persistent(Served):
+    """MPI's `*_init` calls by way of one `_plan`."""
+
+    def Barrier_init(self, info: Info = MPI.INFO_NULL) -> Any:
+        return self._plan("Barrier", info)
+
+    def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = MPI.INFO_NULL) -> Any:
+        return self._plan("Bcast", info, buf, root)
+
+    def Gather_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Gather", info, sendbuf, recvbuf, root)
+
+    def Scatter_init(
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Scatter", info, sendbuf, recvbuf, root)
+
+    def Allgather_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
+    ) -> Any:
+        return self._plan("Allgather", info, sendbuf, recvbuf)
+
+    def Alltoall_init(
+        self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
+    ) -> Any:
+        return self._plan("Alltoall", info, sendbuf, recvbuf)
+
+    def Gatherv_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Gatherv", info, sendbuf, recvbuf, root)
+
+    def Scatterv_init(
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Scatterv", info, sendbuf, recvbuf, root)
+
+    def Allgatherv_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
+    ) -> Any:
+        return self._plan("Allgatherv", info, sendbuf, recvbuf)
+
+    def Alltoallv_init(
+        self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
+    ) -> Any:
+        return self._plan("Alltoallv", info, sendbuf, recvbuf)
+
+    def Reduce_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | None,
+        op: MPI.Op = MPI.SUM,
+        root: int = 0,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Reduce", info, sendbuf, recvbuf, op, root)
+
+    def Allreduce_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Allreduce", info, sendbuf, recvbuf, op)
+
+    def Reduce_scatter_block_init(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: MPI.Op = MPI.SUM,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Reduce_scatter_block", info, sendbuf, recvbuf, op)
+
+    def Reduce_scatter_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Any = None,
+        op: MPI.Op = MPI.SUM,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Reduce_scatter", info, sendbuf, recvbuf, recvcounts, op)
+
+    def Scan_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Scan", info, sendbuf, recvbuf, op)
+
+    def Exscan_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        info: Info = MPI.INFO_NULL,
+    ) -> Any:
+        return self._plan("Exscan", info, sendbuf, recvbuf, op)
+
+    def _plan(self, name: str, info: Info, *arguments: Any) -> Any:
+        """A plan of a call whose arguments are read now."""
+        call = self._read(lib.HBM_UNREADABLE, name, *arguments)
+        if not isinstance(call, Call):
+            return getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info)
+        if lib.hbm_must_copy(self._core, call.call):
+            status = lib.HBM_COPY_FIRST
+            call = self._read(status, name, *arguments)
+        else:
+            status = lib.HBM_UNREADABLE
+        return Plan.of(self, self._core, call, partial(self._read, status, name, *arguments))
