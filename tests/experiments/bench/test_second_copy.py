@@ -106,7 +106,7 @@ def test_the_library_has_two_compiled_cores_then(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         import hbmcomm
-        from hbmcomm.collectives import core
+        from hbmcomm.collectives import native
         from experiments.bench.second_copy import load
         ours = sys.modules["hbmcomm._native._core"]
         copy = load(Path({str(tmp_path / "hbmcomm")!r}), "hbmcomm_copy")
@@ -115,7 +115,8 @@ def test_the_library_has_two_compiled_cores_then(tmp_path: Path) -> None:
         assert sys.modules["hbmcomm._native._core"] is ours is not theirs
         assert theirs.__file__.startswith({str(tmp_path)!r}) and not ours.__file__.startswith(
             {str(tmp_path)!r})
-        assert ours.lib is core.lib is not sys.modules["hbmcomm_copy.collectives.core"].lib
+        assert ours.lib is native.lib
+        assert native.lib is not sys.modules["hbmcomm_copy.collectives.native"].lib
         assert not issubclass(copy.Communicator, hbmcomm.Communicator)
         print("two")
     """
