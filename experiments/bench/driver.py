@@ -4,27 +4,24 @@ Puts together what other modules know; parses no flags, prints no table.
 """
 
 import random
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments import guard, results, runner
-from experiments.bench import attempts, other_build, store, turn
+from experiments.bench import attempts, other_build, store
 from experiments.bench.attempts import Attempts
 from experiments.bench.compare import against_peers, noise, own
+from experiments.bench.launching import header_of, measure
 from experiments.bench.names import GLOO, MPI_ITSELF, OTHER_BUILD, PICKLE
 from experiments.bench.other_build import OtherBuild
 from experiments.bench.question import Question
 from experiments.bench.schedule import Launch, schedule
 from experiments.bench.settings import DEFAULT, variables
-from experiments.environments.command import Command, Process
-from experiments.environments.mpiexec import FLAVOURS, mpiexec
-from experiments.measure import machine
+from experiments.environments.mpiexec import FLAVOURS
 from experiments.progress import Display
-from experiments.provision import image, mpi, passthrough
+from experiments.provision import mpi
 from experiments.provision.mpi import MpiMissing
 from experiments.runner import LaunchFailed
 from experiments.stages import Stages
@@ -46,7 +43,7 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         question, prefixes, missing = _ready(question, stages)
         seed = random.SystemRandom().getrandbits(32) if seed is None else seed
         launches = schedule(question, seed)
-        header = _header(question, seed, launches, missing)
+        header = header_of(question, seed, launches, missing)
         store.create(out, header | ({"other_build": other.label} if other else {}))
         stages.say(f"{len(launches)} launches, which take up to {_estimate(launches)}")
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
@@ -138,35 +135,10 @@ def _attempt(
 def _measure(
     out: Path, launch: Launch, prefix: Path, other: OtherBuild | None, display: Display
 ) -> None:
-    def prepare(place: Path) -> Command:
-        results.write_json(place / "launch.json", launch.to_dict())
-        program = [str(prefix / "bin/python"), "-m", PROGRAM, str(place.absolute())]
-        program += [str(other.package)] if other else []
-        argv, environment = mpiexec(
-            launch.flavour, prefix, launch.ranks, passthrough.cores(), program
-        )
-        return Process(tuple(argv), environment | variables(launch.flavour, launch.setting))
-
+    program = (PROGRAM, str(other.package)) if other else (PROGRAM,)
     patience = runner.STALLED if launch.setting == DEFAULT else attempts.PATIENCE
-    told = (display.within, ADVICE, patience)
-    with runner.attended(out, launch.name, prepare, None, *told, keep=(turn.FILE,)):
-        pass
-
-
-def _header(
-    question: Question, seed: int, launches: tuple[Launch, ...], missing: list[str]
-) -> dict[str, Any]:
-    return {
-        "question": question.to_dict(),
-        "seed": seed,
-        "schedule": [launch.name for launch in launches],
-        "missing": missing,
-        "machine": machine.machine(),
-        "cores": passthrough.cores(),
-        "git": image.revision(),
-        "command": sys.argv,
-        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
+    extra = variables(launch.flavour, launch.setting)
+    measure(out, launch, prefix, program, extra, display.within, ADVICE, patience)
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

@@ -131,7 +131,7 @@ def interleave(
         last = comm.bcast(comm.rank == 0 and _enough(turns, asked, deadline), root=0)
     _leave_out_wrong(turns, wrong)
     samples = {
-        name: Samples(np.concatenate(each.batches), each.warmup, group)
+        name: Samples(np.concatenate(each.batches), each.warmup, group, each.step)
         for name, each in turns.items()
     }
     return samples, wrong

@@ -2,20 +2,14 @@
 
 Started as `mpiexec -n N python -m experiments.bench.program FOLDER [OTHER_PACKAGE]`. FOLDER holds
 launch.json; rank 0 writes progress, turn, result.json and samples.npz beside it.
-
-What sets ranks off at the same moment is a barrier of direct's under every MPI alike: MPICH's own
-lets two ranks go 1 µs apart, Open MPI's 0.1, and the slowest rank's time would hold that, whatever
-is timed. The barrier is that of a copy of the library that serves nothing else: after its own, with
-its code in the caches, direct took 3 % less for 8 bytes than a second build of the same code.
 """
 
 import json
 import os
 import random
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,23 +19,26 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
+from experiments.bench.checked import entrant
 from experiments.bench.contenders import Ready, plain
 from experiments.bench.gloo import leave
 from experiments.bench.interleave import Entrant, interleave
 from experiments.bench.names import OTHER_BUILD, OURS, PLAIN
 from experiments.bench.parties import TRANSPORT, Key, Party, parties
 from experiments.bench.schedule import Launch
-from experiments.bench.second_copy import load
+from experiments.bench.starter import make_starter
 from experiments.bench.turn import FILE, Turn, Turns
 from experiments.bound import BARRIER, COPY
 from experiments.measure import datapath, machine, operations, process, timing, versions
-from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
+from experiments.measure.buffers import (
+    Pool,
+    Unavailable,
+    described,
+    make_pool,
+    require_memory,
+)
 from experiments.measure.progress import Progress
-from experiments.measure.trial import Trial
 from experiments.schedule import FORMAT
-
-STEP = 13  # between the iteration numbers of contenders: none finds another's result and passes
-UNSET = 127  # in a buffer before the first checked call
 
 
 def main(folder: Path, other: Path | None = None) -> None:
@@ -64,12 +61,12 @@ def main(folder: Path, other: Path | None = None) -> None:
     found, absent, made = parties(comm, launch, pool, folder, allowed, other)
     at_root = comm.rank == 0
     progress = Progress(folder / "progress" if at_root else None)
-    starter = _starter(comm, folder)
+    starter = make_starter(comm, folder)
     turns = Turns(folder / FILE if at_root else None, starter.Barrier)
     cells, samples = _measure(comm, starter, launch, pool, found, progress, turns)
     turns.end()
     leave()
-    every = comm.gather((paths, {"rank": comm.rank, "cpu": cpu, **_describe(pool)}))
+    every = comm.gather((paths, {"rank": comm.rank, "cpu": cpu, **described(pool)}))
     if every is not None:
         result = {
             "format": FORMAT,
@@ -90,16 +87,6 @@ def main(folder: Path, other: Path | None = None) -> None:
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     for each in (starter, *made, *pool.communicators.values()):
         each.Free()
-
-
-def _starter(comm: MPI.Intracomm, folder: Path) -> Any:
-    """A communicator of a copy of the library in the launch's folder; a collective."""
-    package = Path(hbmcomm.__file__).parent
-    copy = folder / "starter" / package.name
-    if comm.rank == 0:
-        shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    comm.Barrier()
-    return load(copy, "hbmcomm_starter").Communicator(comm, kind="regular", transport=TRANSPORT)
 
 
 def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int) -> Pool:
@@ -167,8 +154,10 @@ def _measure(
             made = party.contender(operation, *buffers)
             if made is not None:
                 ready[f"{index:02d}"] = key, made
-                entrants[f"{index:02d}"] = _entrant(
-                    comm, turn, buffers, pattern, made, index, partial(turns.begin, turn)
+                entrants[f"{index:02d}"] = entrant(
+                    *(comm, operation, buffers, pattern, made, index),
+                    begin=partial(turns.begin, turn),
+                    ours=key[0] in OURS,
                 )
         times, wrong = interleave(
             entrants, *(starter, launch.measurement, cost, rng, progress.tick)
@@ -186,41 +175,6 @@ def _measure(
             cell |= {"samples": label, "warmup": taken.warmup, "group": taken.group}
             cells.append(cell)
     return cells, samples
-
-
-def _entrant(
-    comm: MPI.Intracomm,
-    turn: Turn,
-    buffers: tuple[operations.Array, operations.Array],
-    pattern: operations.Array,
-    ready: Ready,
-    index: int,
-    begin: Callable[[], object],
-) -> Entrant:
-    trial = Trial(turn.operation, comm, [buffers], pattern, lambda send, recv: ready.call)
-
-    def prepare(iteration: int) -> timing.Call:
-        if iteration == 0:
-            for buffer in buffers:
-                buffer.fill(UNSET)
-        return trial.prepare(iteration + STEP * index)
-
-    def check() -> None:
-        ready.collect()
-        trial.check()
-
-    return Entrant(prepare, check, ours=turn.contender in OURS, begin=begin)
-
-
-def _describe(pool: Pool) -> dict[str, Any]:
-    return {
-        "kind": pool.kind,
-        "emulated": pool.emulated,
-        "nodes": list(pool.nodes),
-        "source": hbmcomm.source(pool.send) or "numpy",
-        "placement_method": hbmcomm.placement_method(),
-        "placement": {str(node): size for node, size in sorted(pool.placement.items())},
-    }
 
 
 if __name__ == "__main__":

@@ -66,6 +66,18 @@ class Pool:
         ]
 
 
+def described(pool: Pool) -> dict[str, object]:
+    """What a result holds of a rank's buffers."""
+    return {
+        "kind": pool.kind,
+        "emulated": pool.emulated,
+        "nodes": list(pool.nodes),
+        "source": hbmcomm.source(pool.send) or "numpy",
+        "placement_method": hbmcomm.placement_method(),
+        "placement": {str(node): size for node, size in sorted(pool.placement.items())},
+    }
+
+
 def require_memory(comm: MPI.Intracomm, own: int, launch: str) -> None:
     """Refuse, before anything is touched, buffers that the machine has no room for; a collective.
 

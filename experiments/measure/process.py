@@ -11,9 +11,10 @@ from pathlib import Path
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.measure import binding, machine
+from experiments.measure import binding
 from experiments.measure.buffers import Misplaced
 from experiments.measure.trial import WrongResult
+from experiments.measure.usable import cpus_by_node
 
 PR_SET_PDEATHSIG = 1
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
@@ -26,13 +27,7 @@ def die_with_parent() -> None:
 
 def pin(rank: int, how: str) -> int:
     """Pin this process, "packed" or "spread"; the CPU that it has now."""
-    allowed = os.sched_getaffinity(0)
-    siblings = {cpu: machine.siblings(cpu) for cpu in allowed}
-    cpus = {
-        node.id: binding.first_threads_first(allowed.intersection(node.cpus), siblings)
-        for node in hbmcomm.topology().nodes
-    }
-    cpu = binding.cpu_of(rank, how, cpus)
+    cpu = binding.cpu_of(rank, how, cpus_by_node())
     os.sched_setaffinity(0, {cpu})
     return cpu
 

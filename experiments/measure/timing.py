@@ -26,11 +26,16 @@ Tick = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Samples:
-    """Seconds per operation, shape (warmup + timed, ranks); complete on rank 0 only."""
+    """Seconds per operation, shape (warmup + timed, ranks); complete on rank 0 only.
+
+    Attributes:
+        turn: timed iterations of one turn, where several took turns; the last may be shorter.
+    """
 
     seconds: NDArray[np.float64]
     warmup: int
     group: int
+    turn: int = 0
 
 
 def clock_cost() -> float:
