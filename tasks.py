@@ -11,6 +11,8 @@ from invoke import Exit, task
 from experiments import campaign, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
+from experiments.bench.tune import command as tune_command
+from experiments.bench.tune import question as tune_question
 from experiments.campaign import Request
 from experiments.emulated import description, verdict
 from experiments.environments.mpiexec import FLAVOURS
@@ -275,7 +277,9 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         "private": "over ordinary NumPy arrays instead of arrays of the arena",
         "cadence": "isolated (default: synchronised before each operation) or streaming",
         "blocks": "launches of each MPI and setting (default: 6, the fewest with an interval)",
-        "out": "results folder (default: results/bench-<time>)",
+        "tune": "measure the thresholds of transport direct here and propose a table; takes "
+        "--ranks (one number, default: 2), --blocks, --out, --seed and --json",
+        "out": "results folder (default: results/bench-<time>, of --tune: results/tune-<time>)",
         "figures": "folder for the figures (default: figures/bench-<time>)",
         "seed": "of every random order (default: drawn, and stored)",
         "json": "print JSON instead of tables",
@@ -294,6 +298,7 @@ def bench(
     private=False,
     cadence="",
     blocks="",
+    tune=False,
     out="",
     figures="",
     seed="",
@@ -305,12 +310,34 @@ def bench(
     Every launch of an MPI measures it and hbmcomm in turn, over the same buffers; ratios are paired
     within a launch and shown against the best MPI of each cell. Ctrl-C shows what there is.
 
+    With --tune no peer takes part: each threshold of transport direct (./inv doctor --tuning) is
+    tried on both sides of its value. What is certainly faster on this machine comes as a table and
+    as `export HBMCOMM_...` lines. About two minutes; tune for the number of ranks that you run.
+
     Examples:  ./inv bench
                ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4
                ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
                ./inv bench --peers-tuned --ops all --forms plain,persistent,nonblocking
                ./inv bench --peers openmpi --against ../hbmcomm-0.1
+               ./inv bench --tune --ranks 4
     """
+    if tune:
+        others = {
+            "--ops": ops,
+            "--sizes": sizes,
+            "--peers": peers,
+            "--peers-tuned": peers_tuned,
+            "--forms": forms,
+            "--against": against,
+            "--private": private,
+            "--cadence": cadence,
+            "--figures": figures,
+        }
+        asked = tune_question.ask(passthrough.cores(), ranks, whole("blocks", blocks, 1), others)
+        folder, stages = _new_folder("tune", out), Stages()
+        tune_command.run(asked, folder, whole("seed", seed, 0), stages, json)
+        stages.say(str(folder))
+        return
     question = bench_question.ask(
         passthrough.cores(),
         operations=ops,

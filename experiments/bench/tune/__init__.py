@@ -1,0 +1,1 @@
+"""Measures the thresholds of transport direct on this machine and proposes a table of them."""

@@ -1,0 +1,45 @@
+"""What `invoke bench --tune` does once its flags are read: measure, and show what finished."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments import results
+from experiments.bench.command import WIDTH
+from experiments.bench.tune import driver, store, table
+from experiments.bench.tune.question import Question
+from experiments.bench.tune.trials import trials
+from experiments.stages import Stages
+
+
+def run(
+    question: Question,
+    out: Path,
+    seed: int | None,
+    stages: Stages,
+    as_json: bool,
+    plan: driver.Plan = trials,
+) -> None:
+    """Measure into a new folder and print the proposal, also where Ctrl-C or an error ends it.
+
+    Raises:
+        ExperimentsError: with what was asked, what was found and what to do next.
+    """
+    store.refuse_existing(out)
+    try:
+        driver.run(question, out, seed, stages, plan)
+    finally:
+        if results.finished(out):
+            show(out, as_json)
+
+
+def show(folder: Path, as_json: bool) -> None:
+    """The proposal on standard output, as JSON where that is wanted."""
+    found = driver.summarise(folder)
+    if as_json:
+        print((folder / store.PROPOSAL).read_text(encoding="utf-8"), end="")
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(table.render(found), highlight=False)

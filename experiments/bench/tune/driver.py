@@ -1,0 +1,86 @@
+"""From a question to a results folder: what `invoke bench --tune` runs.
+
+Puts together what other modules know; parses no flags, prints no table.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import hbmcomm
+from experiments import guard, results
+from experiments.bench.launching import header_of, measure
+from experiments.bench.tune import store
+from experiments.bench.tune.question import Question
+from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
+from experiments.bench.tune.trials import Place, Trial, trials
+from experiments.measure import binding
+from experiments.measure.usable import cpus_by_node
+from experiments.progress import Display
+from experiments.provision import mpi
+from experiments.stages import Stages
+
+PROGRAM = "experiments.bench.tune.program"
+ADVICE = "look at it, then tune again"
+BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
+OVERHEAD = 2.5  # a turn's time over what counts: warm-up, rewriting, barriers
+
+Plan = Callable[[Sequence[hbmcomm.Threshold], Place], tuple[tuple[Trial, ...], dict[str, str]]]
+
+
+def run(
+    question: Question, out: Path, seed: int | None, stages: Stages, plan: Plan = trials
+) -> None:
+    """Measure into `out`; launches that finish stay, whatever ends the run.
+
+    Args:
+        plan: the trials, and why thresholds have none.
+
+    Raises:
+        ExperimentsError: with what was asked, what was found and what to do next.
+    """
+    store.refuse_existing(out)
+    with guard.watching(out, stages.say):
+        prefix = mpi.ensure(FLAVOUR, stages.say)
+        seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+        thresholds = hbmcomm.tuning(question.ranks)
+        planned, left_out = plan(thresholds, place(question.ranks))
+        launches = schedule(question, planned, seed)
+        header = header_of(question, seed, launches, ()) | {
+            "thresholds": [each._asdict() for each in thresholds],
+            "trials": [asdict(each) for each in planned],
+            "left_out": left_out,
+        }
+        store.create(out, header)
+        stages.say(f"{len(launches)} launches, which take about {_estimate(launches):.0f} s")
+        with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
+            for launch in launches:
+                display.begin(launch.name)
+                measure(out, launch, prefix, (PROGRAM,), {}, display.within, ADVICE)
+                display.end()
+
+
+def summarise(folder: Path) -> store.Tuned:
+    """Read what is finished, and write the proposal down for programs too."""
+    found = store.load(folder)
+    results.write_json(folder / store.PROPOSAL, store.plain(found))
+    return found
+
+
+def place(ranks: int) -> Place:
+    """Where so many ranks are pinned."""
+    topology = hbmcomm.topology()
+    cpus = cpus_by_node()
+    used = {binding.cpu_of(rank, "packed", cpus) for rank in range(ranks)}
+    nodes = sum(1 for node in topology.nodes if used.intersection(node.cpus))
+    caches = sum(1 for each in topology.caches if each.node is None and used & set(each.cpus))
+    return Place(ranks, nodes, max(1, caches))
+
+
+def _estimate(launches: Sequence[Launch]) -> float:
+    seconds = 0.0
+    for launch in launches:
+        turns = sum(1 + len(trial.values) for trial, _ in launch.cells())
+        seconds += BEGIN + turns * launch.measurement.time_cap * OVERHEAD
+    return seconds

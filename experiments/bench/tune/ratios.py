@@ -1,0 +1,101 @@
+"""Samples of launches -> paired ratios of one value's time over another's, by cell. Pure.
+
+Pairs are taken within a turn: their median is the launch's ratio, and launches are what is counted.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.bench.tune.trials import CHOICE, NOW, Cell, Trial
+from experiments.statistics import CONFIDENCE
+
+Samples = NDArray[np.float64]
+Times = Mapping[tuple[str, Cell], Mapping[str, Samples]]
+"""Of one launch: by variable and cell, each contender's seconds, the median of each turn."""
+
+
+class Compared(NamedTuple):
+    """How much faster something is than something else in one cell.
+
+    Attributes:
+        value: that is compared with the value in force, of a choice; of the others, the value with
+            which the way under test is taken, compared with that with which it is not.
+        ratios: of the other's time over its own, one of each launch; above 1 it is faster.
+    """
+
+    cell: Cell
+    value: int
+    ratios: tuple[float, ...]
+
+
+def by_turn(seconds: Samples, turn: int) -> Samples:
+    """The median of each turn.
+
+    Args:
+        seconds: of timed iterations, in their order.
+        turn: iterations of one; the last may have fewer.
+    """
+    parts = [seconds[at : at + turn] for at in range(0, len(seconds), turn)]
+    return np.array([np.median(part) for part in parts])
+
+
+def read(launch: Mapping[str, Any], samples: Mapping[str, Samples]) -> Times:
+    """The times of a launch as its files have them."""
+    found: dict[tuple[str, Cell], dict[str, Samples]] = {}
+    for each in launch["cells"]:
+        cell = Cell(each["operation"], each["bytes"], each["at"])
+        slowest = samples[each["samples"]][each["warmup"] :].max(axis=1)
+        times = found.setdefault((each["variable"], cell), {})
+        times[each["contender"]] = by_turn(slowest, each["turn"])
+    return found
+
+
+def paired(above: Samples, below: Samples) -> float:
+    """The median over turns of the ratio of two contenders' times."""
+    turns = min(len(above), len(below))
+    return float(np.exp(np.median(np.log(above[:turns] / below[:turns]))))
+
+
+def compared(trial: Trial, launches: Sequence[Times]) -> tuple[Compared, ...]:
+    """Each cell of a trial: of a choice, each value over that in force; else way over way."""
+    if trial.way == CHOICE:
+        pairs = [(value, NOW, str(value)) for value in trial.values]
+    else:
+        pairs = [(trial.with_way, str(trial.without_way), str(trial.with_way))]
+    return tuple(
+        Compared(cell, value, _ratios(trial.variable, cell, above, below, launches))
+        for value, above, below in pairs
+        for cell in trial.cells
+    )
+
+
+def noise(trials: Iterable[Trial], launches: Sequence[Times]) -> float:
+    """How far the same way strays from itself; NaN where no trial parts two ways.
+
+    The value in force goes one of the two ways in each cell, and so does one of the two extremes,
+    by another communicator.
+
+    Returns:
+        The 95th percentile over cells of |ratio - 1|, each ratio the median over launches.
+    """
+    strays = []
+    for trial in trials:
+        if trial.way == CHOICE:
+            continue
+        for cell in trial.cells:
+            twin = trial.with_way if trial.in_force(cell.at) else trial.without_way
+            ratios = _ratios(trial.variable, cell, NOW, str(twin), launches)
+            strays.append(abs(float(np.median(ratios)) - 1) if ratios else math.nan)
+    return float(np.nanquantile(strays, CONFIDENCE)) if strays else math.nan
+
+
+def _ratios(
+    variable: str, cell: Cell, above: str, below: str, launches: Sequence[Times]
+) -> tuple[float, ...]:
+    return tuple(
+        paired(times[variable, cell][above], times[variable, cell][below]) for times in launches
+    )

@@ -1,0 +1,166 @@
+"""What the folder of bench --tune holds, and what its launches propose.
+
+results/<tune>/tune.json                     what was asked: question, trials, seed, machine
+results/<tune>/launches/0003-tune.json, .npz every sample of every rank
+results/<tune>/proposal.json                 the proposed table, and the ratios that it comes from
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments import results
+from experiments.bench.tune import ratios
+from experiments.bench.tune.propose import Proposal, propose, unmeasured
+from experiments.bench.tune.ratios import Compared
+from experiments.bench.tune.trials import Trial
+from experiments.results import ResultsError
+from experiments.schedule import FORMAT
+from experiments.statistics import bca_median
+
+HEADER = "tune.json"
+PROPOSAL = "proposal.json"
+NOISY = 0.1
+"""How far the same way may stray from itself before a reader is warned."""
+FETCH = "HBMCOMM_FETCH_BYTES"
+NO_FETCH = "process_vm_readv is not possible here: {}"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A folder, read.
+
+    Attributes:
+        proposals: one for each threshold, in the order of the library's table.
+        compared: by variable, the ratios that were measured.
+        noise: how far the same way strays from itself; NaN where nothing tells.
+        notes: one sentence each; what a reader must know before believing a proposal.
+    """
+
+    header: dict[str, Any]
+    proposals: tuple[Proposal, ...]
+    compared: Mapping[str, tuple[Compared, ...]]
+    noise: float
+    notes: tuple[str, ...]
+
+    @property
+    def exports(self) -> list[str]:
+        """Shell lines that put the proposal into force."""
+        return [
+            f"export {each.variable}={each.proposed}" for each in self.proposals if each.changes
+        ]
+
+
+def create(folder: Path, header: Mapping[str, Any]) -> None:
+    """Begin a folder; refuse_existing comes first."""
+    (folder / "launches").mkdir(parents=True, exist_ok=True)
+    results.write_json(folder / HEADER, {"format": FORMAT, **header})
+
+
+def refuse_existing(folder: Path) -> None:
+    """Fail before any work is done for a folder that holds other results.
+
+    Raises:
+        ResultsError: naming it.
+    """
+    for name in (HEADER, "bench.json", "campaign.json"):
+        if (folder / name).exists():
+            raise ResultsError(f"{folder} already holds {name}; name another --out")
+
+
+def load(folder: Path) -> Tuned:
+    """Read a folder, however many of its launches are finished.
+
+    Raises:
+        ResultsError: it is none, another version wrote it, or no launch is finished yet.
+    """
+    header = results.read_json(folder / HEADER)
+    if header.get("format") != FORMAT:
+        raise ResultsError(
+            f"{folder / HEADER} is of format {header.get('format')!r}; this version reads "
+            f"{FORMAT}: measure again into another --out"
+        )
+    names = sorted(results.finished(folder))
+    if not names:
+        raise ResultsError(f"{folder} holds no finished launch; measure again: ./inv bench --tune")
+    launches = [results.read_launch(folder, name) for name in names]
+    times = [
+        ratios.read(launch, results.read_samples(folder / "launches" / f"{name}.npz"))
+        for name, launch in zip(names, launches, strict=True)
+    ]
+    left_out = dict(header["left_out"])
+    way = launches[0]["environment"]["datapath"].get("cma", "")
+    if way != "works":
+        left_out[FETCH] = NO_FETCH.format(way)
+    trials = [
+        trial for trial in map(Trial.from_dict, header["trials"]) if trial.variable not in left_out
+    ]
+    noise = ratios.noise(trials, times)
+    compared = {trial.variable: ratios.compared(trial, times) for trial in trials}
+    by_variable = {
+        trial.variable: propose(trial, compared[trial.variable], noise) for trial in trials
+    }
+    proposals = tuple(
+        by_variable.get(each["variable"])
+        or unmeasured(each["variable"], each["unit"], each["value"], left_out[each["variable"]])
+        for each in header["thresholds"]
+    )
+    return Tuned(header, proposals, compared, noise, tuple(_notes(header, launches, noise)))
+
+
+def _notes(
+    header: Mapping[str, Any], launches: Sequence[Mapping[str, Any]], noise: float
+) -> Iterator[str]:
+    if len(launches) < len(header["schedule"]):
+        yield f"{len(launches)} of {len(header['schedule'])} planned launches are finished"
+    if noise > NOISY:
+        yield "something else runs on these CPUs: on a quiet machine smaller gains show"
+    changed = [
+        f"{each['variable']}={each['value']}"
+        for each in header["thresholds"]
+        if each["value"] != each["default"]
+    ]
+    if changed:
+        yield f"proposals begin from this environment, not from the defaults: {' '.join(changed)}"
+    if any(rank["emulated"] for each in launches for rank in each["ranks"]):
+        yield "high-bandwidth memory is emulated on ordinary memory"
+
+
+def plain(found: Tuned) -> dict[str, Any]:
+    """Everything that is printed and the ratios that it comes from, as JSON holds it."""
+    return {
+        "thresholds": [_threshold(each) for each in found.proposals],
+        "exports": found.exports,
+        "compared": [
+            {"variable": variable} | _compared(each)
+            for variable, cells in found.compared.items()
+            for each in cells
+        ],
+        "noise": _number(found.noise),
+        "notes": list(found.notes),
+        "machine": found.header["machine"],
+        "question": found.header["question"],
+    }
+
+
+def _threshold(each: Proposal) -> dict[str, Any]:
+    gain = each.gain and {key: _number(value) for key, value in each.gain._asdict().items()}
+    cell = each.cell and asdict(each.cell)
+    return asdict(each) | {"gain": gain, "cell": cell}
+
+
+def _compared(each: Compared) -> dict[str, Any]:
+    middle = bca_median(each.ratios)
+    return asdict(each.cell) | {
+        "value": each.value,
+        "ratios": list(each.ratios),
+        "ratio": middle.value,
+        "low": _number(middle.low),
+        "high": _number(middle.high),
+    }
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if value != value else float(value)

@@ -1,0 +1,72 @@
+"""A proposal as a table for a terminal, and the lines that put it into force."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from experiments.bench.names import CALLS
+from experiments.bench.table import bytes_text, percent_text, ratio_text
+from experiments.bench.tune.propose import Proposal
+from experiments.bench.tune.store import Tuned
+from experiments.bench.tune.trials import NEVER
+from experiments.statistics import FEWEST_BLOCKS
+
+UNCHANGED = "nothing to change: no other value is certainly faster on this machine"
+
+
+def render(found: Tuned) -> RenderableType:
+    """The table, how to read it, and the shell lines."""
+    ranks = found.header["question"]["ranks"]
+    table = Table(title=f"Thresholds of transport direct, {ranks} ranks", title_justify="left")
+    table.add_column("variable", no_wrap=True)
+    table.add_column("now", justify="right", no_wrap=True)
+    table.add_column("proposed", justify="right", no_wrap=True)
+    table.add_column("gain, or why it stays")
+    for each in found.proposals:
+        proposed = Text(amount(each.proposed, each.unit), "bold green") if each.changes else ""
+        table.add_row(each.variable, amount(each.now, each.unit), proposed, _reason(each))
+    return Group(table, *(Text(line) for line in _legend(found)))
+
+
+def _reason(each: Proposal) -> str:
+    if each.gain is None or each.cell is None:
+        return each.why
+    gain, cell = each.gain, each.cell
+    where = CALLS[cell.operation] + (f" of {bytes_text(cell.bytes)}" if cell.bytes else "")
+    return (
+        f"{ratio_text(gain.value)}× as fast ({ratio_text(gain.low)} to {ratio_text(gain.high)}) "
+        f"in {where}"
+    )
+
+
+def _legend(found: Tuned) -> Iterator[str]:
+    yield (
+        "A gain is that of the operation and size that gain most: the median over launches of "
+        "ratios that are paired within a turn, with its 95 % BCa interval. The same way strays "
+        f"{percent_text(found.noise, 1)} from itself; all operations of a size together must gain "
+        "more. Each threshold was measured with all others as they are now."
+    )
+    for note in found.notes:
+        yield f"Note: {note}."
+    yield ""
+    launches = min(
+        (len(each.ratios) for every in found.compared.values() for each in every), default=0
+    )
+    if found.exports:
+        yield "Put it into force, in the environment of rank 0:"
+        yield from found.exports
+    elif launches < FEWEST_BLOCKS:
+        yield f"nothing can be proposed yet: that takes {FEWEST_BLOCKS} launches"
+    else:
+        yield UNCHANGED
+
+
+def amount(number: int, unit: str) -> str:
+    """ "64 KiB", "8 ranks", "50 us"; "never" for bytes that no message has."""
+    if unit != "bytes":
+        return f"{number} {unit}"
+    if number >= NEVER:
+        return "never"
+    return bytes_text(number) if number else "0 B"

@@ -1,0 +1,247 @@
+"""bench --tune from its flags to its folder and table, on real ranks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hbmcomm
+from experiments import results
+from experiments.bench.tune import command, store
+from experiments.bench.tune.question import Question, ask
+from experiments.bench.tune.schedule import Launch, schedule
+from experiments.bench.tune.trials import Cell, Place, Trial, trials
+from experiments.errors import ExperimentsError
+from experiments.results import ResultsError
+from experiments.schedule import FORMAT
+from experiments.spec import Measurement
+from experiments.stages import Stages
+
+ROOT = Path(__file__).parents[4]
+QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)
+TINY = Question(ranks=2, blocks=6, measurement=QUICK)
+
+
+def few(
+    found: Sequence[hbmcomm.Threshold], place: Place
+) -> tuple[tuple[Trial, ...], dict[str, str]]:
+    """One small cell of each trial that ordinary plans have."""
+    planned, left_out = trials(found, place)
+    cells = {each.variable: min(each.cells, key=lambda cell: cell.bytes) for each in planned}
+    return (
+        tuple(
+            replace(each, cells=(cells[each.variable],))
+            for each in planned
+            if cells[each.variable].bytes < 2**20
+        ),
+        left_out | {each.variable: "too long" for each in planned if "STREAM" in each.variable},
+    )
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of six launches."""
+    out = tmp_path_factory.mktemp("tune") / "out"
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        command.run(TINY, out, 7, Stages(), as_json=True, plan=few)
+    finally:
+        os.chdir(before)
+    return out
+
+
+@pytest.mark.ranks
+def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path) -> None:
+    found = json.loads((tuned / store.PROPOSAL).read_text())
+    rows = {row["variable"]: row for row in found["thresholds"]}
+    assert list(rows) == [each.variable for each in hbmcomm.tuning(2)]
+    for row in rows.values():
+        assert (row["gain"] is not None) == (row["proposed"] != row["now"]) == (row["why"] == "")
+    assert rows["HBMCOMM_STREAM_BYTES"]["why"] == "too long"
+    assert found["exports"] == [
+        f"export {name}={row['proposed']}"
+        for name, row in rows.items()
+        if row["proposed"] != row["now"]
+    ]
+    assert {len(each["ratios"]) for each in found["compared"]} == {6}
+    assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["compared"])
+    assert found["noise"] >= 0
+
+
+@pytest.mark.ranks
+def test_every_sample_is_stored(tuned: Path) -> None:
+    assert len(results.finished(tuned)) == 6
+    launch = results.read_launch(tuned, "0000-tune")
+    samples = results.read_samples(tuned / "launches" / "0000-tune.npz")
+    eager = [each for each in launch["cells"] if each["variable"] == "HBMCOMM_EAGER_BYTES"]
+    assert [each["contender"] for each in eager] == ["now", "0", "32768"]
+    for cell in launch["cells"]:
+        assert samples[cell["samples"]].shape[1] == 2
+        assert (samples[cell["samples"]] > 0).all()
+        assert 5 <= len(samples[cell["samples"]]) - cell["warmup"] <= 20
+    assert {"versions", "hashes", "machine", "datapath"} == set(launch["environment"])
+    assert store.load(tuned).header["seed"] == 7
+
+
+@pytest.mark.ranks
+def test_the_table_names_all_thresholds(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command.show(tuned, as_json=False)
+    said = capsys.readouterr().out
+    assert all(each.variable in said for each in hbmcomm.tuning(2))
+    assert "times are not measured" in said
+    assert "export HBMCOMM_" in said or "nothing to change" in said
+    command.show(tuned, as_json=True)
+    assert json.loads(capsys.readouterr().out)["question"]["ranks"] == 2
+
+
+@pytest.mark.ranks
+def test_each_value_is_in_force_on_its_communicator_alone(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    planned, _ = trials(hbmcomm.tuning(3), Place(3, 1, 1))
+    (launch,) = schedule(Question(ranks=3, blocks=1), planned, 1)
+    (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
+    program = Path(__file__).parent / "ranks" / "in_force.py"
+    assert mpirun(program, 3, str(tmp_path)).output.count("ok") == 3
+
+
+@pytest.mark.ranks
+def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "invoke", "bench", "--tune", f"--out={out}"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(results.finished(out)) < 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        said, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "1 of 6 planned launches are finished" in said
+    assert "nothing can be proposed yet: that takes 6 launches" in said
+    assert "bench: interrupted" in errors
+    assert "Traceback" not in errors
+    assert not (out / "incoming").exists()
+
+
+def described(path: Path, trial: Trial, ratio: float, **environment: str) -> None:
+    """A folder of six launches in which a way of a trial is so much faster everywhere."""
+    threshold = {"variable": trial.variable, "unit": trial.unit, "value": trial.now}
+    store.create(
+        path,
+        {
+            "thresholds": [threshold | {"default": 4096}],
+            "trials": [
+                {**vars(trial), "cells": [vars(cell) for cell in trial.cells]},
+            ],
+            "left_out": {},
+            "schedule": [f"{block:04d}-tune" for block in range(6)],
+            "machine": {},
+            "question": {"ranks": 2},
+        },
+    )
+    times = {"now": 1.0, str(trial.with_way): 1.0, str(trial.without_way): ratio}
+    for block in range(6):
+        name = f"{block:04d}-tune"
+        cells = [
+            {"variable": trial.variable, "contender": contender, "samples": f"{number}{contender}"}
+            | {"warmup": 0, "group": 1, "turn": 2}
+            | vars(cell)
+            for number, cell in enumerate(trial.cells)
+            for contender in times
+        ]
+        launch = {"format": FORMAT, "launch": {}, "cells": cells, "ranks": [{"emulated": False}]}
+        samples: dict[str, Any] = {
+            f"{number}{contender}": np.full((4, 2), seconds * (1 + 0.001 * block))
+            for number in range(len(trial.cells))
+            for contender, seconds in times.items()
+        }
+        with results.incoming(path, name) as place:
+            results.write_json(
+                place / "result.json", launch | {"environment": {"datapath": environment}}
+            )
+            np.savez(place / "samples.npz", **samples)
+            results.accept(path, name, place)
+
+
+FETCH = Trial(
+    *("HBMCOMM_FETCH_BYTES", "bytes", 2**17, "from", (1, 2**62)),
+    (Cell("gather", 2**16, 2**16), Cell("gather", 2**17, 2**17)),
+)
+
+
+def test_a_folder_is_read_to_export_lines_and_notes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described(tmp_path, FETCH, 2.0, cma="works")
+    found = store.load(tmp_path)
+    assert found.exports == ["export HBMCOMM_FETCH_BYTES=65536"]
+    command.show(tmp_path, as_json=False)
+    said = capsys.readouterr().out
+    assert "2.00× as fast (2.00 to 2.00) in Gather of 64 KiB" in said
+    assert "export HBMCOMM_FETCH_BYTES=65536\n" in said
+    assert "HBMCOMM_FETCH_BYTES=131072" in said, "the environment changed it before"
+
+
+def test_a_way_that_the_kernel_refuses_is_not_proposed(tmp_path: Path) -> None:
+    described(tmp_path, FETCH, 2.0, cma="EPERM")
+    (only,) = store.load(tmp_path).proposals
+    assert not only.changes
+    assert only.why == store.NO_FETCH.format("EPERM")
+
+
+def test_a_folder_with_results_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "bench.json").write_text("{}")
+    with pytest.raises(ResultsError, match=r"already holds bench\.json; name another --out"):
+        command.run(TINY, tmp_path, 1, Stages(), as_json=False)
+
+
+def test_nothing_said_is_two_ranks_with_an_interval() -> None:
+    asked = ask(64, "", None, {})
+    assert (asked.ranks, asked.blocks) == (2, 6)
+    assert ask(64, "16", 10, {"--ops": "", "--private": False}).ranks == 16
+
+
+@pytest.mark.parametrize(
+    ("ranks", "others", "told"),
+    [
+        ("2,4", {}, "--tune takes one number of ranks"),
+        ("1", {}, "a collective needs 2 ranks or more"),
+        ("100000", {}, "this machine has 2 cores"),
+        ("many", {}, "ranks 'many' do not parse"),
+        ("", {"--ops": "Bcast"}, "--ops: not with --tune, which measures transport direct"),
+        ("", {"--peers": "mpich", "--private": True}, "--peers, --private: not with --tune"),
+    ],
+)
+def test_flags_that_cannot_be_meant_are_named(
+    ranks: str, others: dict[str, str | bool], told: str
+) -> None:
+    with pytest.raises(ExperimentsError, match=told):
+        ask(2, ranks, None, others)
+
+
+def test_launches_hold_all_cells_in_an_order_of_their_own_and_survive_their_file() -> None:
+    planned, _ = trials(hbmcomm.tuning(2), Place(2, 1, 1))
+    first, second = schedule(Question(blocks=2), planned, 3)
+    assert first.cells() != second.cells()
+    assert sorted(map(str, first.cells())) == sorted(map(str, second.cells()))
+    assert Launch.from_dict(json.loads(json.dumps(first.to_dict()))) == first
+    assert schedule(Question(blocks=2), planned, 3) == (first, second)
