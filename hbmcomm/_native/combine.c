@@ -1,14 +1,16 @@
 /* Reduces the same stretch of several inputs into one or more outputs, in the order of the ranks.
 
    Works in chunks that stay in the first-level cache, so that every input is read once and every
-   output written once. An output may be one of the inputs. */
+   output written once. They are short where outputs are streamed: then reads and streaming stores
+   overlap. An output may be one of the inputs. */
 #include "comm.h"
 
 #include <stdlib.h>
 
-#define CHUNK 8192
+#define CHUNK 8192   /* bytes */
+#define GRANULE 1024 /* of what is streamed, and of halves */
 
-_Static_assert(CHUNK % (2 * sizeof(long double)) == 0, "no entry may lie across two chunks");
+_Static_assert(GRANULE % (2 * sizeof(long double)) == 0, "no entry may lie across two chunks");
 
 static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
 {
@@ -26,27 +28,33 @@ static void narrow(int dtype, uint16_t *to, const float *from, uint64_t n)
         hbm_narrow_bfloat16(to, from, n);
 }
 
-/* Halves: the sum is kept in float and rounded once. */
+/* Halves, as many as a line of the buffers holds: the sum is kept in float and rounded once. */
 static void fold_halves(const hbm_call *call, hbm_folding fold, const void *const *in, int ins,
-                        uint64_t at, uint64_t n, uint16_t *result)
+                        uint64_t at, uint64_t n, void *result)
 {
-    float sum[CHUNK / 2], term[CHUNK / 2];
-    widen(call->dtype, sum, (const uint16_t *)((const char *)in[0] + at), n);
-    for (int p = 1; p < ins; p++) {
-        widen(call->dtype, term, (const uint16_t *)((const char *)in[p] + at), n);
-        fold(sum, sum, term, n);
+    float wide[FOLD_INS][GRANULE / sizeof(uint16_t)];
+    const void *some[FOLD_INS] = {wide[0], wide[1], wide[2], wide[3]};
+    widen(call->dtype, wide[0], (const uint16_t *)((const char *)in[0] + at), n);
+    for (int next = 1; next < ins;) {
+        int k = 1;
+        for (; k < FOLD_INS && next < ins; k++, next++)
+            widen(call->dtype, wide[k], (const uint16_t *)((const char *)in[next] + at), n);
+        fold(wide[0], some, k, n);
     }
-    narrow(call->dtype, result, sum, n);
+    narrow(call->dtype, result, wide[0], n);
 }
 
-static void fold_chunk(hbm_folding fold, const void *const *in, int ins, uint64_t at, uint64_t n,
-                       char *scratch, char *result)
+/* (a op b) op c and so on, some inputs at once; what they give is the first of the next. */
+static void fold_others(hbm_folding fold, const void *const *in, int ins, uint64_t at, uint64_t n,
+                        char *scratch, char *result)
 {
-    const char *left = (const char *)in[0] + at;
-    for (int p = 1; p < ins; p++) {
-        char *to = p == ins - 1 ? result : scratch;
-        fold(to, left, (const char *)in[p] + at, n);
-        left = to;
+    const void *some[FOLD_INS] = {(const char *)in[0] + at};
+    for (int next = 1; next < ins;) {
+        int k = 1;
+        for (; k < FOLD_INS && next < ins; k++, next++)
+            some[k] = (const char *)in[next] + at;
+        fold(next < ins ? scratch : result, some, k, n);
+        some[0] = scratch;
     }
 }
 
@@ -76,17 +84,18 @@ int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *cons
     uint64_t size = hbm_dtype_size(call->dtype), at = offset, end = at + n;
     hbm_folding fold = hbm_folding_of(call->dtype, call->reduction);
     int halves = call->dtype == HBM_FLOAT16 || call->dtype == HBM_BFLOAT16;
+    uint64_t most = streaming || halves ? GRANULE : CHUNK;
     void (*put)(void *, const void *, uint64_t) = streaming ? hbm_stream : hbm_copy;
-    _Alignas(LINE) char scratch[CHUNK], folded[CHUNK];
+    _Alignas(LINE) char scratch[CHUNK], folded[GRANULE];
     for (uint64_t bytes; at < end; at += bytes) {
-        bytes = end - at < CHUNK ? end - at : CHUNK;
+        bytes = end - at < most ? end - at : most;
         char *result = streaming ? folded : (char *)out[0] + at;
         if (ins == 1)
             result = (char *)in[0] + at;
         else if (halves)
-            fold_halves(call, fold, in, ins, at, bytes / size, (uint16_t *)result);
+            fold_halves(call, fold, in, ins, at, bytes / size, result);
         else
-            fold_chunk(fold, in, ins, at, bytes / size, scratch, result);
+            fold_others(fold, in, ins, at, bytes / size, scratch, result);
         for (int o = 0; o < outs; o++)
             put((char *)out[o] + at, result, bytes);
     }

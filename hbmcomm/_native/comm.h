@@ -161,8 +161,11 @@ void hbm_unpack(const hbm_call *call);
 void hbm_copy(void *to, const void *from, uint64_t bytes);
 void hbm_stream(void *to, const void *from, uint64_t bytes);
 void hbm_stream_end(void);
-/* fold.c, combine.c */
-typedef void (*hbm_folding)(void *out, const void *a, const void *b, uint64_t n);
+/* fold.c, fold_sve.c, dtype.c, combine.c */
+#define FOLD_INS 4 /* a folding takes 2 to 4 inputs at once */
+typedef void (*hbm_folding)(void *out, const void *const *in, int ins, uint64_t n);
+extern const hbm_folding hbm_foldings[HBM_DTYPES][HBM_REDUCTIONS];
+extern const hbm_folding hbm_foldings_sve[HBM_DTYPES][HBM_REDUCTIONS];
 hbm_folding hbm_folding_of(int dtype, int reduction);
 int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
                 uint64_t offset, uint64_t bytes, int streaming); /* offset, bytes: of each array */

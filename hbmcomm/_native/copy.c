@@ -1,12 +1,12 @@
 /* Copies: through the cache, and past it for what will not fit there.
 
-   Streaming stores are not ordered by a release store: hbm_stream_end must stand between them and
-   the step that tells of them. */
+   memcpy is the C library's, which chooses by the CPU. Streaming stores are as wide as the CPU has
+   them, chosen when they are needed. x86's are not ordered by a release store: hbm_stream_end must
+   stand between them and the step that tells of them. Those of arm64 are ordered as others are. */
 #include "comm.h"
+#include "vector.h"
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
+#define HALF 4096 /* bytes; a page, past which the CPU does not fetch ahead by itself */
 
 void hbm_copy(void *to, const void *from, uint64_t bytes)
 {
@@ -14,7 +14,80 @@ void hbm_copy(void *to, const void *from, uint64_t bytes)
         memcpy(to, from, bytes);
 }
 
+/* Each of these streams two stretches of whole lines in turn, the second `apart` bytes after the
+   first: the CPU fetches ahead in both. `out` is at the beginning of a line. */
+
 #if defined(__x86_64__)
+
+#include <immintrin.h>
+
+__attribute__((target("avx512f")))
+static void stream_by_64(char *out, const char *in, uint64_t apart)
+{
+    for (const char *end = in + apart; in < end; in += LINE, out += LINE) {
+        __m512i a = _mm512_loadu_si512(in), b = _mm512_loadu_si512(in + apart);
+        _mm512_stream_si512((__m512i *)out, a);
+        _mm512_stream_si512((__m512i *)(out + apart), b);
+    }
+}
+
+__attribute__((target("avx")))
+static void stream_by_32(char *out, const char *in, uint64_t apart)
+{
+    for (const char *end = in + apart; in < end; in += LINE, out += LINE) {
+        __m256i a = _mm256_loadu_si256((const __m256i *)in);
+        __m256i b = _mm256_loadu_si256((const __m256i *)in + 1);
+        __m256i c = _mm256_loadu_si256((const __m256i *)(in + apart));
+        __m256i d = _mm256_loadu_si256((const __m256i *)(in + apart) + 1);
+        _mm256_stream_si256((__m256i *)out, a);
+        _mm256_stream_si256((__m256i *)out + 1, b);
+        _mm256_stream_si256((__m256i *)(out + apart), c);
+        _mm256_stream_si256((__m256i *)(out + apart) + 1, d);
+    }
+}
+
+static void stream_by_16(char *out, const char *in, uint64_t apart)
+{
+    for (const char *end = in + apart; in < end; in += LINE, out += LINE)
+        for (uint64_t second = 0; second <= apart; second += apart)
+            for (uint64_t i = 0; i < LINE; i += sizeof(__m128i))
+                _mm_stream_si128((__m128i *)(out + second + i),
+                                 _mm_loadu_si128((const __m128i *)(in + second + i)));
+}
+
+static void stream(char *out, const char *in, uint64_t apart)
+{
+    if (hbm_cpu.avx512f)
+        stream_by_64(out, in, apart);
+    else if (hbm_cpu.avx)
+        stream_by_32(out, in, apart);
+    else
+        stream_by_16(out, in, apart);
+}
+
+void hbm_stream_end(void) { _mm_sfence(); }
+
+#elif defined(__aarch64__)
+
+static void stream(char *out, const char *in, uint64_t apart)
+{
+    for (const char *end = in + apart; in < end; in += LINE, out += LINE)
+        __asm__ volatile("ldp q0, q1, [%1]\n\tldp q2, q3, [%1, 32]\n\t"
+                         "ldp q4, q5, [%3]\n\tldp q6, q7, [%3, 32]\n\t"
+                         "stnp q0, q1, [%0]\n\tstnp q2, q3, [%0, 32]\n\t"
+                         "stnp q4, q5, [%2]\n\tstnp q6, q7, [%2, 32]"
+                         :: "r"(out), "r"(in), "r"(out + apart), "r"(in + apart)
+                         : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "memory");
+}
+
+void hbm_stream_end(void) {}
+
+#else
+
+static void stream(char *out, const char *in, uint64_t apart) { memcpy(out, in, 2 * apart); }
+void hbm_stream_end(void) {}
+
+#endif
 
 void hbm_stream(void *to, const void *from, uint64_t bytes)
 {
@@ -27,24 +100,9 @@ void hbm_stream(void *to, const void *from, uint64_t bytes)
         head = bytes;
     memcpy(out, in, head);
     out += head, in += head, bytes -= head;
-    for (; bytes >= LINE; bytes -= LINE, in += LINE, out += LINE) {
-        __m128i a = _mm_loadu_si128((const __m128i *)in);
-        __m128i b = _mm_loadu_si128((const __m128i *)in + 1);
-        __m128i c = _mm_loadu_si128((const __m128i *)in + 2);
-        __m128i d = _mm_loadu_si128((const __m128i *)in + 3);
-        _mm_stream_si128((__m128i *)out, a);
-        _mm_stream_si128((__m128i *)out + 1, b);
-        _mm_stream_si128((__m128i *)out + 2, c);
-        _mm_stream_si128((__m128i *)out + 3, d);
+    for (uint64_t half; bytes >= 2 * LINE; out += 2 * half, in += 2 * half, bytes -= 2 * half) {
+        half = bytes < 2 * HALF ? bytes / (2 * LINE) * LINE : HALF;
+        stream(out, in, half);
     }
     memcpy(out, in, bytes);
 }
-
-void hbm_stream_end(void) { _mm_sfence(); }
-
-#else
-
-void hbm_stream(void *to, const void *from, uint64_t bytes) { hbm_copy(to, from, bytes); }
-void hbm_stream_end(void) {}
-
-#endif

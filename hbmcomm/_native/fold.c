@@ -1,33 +1,41 @@
-/* out[i] = a[i] op b[i] for every dtype and reduction that MPI defines, one function each.
+/* out[i] = a[i] op b[i], or (a op b) op c, or ((a op b) op c) op d, for every dtype and reduction that
+   MPI defines, one function each: from left to right, every input read and the output written once.
 
-   `out` may be `a` or `b` itself, never a shifted part of them (ivdep says so to the compiler).
+   `out` may be one of the inputs, never a shifted part of them (ivdep says so to the compiler).
    Signed sums and products are computed unsigned: the same bits, and overflow is defined. */
 #include "comm.h"
+#include "dtype.h"
 #include "vector.h"
 
-typedef struct { float re, im; } complex64;
-typedef struct { double re, im; } complex128;
-typedef struct { long double re, im; } clongdouble;
+#ifndef FOLDINGS /* see fold_sve.c */
+#define FOLDINGS hbm_foldings
+#endif
 
 #define FOLDING(name, type, expression) FOLDING_AS(HBM_VECTOR, name, type, expression)
 
-#define FOLDING_AS(clones, name, type, expression)                                          \
-    clones static void name(void *out_, const void *a_, const void *b_, uint64_t n)     \
-    {                                                                                       \
-        type *out = out_;                                                                   \
-        const type *as = a_, *bs = b_;                                                      \
-        _Pragma("GCC ivdep") for (uint64_t i = 0; i < n; i++)                               \
-        {                                                                                   \
-            type a = as[i], b = bs[i];                                                      \
-            out[i] = (type)(expression);                                                    \
-        }                                                                                   \
+/* A loop for each number of inputs: only what is known at compile time is vectorised. */
+#define FOLDING_AS(clones, name, type, expression)                                     \
+    static inline type name##_of(type a, type b) { return (type)(expression); }        \
+    clones static void name(void *out_, const void *const *in, int ins, uint64_t n)    \
+    {                                                                                  \
+        type *out = out_;                                                              \
+        const type *a = in[0], *b = in[1], *c = in[ins - 2], *d = in[ins - 1];         \
+        if (ins == 2)                                                                  \
+            _Pragma("GCC ivdep") for (uint64_t i = 0; i < n; i++)                      \
+                out[i] = name##_of(a[i], b[i]);                                        \
+        else if (ins == 3)                                                             \
+            _Pragma("GCC ivdep") for (uint64_t i = 0; i < n; i++)                      \
+                out[i] = name##_of(name##_of(a[i], b[i]), d[i]);                       \
+        else                                                                           \
+            _Pragma("GCC ivdep") for (uint64_t i = 0; i < n; i++)                      \
+                out[i] = name##_of(name##_of(name##_of(a[i], b[i]), c[i]), d[i]);      \
     }
 
-#define ARITHMETIC(type, wrapping)                         \
-    FOLDING(sum_##type, type, (wrapping)a + (wrapping)b)   \
-    FOLDING(prod_##type, type, (wrapping)a *(wrapping)b)   \
-    FOLDING(max_##type, type, a > b ? a : b)               \
-    FOLDING(min_##type, type, a < b ? a : b)
+#define ARITHMETIC(clones, type, wrapping)                            \
+    FOLDING_AS(clones, sum_##type, type, (wrapping)a + (wrapping)b)   \
+    FOLDING_AS(clones, prod_##type, type, (wrapping)a *(wrapping)b)   \
+    FOLDING_AS(clones, max_##type, type, a > b ? a : b)               \
+    FOLDING_AS(clones, min_##type, type, a < b ? a : b)
 
 #define LOGICAL(type)                              \
     FOLDING(land_##type, type, (a != 0) & (b != 0)) \
@@ -39,16 +47,15 @@ typedef struct { long double re, im; } clongdouble;
     FOLDING(bor_##type, type, a | b)  \
     FOLDING(bxor_##type, type, a ^ b)
 
-#define INTEGER(type, wrapping) ARITHMETIC(type, wrapping) LOGICAL(type) BITWISE(type)
+#define INTEGER(type, wrapping) \
+    ARITHMETIC(HBM_VECTOR, type, wrapping) LOGICAL(type) BITWISE(type)
 
 /* A product is compiled once, without fused multiply-add: it would round differently in the vector
    part of a loop and in its rest, and so by where an entry lies. */
-#define COMPLEX(type)                                             \
-    FOLDING(sum_##type, type, ((type){a.re + b.re, a.im + b.im})) \
-    FOLDING_AS(, prod_##type, type,                               \
+#define COMPLEX(clones, type)                                                    \
+    FOLDING_AS(clones, sum_##type, type, ((type){a.re + b.re, a.im + b.im}))     \
+    FOLDING_AS(, prod_##type, type,                                              \
                ((type){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}))
-
-typedef long double longdouble;
 
 INTEGER(int8_t, unsigned)
 INTEGER(int16_t, unsigned)
@@ -58,30 +65,26 @@ INTEGER(uint8_t, unsigned)
 INTEGER(uint16_t, unsigned)
 INTEGER(uint32_t, uint32_t)
 INTEGER(uint64_t, uint64_t)
-ARITHMETIC(float, float)
-ARITHMETIC(double, double)
-ARITHMETIC(longdouble, longdouble)
-COMPLEX(complex64)
-COMPLEX(complex128)
-COMPLEX(clongdouble)
+ARITHMETIC(HBM_VECTOR, float, float)
+ARITHMETIC(HBM_VECTOR, double, double)
+ARITHMETIC(, longdouble, longdouble) /* there are no vectors of these */
+COMPLEX(HBM_VECTOR, complex64)
+COMPLEX(HBM_VECTOR, complex128)
+COMPLEX(, clongdouble)
 
 /* The lower index where values are equal (MPI-4.1, 6.9.4). */
-#define LOCATED(name, type)                                                              \
-    typedef struct {                                                                            \
-        type value;                                                                             \
-        int index;                                                                              \
-    } name;                                                                                     \
-    FOLDING_AS(, maxloc_##name, name,                                                           \
-               (a.value > b.value || (a.value == b.value && a.index < b.index)) ? a : b)        \
-    FOLDING_AS(, minloc_##name, name,                                                           \
+#define LOCATED(name)                                                                       \
+    FOLDING_AS(, maxloc_##name, name,                                                       \
+               (a.value > b.value || (a.value == b.value && a.index < b.index)) ? a : b)    \
+    FOLDING_AS(, minloc_##name, name,                                                       \
                (a.value < b.value || (a.value == b.value && a.index < b.index)) ? a : b)
 
-LOCATED(short_int, short)
-LOCATED(int_int, int)
-LOCATED(long_int, long)
-LOCATED(float_int, float)
-LOCATED(double_int, double)
-LOCATED(longdouble_int, longdouble)
+LOCATED(short_int)
+LOCATED(int_int)
+LOCATED(long_int)
+LOCATED(float_int)
+LOCATED(double_int)
+LOCATED(longdouble_int)
 
 #define ARITHMETICS(type) \
     [HBM_SUM] = sum_##type, [HBM_PROD] = prod_##type, [HBM_MAX] = max_##type, [HBM_MIN] = min_##type
@@ -91,7 +94,7 @@ LOCATED(longdouble_int, longdouble)
 #define LOCATIONS(type) {[HBM_MAXLOC] = maxloc_##type, [HBM_MINLOC] = minloc_##type}
 #define COMPLEXES(type) {[HBM_SUM] = sum_##type, [HBM_PROD] = prod_##type}
 
-static const hbm_folding foldings[HBM_DTYPES][HBM_REDUCTIONS] = {
+const hbm_folding FOLDINGS[HBM_DTYPES][HBM_REDUCTIONS] = {
     [HBM_INT8] = INTEGERS(int8_t),
     [HBM_INT16] = INTEGERS(int16_t),
     [HBM_INT32] = INTEGERS(int32_t),
@@ -117,39 +120,3 @@ static const hbm_folding foldings[HBM_DTYPES][HBM_REDUCTIONS] = {
     [HBM_DOUBLE_INT] = LOCATIONS(double_int),
     [HBM_LONG_DOUBLE_INT] = LOCATIONS(longdouble_int),
 };
-
-static const uint8_t sizes[HBM_DTYPES] = {
-    [HBM_INT8] = 1, [HBM_INT16] = 2, [HBM_INT32] = 4, [HBM_INT64] = 8,
-    [HBM_UINT8] = 1, [HBM_UINT16] = 2, [HBM_UINT32] = 4, [HBM_UINT64] = 8,
-    [HBM_FLOAT16] = 2, [HBM_BFLOAT16] = 2, [HBM_FLOAT32] = 4, [HBM_FLOAT64] = 8,
-    [HBM_LONGDOUBLE] = sizeof(longdouble),
-    [HBM_COMPLEX64] = 8, [HBM_COMPLEX128] = 16, [HBM_CLONGDOUBLE] = sizeof(clongdouble),
-    [HBM_BOOL] = 1, [HBM_PACKED] = 1,
-    [HBM_SHORT_INT] = sizeof(short_int), [HBM_INT_INT] = sizeof(int_int),
-    [HBM_LONG_INT] = sizeof(long_int), [HBM_FLOAT_INT] = sizeof(float_int),
-    [HBM_DOUBLE_INT] = sizeof(double_int), [HBM_LONG_DOUBLE_INT] = sizeof(longdouble_int),
-};
-
-static const uint8_t alignments[HBM_DTYPES] = {
-    [HBM_INT8] = 1, [HBM_INT16] = 2, [HBM_INT32] = 4, [HBM_INT64] = 8,
-    [HBM_UINT8] = 1, [HBM_UINT16] = 2, [HBM_UINT32] = 4, [HBM_UINT64] = 8,
-    [HBM_FLOAT16] = 2, [HBM_BFLOAT16] = 2, [HBM_FLOAT32] = 4, [HBM_FLOAT64] = 8,
-    [HBM_LONGDOUBLE] = _Alignof(longdouble),
-    [HBM_COMPLEX64] = 4, [HBM_COMPLEX128] = 8, [HBM_CLONGDOUBLE] = _Alignof(longdouble),
-    [HBM_BOOL] = 1, [HBM_PACKED] = 1,
-    [HBM_SHORT_INT] = _Alignof(short_int), [HBM_INT_INT] = _Alignof(int_int),
-    [HBM_LONG_INT] = _Alignof(long_int), [HBM_FLOAT_INT] = _Alignof(float_int),
-    [HBM_DOUBLE_INT] = _Alignof(double_int), [HBM_LONG_DOUBLE_INT] = _Alignof(longdouble_int),
-};
-
-uint64_t hbm_dtype_size(int dtype) { return sizes[dtype]; }
-
-uint64_t hbm_alignment(int dtype) { return alignments[dtype]; }
-
-hbm_folding hbm_folding_of(int dtype, int reduction) { return foldings[dtype][reduction]; }
-
-int hbm_reduces(int dtype, int reduction)
-{
-    return dtype >= 0 && dtype < HBM_DTYPES && reduction >= 0 && reduction < HBM_REDUCTIONS
-           && foldings[dtype][reduction] != NULL;
-}

@@ -1,6 +1,8 @@
-/* float16 and bfloat16 to float and back, without branches so that compilers vectorise them.
+/* float16 and bfloat16 to float and back. float16: by the CPU where it has an instruction for it, else
+   one at a time, with the same bits. bfloat16: loops that compilers vectorise.
 
-   Rounds to nearest, ties to even, as IEEE 754 and NumPy do; a NaN stays a (quiet) NaN. */
+   Rounds to nearest, ties to even, as IEEE 754 and NumPy do. A NaN keeps its sign and the bits of its
+   mantissa that there is room for, and becomes quiet. */
 #include "comm.h"
 #include "vector.h"
 
@@ -25,7 +27,8 @@ static inline float widen16(uint16_t half)
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
     uint32_t subnormal = as_bits(as_float(0x3f000000u | (half & 0x3ffu)) - 0.5f);
     uint32_t normal = magnitude + (112u << 23);
-    uint32_t special = magnitude | 0x7f800000u; /* infinity or NaN */
+    uint32_t quiet = (uint32_t)((half & 0x3ff) != 0) << 22;
+    uint32_t special = magnitude | 0x7f800000u | quiet; /* infinity or NaN */
     uint32_t finite = (half & 0x7c00) == 0 ? subnormal : normal;
     return as_float(((half & 0x7c00) == 0x7c00 ? special : finite) | sign);
 }
@@ -38,7 +41,7 @@ static inline uint16_t narrow16(float value)
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
     uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
     uint32_t half = magnitude >= 0x477ff000u ? 0x7c00 : finite;
-    half = magnitude > 0x7f800000u ? 0x7e00 : half;
+    half = magnitude > 0x7f800000u ? 0x7e00 | (magnitude >> 13 & 0x3ff) : half;
     return (uint16_t)(half | sign);
 }
 
@@ -49,15 +52,76 @@ static inline uint16_t narrow_b16(float value)
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000u ? (bits >> 16 | 0x40) : rounded);
 }
 
-HBM_VECTOR void hbm_widen_float16(float *restrict to, const uint16_t *restrict from, uint64_t n)
+/* By the CPU: as many as fill its vectors, which is what the functions return. */
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define LANES 8
+
+__attribute__((target("avx,f16c")))
+static uint64_t widen_fast(float *restrict to, const uint16_t *restrict from, uint64_t n)
 {
+    uint64_t i = 0;
+    for (; hbm_cpu.f16c && i + LANES <= n; i += LANES)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+    return i;
+}
+
+__attribute__((target("avx,f16c")))
+static uint64_t narrow_fast(uint16_t *restrict to, const float *restrict from, uint64_t n)
+{
+    uint64_t i = 0;
+    for (; hbm_cpu.f16c && i + LANES <= n; i += LANES)
+        _mm_storeu_si128((__m128i *)(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+
+#elif defined(__aarch64__) /* every such CPU converts */
+
+static uint64_t widen_fast(float *restrict to, const uint16_t *restrict from, uint64_t n)
+{
+    const __fp16 *halves = (const void *)from;
     for (uint64_t i = 0; i < n; i++)
+        to[i] = halves[i];
+    return n;
+}
+
+static uint64_t narrow_fast(uint16_t *restrict to, const float *restrict from, uint64_t n)
+{
+    __fp16 *halves = (void *)to;
+    for (uint64_t i = 0; i < n; i++)
+        halves[i] = (__fp16)from[i];
+    return n;
+}
+
+#else
+
+static uint64_t widen_fast(float *to, const uint16_t *from, uint64_t n)
+{
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+
+static uint64_t narrow_fast(uint16_t *to, const float *from, uint64_t n)
+{
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+
+#endif
+
+void hbm_widen_float16(float *restrict to, const uint16_t *restrict from, uint64_t n)
+{
+    for (uint64_t i = widen_fast(to, from, n); i < n; i++)
         to[i] = widen16(from[i]);
 }
 
-HBM_VECTOR void hbm_narrow_float16(uint16_t *restrict to, const float *restrict from, uint64_t n)
+void hbm_narrow_float16(uint16_t *restrict to, const float *restrict from, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = narrow_fast(to, from, n); i < n; i++)
         to[i] = narrow16(from[i]);
 }
 

@@ -99,6 +99,9 @@ extern int only_exact_values; /* sums and products do not depend on their order 
 float half_to_float(int dtype, uint16_t half);
 uint16_t half_from_float(int dtype, float value);
 
+/* kernels.c */
+void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed);
+
 /* The tests, by the names of which main() runs them. */
 void test_random_calls(uint64_t seed, double seconds);
 void test_halves(uint64_t seed, double seconds);
@@ -108,6 +111,7 @@ void test_costs(uint64_t seed, double seconds);
 void test_many_ranks(uint64_t seed, double seconds);
 void random_sequence(group g, uint64_t seed);
 void test_folds(uint64_t seed, double seconds);
+void test_kernels(uint64_t seed, double seconds);
 void test_mismatch(uint64_t seed, double seconds);
 void test_closed(uint64_t seed, double seconds);
 void test_interrupted(uint64_t seed, double seconds);

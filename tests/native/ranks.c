@@ -162,6 +162,7 @@ int main(int argc, char **argv)
         {"refused", test_refused},
         {"died", test_died},
         {"folds", test_folds},
+        {"kernels", test_kernels},
         {"claims", test_claims},
         {"claims_and_forks", test_claims_and_forks},
         {"links", test_links},

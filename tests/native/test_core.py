@@ -94,6 +94,10 @@ def test_every_reduction_of_every_type_gives_what_the_reference_gives(check: Che
     check("folds")
 
 
+def test_kernels_fold_and_stream_any_length_from_anywhere(check: Check) -> None:
+    check("kernels")
+
+
 def test_every_byte_that_goes_from_node_to_node_is_counted(check: Check) -> None:
     check("links")
 

@@ -1,0 +1,115 @@
+/* The kernels by themselves: streaming copies and folds of every dtype, reduction, number of inputs and
+   length up to LENGTHS, beginning anywhere in a line; with what the CPU has and with less. */
+#include "core_test.h"
+#include "vector.h"
+
+#define LENGTHS 200 /* entries: several vectors and a rest */
+#define SHIFTS 7    /* entries before the first that is folded */
+#define MOST_INPUTS 9
+#define MOST_BYTES ((LENGTHS + SHIFTS + MOST_INPUTS) * 2 * sizeof(long double))
+#define UNTOUCHED 0xa5
+
+/* Calls a test with all the extensions that the CPU has, with some, and with none. */
+void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed)
+{
+    hbm_extensions found = hbm_cpu;
+    test(seed);
+    hbm_cpu.avx512f = 0;
+    test(seed);
+    hbm_cpu = (hbm_extensions){.avx = 0};
+    test(seed);
+    hbm_cpu = found;
+}
+
+static void check_stream(const unsigned char *in, unsigned char *out, uint64_t room, uint64_t head,
+                         uint64_t bytes)
+{
+    memset(out, UNTOUCHED, room);
+    hbm_stream(out + head, in, bytes);
+    hbm_stream_end();
+    CHECK(!memcmp(out + head, in, bytes), "%llu bytes at %llu differ", (unsigned long long)bytes,
+          (unsigned long long)head);
+    for (uint64_t i = 0; i < room; i++)
+        CHECK((i >= head && i < head + bytes) || out[i] == UNTOUCHED,
+              "%llu bytes at %llu: byte %llu is not one of them", (unsigned long long)bytes,
+              (unsigned long long)head, (unsigned long long)i);
+}
+
+static void check_streams(uint64_t seed)
+{
+    enum { ROOM = 320 * LINE };
+    unsigned char *in = malloc(ROOM), *out = aligned_alloc(LINE, ROOM);
+    dice d = {seed};
+    for (int i = 0; i < ROOM; i++)
+        in[i] = (unsigned char)mixed(d.state++);
+    for (uint64_t bytes = 0; bytes <= LENGTHS; bytes++)
+        for (uint64_t head = 0; head < LINE; head += 1 + roll(&d, 4))
+            check_stream(in + roll(&d, LINE), out, 5 * LINE, head, bytes);
+    for (int i = 0; i < 100; i++)
+        check_stream(in + roll(&d, LINE), out, ROOM, roll(&d, LINE), roll(&d, ROOM - 2 * LINE));
+    free(in);
+    free(out);
+}
+
+/* Entries [first, first + n) of all inputs into two outputs; nothing else of these is written. */
+static void check_part(const hbm_call *call, const void *const *in, int inputs,
+                       unsigned char *const *out, const unsigned char *expected, uint64_t first,
+                       uint64_t n, int streaming)
+{
+    uint64_t size = hbm_dtype_size(call->dtype), all = (LENGTHS + SHIFTS) * size;
+    uint64_t from = first * size, end = from + n * size;
+    for (int o = 0; o < 2; o++)
+        memset(out[o], UNTOUCHED, all);
+    CHECK(hbm_combine(call, in, inputs, (void *const *)out, 2, from, n * size, streaming) == HBM_OK,
+          "not folded");
+    hbm_stream_end();
+    for (int o = 0; o < 2; o++) {
+        CHECK(same_output(call, out[o] + from, expected + from, n),
+              "reduction %d of %d x %llu x dtype %d from %llu, streaming %d", call->reduction, inputs,
+              (unsigned long long)n, call->dtype, (unsigned long long)first, streaming);
+        for (uint64_t i = 0; i < all; i++)
+            CHECK((i >= from && i < end) || out[o][i] == UNTOUCHED,
+                  "reduction %d of %d x %llu x dtype %d wrote elsewhere", call->reduction, inputs,
+                  (unsigned long long)n, call->dtype);
+    }
+}
+
+/* Arrays begin at different places in their lines: as many entries after one as they have numbers. */
+static void check_lengths(hbm_call call, int inputs, unsigned char *const *memory)
+{
+    uint64_t size = hbm_dtype_size(call.dtype);
+    unsigned char *expected = memory[MOST_INPUTS], *out[2];
+    const void *in[MOST_INPUTS];
+    call.count = LENGTHS + SHIFTS;
+    for (int r = 0; r < inputs; r++) {
+        in[r] = memory[r] + (uint64_t)r * size;
+        fill_input(&call, call.count, inputs, r, memory[r] + (uint64_t)r * size);
+    }
+    for (int o = 0; o < 2; o++)
+        out[o] = memory[MOST_INPUTS + 1 + o] + (uint64_t)(inputs - 1 + o) % MOST_INPUTS * size;
+    expect_output(&call, call.count, inputs, 0, expected);
+    for (uint64_t n = 0; n <= LENGTHS; n++)
+        check_part(&call, in, inputs, out, expected, n % (SHIFTS + 1), n, (int)(n + n / 64) % 2);
+}
+
+static void check_folds(uint64_t seed)
+{
+    unsigned char *memory[MOST_INPUTS + 3];
+    (void)seed;
+    for (int i = 0; i < MOST_INPUTS + 3; i++)
+        memory[i] = aligned_alloc(LINE, (MOST_BYTES + LINE - 1) / LINE * LINE);
+    for (uint8_t dtype = 0; dtype < HBM_DTYPES; dtype++)
+        for (uint8_t reduction = 0; reduction < HBM_REDUCTIONS; reduction++)
+            for (int inputs = 1; inputs <= MOST_INPUTS && hbm_reduces(dtype, reduction); inputs++)
+                check_lengths((hbm_call){.operation = HBM_ALLREDUCE, .dtype = dtype,
+                                         .reduction = reduction}, inputs, memory);
+    for (int i = 0; i < MOST_INPUTS + 3; i++)
+        free(memory[i]);
+}
+
+void test_kernels(uint64_t seed, double seconds)
+{
+    (void)seconds;
+    with_fewer_extensions(check_streams, seed);
+    with_fewer_extensions(check_folds, seed);
+}
