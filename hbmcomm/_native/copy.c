@@ -1,12 +1,12 @@
 /* Copies: through the cache, and past it for what will not fit there.
 
-   memcpy is the C library's, which chooses by the CPU. Streaming stores are as wide as the CPU has
-   them, chosen when they are needed. x86's are not ordered by a release store: hbm_stream_end must
-   stand between them and the step that tells of them. Those of arm64 are ordered as others are. */
+   memcpy chooses by the CPU itself. Streaming stores are as wide as the CPU has them, chosen at run
+   time. x86's are not ordered by a release store: hbm_stream_end must stand between them and the
+   step that tells of them. Those of arm64 are ordered as others are. */
 #include "comm.h"
 #include "vector.h"
 
-#define HALF 4096 /* bytes; a page, past which the CPU does not fetch ahead by itself */
+#define HALF 4096 /* bytes: a page, at the end of which CPUs stop fetching ahead */
 
 void hbm_copy(void *to, const void *from, uint64_t bytes)
 {
