@@ -75,7 +75,9 @@ def setting() -> Setting:
     """
     place = places.here()
     last = (each for each in current().caches if each.node is None)
-    caches = ((min(each.cpus), each.size_bytes) for each in last if place.cpus & set(each.cpus))
+    caches = (
+        (min(each.cpus), tuning.usable_bytes(each)) for each in last if place.cpus & set(each.cpus)
+    )
     return Setting(place, tuple(caches), tuning.asked())
 
 

@@ -13,14 +13,22 @@ from typing import NamedTuple
 
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory import places
+from hbmcomm.memory.model import Cache
 from hbmcomm.memory.topology import current
 
 KIB = 2**10
 MIB = 2**20
 DEFAULT_CACHE = 32 * MIB
 """Bytes of last-level cache where sysfs shows none, as in many virtual machines."""
+MOST_CACHE = 16 * MIB
+"""Bytes for each CPU that shares a cache: a virtual machine may show the whole of its host's."""
 SLOT_BYTES = 32 * KIB
 """What the core has room for in a slot (`hbm_slot_bytes`): no message of more can be short."""
+
+
+def usable_bytes(cache: Cache) -> int:
+    """What the CPUs of a last-level cache can have of it."""
+    return min(cache.size_bytes, MOST_CACHE * len(cache.cpus))
 
 
 class Ranks(NamedTuple):
@@ -172,7 +180,7 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
     Raises:
         HbmcommError: A variable's value is no number, or out of its range.
     """
-    caches = sum(each.size_bytes for each in current().caches if each.node is None)
+    caches = sum(usable_bytes(each) for each in current().caches if each.node is None)
     here = Ranks(places.capacity([places.here()]) < ranks, caches or DEFAULT_CACHE)
     found, defaults = chosen(asked(), here), chosen({}, here)
     return tuple(
