@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawn import HALVES, Call, Layout, contents, dtype_of
+from drawn import HALVES, UNEQUAL, Call, Layout, contents, dtype_of
 from mpi4py import MPI
 
 GUARD = 0xA5
@@ -16,23 +16,29 @@ MARGIN = 3  # elements before a message, and as many behind
 
 
 class Memory:
-    """One buffer of one rank, in a layout."""
+    """One buffer of one rank, in a layout; `comm` gives memory in the arena."""
 
-    def __init__(self, call: Call, layout: Layout, blocks: int, comm: Any) -> None:
+    def __init__(self, call: Call, layout: Layout, rank: int, role: int, comm: Any) -> None:
         dtype = dtype_of(call.dtype)
-        self.form, self.count, self.total = layout.form, call.count, blocks * call.count
+        self.form, self.total = layout.form, call.elements(rank, role)
+        self.parts = call.parts(rank, role)
+        equal = call.name not in UNEQUAL and call.name != "Reduce_scatter"
+        self.count = call.count if equal else self.total
         odd = layout.place == "odd bytes" and call.dtype not in HALVES
         if odd and "type" not in self.form:  # mpi4py reads no type from misaligned memory
             self.form = "[buffer, count, type]"
         self.stride = 2 if self.form == "[every other element]" else 1
-        self.margin = 0 if layout.place in ("arena", "private") else MARGIN
+        self.margin = MARGIN if "part" in layout.place or odd else 0
         elements = self.total * self.stride + 2 * self.margin
         nbytes = elements * dtype.itemsize + 2 * odd
-        shared = layout.place.startswith("arena") and hasattr(comm, "empty")
-        if odd or not shared:
-            self.raw = np.empty(nbytes, "u1")
-        else:
+        can_share = hasattr(comm, "empty")
+        if can_share and layout.place.startswith("arena"):
             self.raw = comm.empty(nbytes, "u1")
+        elif can_share and layout.place == "numpy_memory":
+            with comm.numpy_memory():
+                self.raw = np.empty(nbytes, "u1")
+        else:
+            self.raw = np.empty(nbytes, "u1")
         self.bytes = self.raw[1:-1] if odd else self.raw
         self.elements = self.bytes.view(dtype)
         self.message = self.elements[self.margin : elements - self.margin]
@@ -58,6 +64,8 @@ class Memory:
         whole: Any = self.bytes if self.odd else self.elements
         start = self.margin * self.elements.itemsize
         own: Any = self.bytes[start : start + self.message.nbytes] if self.odd else self.message
+        if self.parts is not None:
+            return self._unequal(whole, own, self.parts)
         match self.form:
             case "array":
                 return own
@@ -85,6 +93,19 @@ class Memory:
                 return [own, self.count, self._own(datatype.Create_resized(0, 2 * datatype.extent))]
         raise AssertionError(self.form)
 
+    def _unequal(self, whole: Any, own: Any, parts: list[tuple[int, int]]) -> list[Any]:
+        """Blocks of different lengths, in a form that is nearest to that of others."""
+        begins, lengths = [begin for begin, _ in parts], np.array([length for _, length in parts])
+        match self.form:
+            case "[buffer, (count, place), type]" | "(buffer, count, place, type)":
+                return [whole, (lengths, [each + self.margin for each in begins]), self.datatype]
+            case "[buffer, type of its own]":
+                return [own, (lengths, begins), self._own(self.datatype.Dup())]
+            case "[every other element]":
+                spread = self.datatype.Create_resized(0, 2 * self.datatype.extent)
+                return [own, (lengths, begins), self._own(spread)]
+        return [own, lengths, begins, self.datatype]
+
     def _own(self, datatype: MPI.Datatype) -> MPI.Datatype:
         self.own_types.append(datatype.Commit())
         return datatype
@@ -95,23 +116,41 @@ class Memory:
 
 
 class Attempt:
-    """A call on one rank of a communicator, with memory of its own."""
+    """A call on one rank of a communicator, with memory of its own.
 
-    def __init__(self, call: Call, comm: MPI.Intracomm) -> None:
+    `arrays` is the communicator that gives memory in the arena; left out: the same.
+    """
+
+    def __init__(self, call: Call, comm: MPI.Intracomm, arrays: Any = None) -> None:
         self.call, self.comm, self.rank = call, comm, comm.rank
-        self.give = Memory(call, call.gives[self.rank], call.giving_blocks(), comm)
-        self.take = Memory(call, call.takes[self.rank], call.taking_blocks(), comm)
+        self.give = Memory(call, call.gives[self.rank], self.rank, 0, arrays or comm)
+        self.take = Memory(call, call.takes[self.rank], self.rank, 1, arrays or comm)
 
     def run(self) -> None:
         """Do it; the persistent ways do it twice from equal memory."""
-        call, given = self.call, self._arguments()
+        call = self.call
+        if call.way in ("persistent", "planned"):
+            self._run_plan(self.plan())
+            return
         self.fill()
+        if call.way == "nonblocking":
+            self.start().Wait()
+            return
+        given = self._arguments()
         if call.way == "blocking":
             getattr(self.comm, call.name)(*given.values())
-        elif call.way == "keywords":
-            getattr(self.comm, call.name)(**given)
         else:
-            self._run_plan(getattr(self.comm, f"{call.name}_init")(**given))
+            getattr(self.comm, call.name)(**given)
+
+    def start(self) -> MPI.Request:
+        """The call is in flight from here on; its memory is filled already."""
+        start: Any = getattr(self.comm, f"I{self.call.name.lower()}")
+        request: MPI.Request = start(**self._arguments())
+        return request
+
+    def plan(self) -> Any:
+        """The persistent call on this memory: a `Plan`, or MPI's."""
+        return getattr(self.comm, f"{self.call.name}_init")(**self._arguments())
 
     def _run_plan(self, plan: Any) -> None:
         for start in range(2):
@@ -140,8 +179,8 @@ class Attempt:
         if wanted is not None:
             after[taking][: wanted.size] = wanted
         held = [self.give.data, self.take.data]
-        if call.name == "Reduce_scatter_block" and call.in_place:  # of the rest MPI says nothing
-            held[1], after[1] = held[1][: call.count], after[1][: call.count]
+        if (defined := self._defined(wanted)) is not None:
+            held[1], after[1] = held[1][:defined], after[1][:defined]
         for role, found, correct in zip(("given", "taken"), held, after, strict=True):
             if not same(found, correct):
                 where = int(np.argmax(np.asarray(found != correct)))
@@ -150,6 +189,13 @@ class Attempt:
             if memory.spoilt():
                 said.append(f"memory beside what is {role} was written")
         return ", ".join(said)
+
+    def _defined(self, wanted: np.ndarray | None) -> int | None:
+        """Of how many elements that are taken MPI says what they are; None: of all."""
+        call = self.call
+        if call.name in ("Reduce_scatter_block", "Reduce_scatter") and call.in_place:
+            return 0 if wanted is None else wanted.size
+        return 0 if call.name == "Exscan" and self.rank == 0 else None
 
     def free(self) -> None:
         self.give.free()
@@ -163,17 +209,21 @@ class Attempt:
             return {}
         if call.name == "Bcast":
             return {"buf": self.give.spec()} | root
-        giving = at_root or call.spare or call.name != "Scatter"
+        giving = at_root or call.spare or call.name not in ("Scatter", "Scatterv")
         given = self.give.spec() if giving else None
-        taking = at_root or call.spare or call.name not in ("Gather", "Reduce")
+        taking = at_root or call.spare or call.name not in ("Gather", "Gatherv", "Reduce")
         taken = self.take.spec() if taking else None
         if call.is_in_place(self.rank):
-            if call.name == "Scatter":
+            if call.name in ("Scatter", "Scatterv"):
                 taken = MPI.IN_PLACE
             else:
                 given = MPI.IN_PLACE
-        reduction = {"op": getattr(MPI, call.op)} if call.reduces else {}
-        return {"sendbuf": given, "recvbuf": taken} | reduction | root
+        more: dict[str, Any] = {}
+        if call.name == "Reduce_scatter":
+            more["recvcounts"] = [call.length(0, other) for other in range(call.ranks)]
+        if call.reduces:
+            more["op"] = getattr(MPI, call.op)
+        return {"sendbuf": given, "recvbuf": taken} | more | root
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -11,9 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-ROOTED = ("Bcast", "Gather", "Scatter", "Reduce")
-REDUCTIONS = ("Reduce", "Allreduce", "Reduce_scatter_block")
-CALLS = (*ROOTED, "Allgather", "Alltoall", "Allreduce", "Reduce_scatter_block", "Barrier")
+ROOTED = ("Bcast", "Gather", "Scatter", "Gatherv", "Scatterv", "Reduce")
+SCANS = ("Scan", "Exscan")
+REDUCTIONS = ("Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", *SCANS)
+UNEQUAL = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv")
+"""Blocks of different lengths, at places that each rank chooses."""
+CALLS = (
+    *("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", *UNEQUAL),
+    *REDUCTIONS,
+)
 GIVES_BLOCKS = ("Scatter", "Alltoall", "Reduce_scatter_block")
 TAKES_BLOCKS = ("Gather", "Allgather", "Alltoall")
 
@@ -32,10 +38,10 @@ DTYPES = (*INTEGERS, *"fdgFDG?", *HALVES)
 THRESHOLDS = (4096, 8192, 16384, 65536, 131072, 262144, 524288)
 LARGE = (1 << 20, 1 << 20, 3 << 20)
 
-WAYS = ("blocking", "blocking", "keywords", "persistent", "planned")
+WAYS = ("blocking", "blocking", "keywords", "nonblocking", "persistent", "planned")
 """The last two are direct's."""
 
-PLACES = ("arena", "arena part", "private", "private part", "odd bytes")
+PLACES = ("arena", "arena part", "private", "private part", "numpy_memory", "odd bytes")
 PLAIN_FORMS = (
     *("array", "array", "column-major", "memoryview", "[buffer, type]", "(buffer, code)"),
     *("[buffer, count, type]", "[buffer, (count, place), type]", "(buffer, count, place, type)"),
@@ -65,10 +71,13 @@ class Call:
     spare: bool
     """Ranks that are no root pass a buffer nevertheless, where nobody may look."""
     way: str
-    """blocking, keywords, persistent, or planned (a persistent call that is called)."""
+    """One of WAYS; planned is a persistent call that is called."""
     gives: tuple[Layout, ...]
     takes: tuple[Layout, ...]
     seed: int
+    """Of the contents."""
+    lengths: int
+    """The seed of the blocks' lengths and places, where they are unequal."""
 
     @property
     def has_root(self) -> bool:
@@ -82,12 +91,41 @@ class Call:
         can = self.name not in ("Bcast", "Barrier")
         return can and self.in_place and (rank == self.root or not self.has_root)
 
-    def giving_blocks(self) -> int:
-        return self.ranks if self.name in GIVES_BLOCKS else 1
+    def parts(self, rank: int, role: int) -> list[tuple[int, int]] | None:
+        """Where a rank's blocks from or for each rank begin and how long they are, in elements.
 
-    def taking_blocks(self) -> int:
+        None where it gives (role 0) or takes (role 1) blocks of one length.
+        """
+        taking = {"Gatherv": (1,), "Allgatherv": (1,), "Scatterv": (0,), "Alltoallv": (0, 1)}
+        if role not in taking.get(self.name, ()):
+            return None
+        lengths = [self.length(rank, other) for other in range(self.ranks)]
+        rng = np.random.default_rng([self.lengths, rank, role])
+        begins, at = [0] * self.ranks, 0
+        for other in rng.permutation(self.ranks):
+            at += int(rng.integers(0, 3))
+            begins[other] = at
+            at += lengths[other]
+        return list(zip(begins, lengths, strict=True))
+
+    def length(self, rank: int, other: int) -> int:
+        """Elements of the block that two ranks exchange, or that only depends on `other`."""
+        key = [other] if self.name != "Alltoallv" else [min(rank, other), max(rank, other)]
+        rng = np.random.default_rng([self.lengths, *key])
+        return int(rng.integers(0, self.count + 1)) if rng.random() < 0.8 else 0
+
+    def elements(self, rank: int, role: int) -> int:
+        """Of the whole message that a rank gives or takes, with the gaps between its blocks."""
+        if (parts := self.parts(rank, role)) is not None:
+            return max(begin + length for begin, length in parts)
+        if self.name in UNEQUAL:
+            return self.length(rank, rank)
+        if self.name == "Reduce_scatter":
+            whole = sum(self.length(0, other) for other in range(self.ranks))
+            return whole if role == 0 or self.in_place else self.length(rank, rank)
         in_blocks = self.name == "Reduce_scatter_block" and self.in_place
-        return self.ranks if self.name in TAKES_BLOCKS or in_blocks else 1
+        blocks = self.name in (TAKES_BLOCKS if role else GIVES_BLOCKS) or (role and in_blocks)
+        return self.count * (self.ranks if blocks else 1)
 
 
 def dtype_of(name: str) -> np.dtype:
@@ -107,19 +145,27 @@ def has_bfloat16() -> bool:
 
 
 def draw(
-    rng: Generator, ranks: int, transport: str, large: float, derived: tuple[str, ...] = ()
+    rng: Generator,
+    ranks: int,
+    transport: str,
+    large: float,
+    derived: tuple[str, ...] = (),
+    way: str | None = None,
 ) -> Call:
     """A call that a transport takes.
 
     Args:
         large: the share of messages that have a MiB or more.
         derived: forms with derived datatypes that may be drawn too, of DERIVED_FORMS.
+        way: how it is called; None: drawn.
     """
     name = str(rng.choice(CALLS))
     op = str(rng.choice(list(OPERATIONS))) if name in REDUCTIONS else "SUM"
     dtypes = OPERATIONS[op] if name in REDUCTIONS else DTYPES
-    dtype = str(rng.choice([each for each in dtypes if each not in _unknown(transport)]))
-    plain = name in REDUCTIONS or dtype in "gG"  # MPICH aborts over long doubles in own types
+    without = (*_unknown(transport), *(HALVES if name in UNEQUAL else ()))
+    dtype = str(rng.choice([each for each in dtypes if each not in without]))
+    # MPICH aborts over long doubles in own types, and over Allgatherv into unlike types
+    plain = name in (*REDUCTIONS, "Allgatherv") or dtype in "gG"
     forms = PLAIN_FORMS if plain else PLAIN_FORMS + derived
     if dtype in HALVES:  # MPI has no type to name them by
         forms = ("array", "column-major")
@@ -132,10 +178,11 @@ def draw(
         op=op,
         in_place=bool(rng.random() < 0.3),
         spare=bool(rng.random() < 0.2),
-        way=str(rng.choice(WAYS if transport == "direct" else WAYS[:3])),
+        way=way or str(rng.choice(WAYS if transport == "direct" else WAYS[:4])),
         gives=_layouts(rng, forms, ranks),
         takes=_layouts(rng, forms, ranks),
         seed=int(rng.integers(2**31)),
+        lengths=int(rng.integers(2**31)),
     )
 
 
@@ -173,9 +220,8 @@ def contents(call: Call, rank: int, role: int) -> np.ndarray:
 
     Whole numbers so small that sums and products are exact in any order.
     """
-    blocks = call.taking_blocks() if role else call.giving_blocks()
     rng = np.random.default_rng([call.seed, rank, role])
-    drawn = rng.integers(0, 3, blocks * call.count, "u1")
+    drawn = rng.integers(0, 3, call.elements(rank, role), "u1")
     values = drawn.astype(np.float32).astype(dtype_of(call.dtype))
     if call.dtype in "FDG":
         values += values.dtype.type(1j) * rng.integers(0, 2, values.size, "u1")
