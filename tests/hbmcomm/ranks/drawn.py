@@ -25,6 +25,7 @@ TAKES_BLOCKS = ("Gather", "Allgather", "Alltoall")
 
 INTEGERS = "bBhHiIlLqQ"
 HALVES = ("e", "bfloat16")
+LONG = ("g", "G")
 OPERATIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("SUM", "PROD"), (*INTEGERS, *"fdgFDG", *HALVES)),
     **dict.fromkeys(("MAX", "MIN"), (*INTEGERS, *"fdg", *HALVES)),
@@ -187,9 +188,9 @@ def draw(
 
 
 def _unknown(transport: str) -> tuple[str, ...]:
-    """What only `direct` reduces, and what is not installed."""
+    """What only `direct` reduces or MPICH aborts over, and what is not installed."""
     if transport != "direct":
-        return HALVES
+        return (*HALVES, *LONG)
     return () if has_bfloat16() else ("bfloat16",)
 
 

@@ -1,0 +1,114 @@
+"""Calls in flight on one rank: completed in random order, in every way that MPI has."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpi4py import MPI
+from numpy.random import Generator
+
+WAYS = ("Wait", "Test", "Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome")
+SOON = 0.001  # seconds until a wait is interrupted, at most
+
+
+@dataclass
+class Flight:
+    """A request, and what is to be looked at once it is complete."""
+
+    request: MPI.Request
+    check: Callable[[], None]
+    has_landed: bool = False
+
+    def land(self) -> None:
+        assert not self.has_landed, "complete twice"
+        self.has_landed = True
+        self.check()
+
+
+class Interruption(Exception):
+    """Raised by a signal's handler inside a call."""
+
+
+class Interrupter:
+    """Raises an Interruption in this thread, once, at a random moment while it is armed."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.count = 0
+        signal.signal(signal.SIGALRM, self._interrupt)
+
+    def _interrupt(self, *_: object) -> None:
+        if self.armed:
+            self.armed = False
+            self.count += 1
+            raise Interruption
+
+    def set_off(self, seconds: float) -> None:
+        self.armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def rest(self) -> None:
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter) -> None:
+    """Wait for some calls, and look at each as soon as it is known to be complete."""
+    flights = [flights[index] for index in rng.permutation(len(flights))]
+    way = str(rng.choice(WAYS))
+    if way == "Wait":
+        for each in flights:
+            wait(each.request, rng, interrupter)
+            each.land()
+        return
+    if way == "Test":
+        while flights:
+            for each in flights:
+                if each.request.Test():
+                    each.land()
+            flights = [each for each in flights if not each.has_landed]
+        return
+    left = dict(enumerate(flights))
+    requests = [each.request for each in flights]
+    while left:
+        for index in _completed(way, requests, list(left)):
+            flight = left.pop(index)
+            if rng.random() < 0.5:
+                flight.request.Wait()  # at once
+            flight.land()
+
+
+def wait(request: Any, rng: Generator, interrupter: Interrupter) -> None:
+    """Wait for one; often a signal's handler raises meanwhile, and it is waited for again."""
+    if rng.random() < 0.5:
+        request.Wait()
+        return
+    while True:
+        try:
+            interrupter.set_off(max(rng.uniform(-SOON, SOON), 1e-6))
+            request.Wait()
+            interrupter.rest()
+            return
+        except Interruption:
+            continue
+
+
+def _completed(way: str, requests: list[MPI.Request], left: list[int]) -> list[int]:
+    """Which requests one call of MPI says are complete."""
+    match way:
+        case "Waitall":
+            MPI.Request.Waitall(requests)
+            return left
+        case "Testall":
+            return left if MPI.Request.Testall(requests) else []
+        case "Waitany":
+            return [MPI.Request.Waitany(requests)]
+        case "Testany":
+            index, flag = MPI.Request.Testany(requests)
+            return [index] if flag else []
+    found = getattr(MPI.Request, way)(requests)
+    assert found is not None, f"{way} finds no request in flight, but {left} are"
+    return list(found)

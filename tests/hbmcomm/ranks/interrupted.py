@@ -1,0 +1,59 @@
+"""A rank is interrupted in the middle of random calls: the others learn of it, nothing is spoilt.
+
+The calls are on a communicator of their own, which is unusable then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+
+import numpy as np
+from attempt import GUARD, Attempt
+from drawn import draw
+from expected import expected
+from flights import Interrupter, Interruption
+from mpi4py import MPI
+
+from hbmcomm import Communicator, HbmcommError
+
+SOON = 0.02  # seconds until the interrupt, at most
+LATEST = 0.002  # seconds by which a rank may be late
+KEPT = 4  # attempts whose memory peers may touch when the interrupt comes
+
+
+def interrupt(parent: Communicator, seed: int, interrupter: Interrupter) -> None:
+    """Interrupt one rank of `parent`; then no byte of memory that is used again may change."""
+    sizes = _calls_until_the_end(parent, seed, interrupter)
+    again = [parent.empty(size, "u1") for size in sizes] + [np.empty(size, "u1") for size in sizes]
+    for each in again:
+        each[:] = GUARD
+    MPI.Intracomm.Barrier(parent)
+    for each in again:
+        assert (each == GUARD).all(), f"memory was written after an interrupt, seed {seed}"
+
+
+def _calls_until_the_end(parent: Communicator, seed: int, interrupter: Interrupter) -> list[int]:
+    """Random calls until one fails; the lengths in bytes of the memory that they used last."""
+    rng = np.random.default_rng(seed)
+    own = np.random.default_rng([seed, parent.rank])
+    is_victim = parent.rank == int(rng.integers(parent.size))
+    attempts: list[Attempt] = []
+    try:
+        with parent.Dup() as comm:
+            if is_victim:
+                interrupter.set_off(float(rng.uniform(1e-6, SOON)))
+            for index in itertools.count():
+                rng = np.random.default_rng([seed, index])
+                call = draw(rng, comm.size, comm.transport, large=0.1)
+                attempt = Attempt(replace(call, seed=index), comm)
+                attempts = [*attempts[-KEPT:], attempt]
+                if own.random() < 0.1:
+                    time.sleep(own.uniform(0, LATEST))
+                attempt.run()
+                if said := attempt.wrong(expected(attempt.call, comm.rank)):
+                    raise AssertionError(f"call {index} of interrupted seed {seed}: {said}: {call}")
+    except (Interruption, HbmcommError) as error:
+        assert is_victim or isinstance(error, HbmcommError), error
+    return [each.raw.size for attempt in attempts for each in (attempt.give, attempt.take)]
