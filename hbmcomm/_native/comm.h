@@ -35,6 +35,7 @@ struct hbm_operation {
     int is_flying;
     _Atomic int references;    /* of who made it, and of the queue while it is in flight */
     _Atomic uint64_t request;  /* MPI's handle for it; 0: none */
+    _Atomic uint16_t uses;     /* how often its memory has served a call that was started once */
 };
 
 /* What a rank waits for. */
@@ -78,6 +79,7 @@ struct hbm_comm {
     void **out;
     hbm_operation *head, *tail; /* operations in flight: only the first advances */
     awaited awaiting;
+    uint64_t looked;            /* when somebody last looked whether that can come */
     int ring_later;
     _Atomic int lock, references;
     _Atomic int flying;         /* operations in flight that nobody waits for in a blocking call */
@@ -91,6 +93,7 @@ struct hbm_comm {
 
 /* wait.c */
 int hbm_await(hbm_comm *c);
+void hbm_look(hbm_comm *c);
 void hbm_ring(hbm_comm *c);
 uint64_t hbm_now_ns(void);
 

@@ -138,7 +138,8 @@ int hbm_run(hbm_comm *comm, const hbm_call *call);
 int hbm_must_copy(hbm_comm *comm, const hbm_call *call); /* whether it gives HBM_COPY_FIRST */
 
 /* Operations that are started now and completed later; persistent ones are started many times.
-   Any call or wait of this process brings all of its operations forward. */
+   Any call or wait of this process brings all of its operations forward. hbm_wait returns HBM_PENDING
+   where a signal's handler wants this thread out. */
 hbm_operation *hbm_new(hbm_comm *comm, const hbm_call *call); /* the caller keeps its arrays */
 int hbm_start(hbm_operation *operation, uintptr_t request);
 int hbm_test(hbm_operation *operation, uintptr_t request);
@@ -148,10 +149,11 @@ uint64_t hbm_in_flight(void);            /* operations of this process that are 
 
 /* The same for operations that are started once: a number above HBM_LAST_STATUS is one in flight,
    any other the status of one that is not; 0 may be waited for, too. One that is found complete is
-   gone. */
+   gone, and its number is as good as 0; one that failed stays until it is dropped. */
 uint64_t hbm_start_once(hbm_comm *comm, const hbm_call *call, uintptr_t request);
 int hbm_test_once(uint64_t operation, uintptr_t request);
 int hbm_wait_once(uint64_t operation, uintptr_t request);
+void hbm_drop_once(uint64_t operation);
 
 /* MPI's functions and constants, so that waits here progress MPI, and waits there progress us. */
 typedef struct {
@@ -160,7 +162,7 @@ typedef struct {
     uintptr_t register_progress; /* Open MPI: opal_progress_register; else 0 */
     uintptr_t async_start;       /* MPICH: MPIX_Async_start; else 0 */
     uint64_t world, byte, stream, null_request; /* handles; of MPICH the stream, 0x3c000000 */
-    int32_t any_source, any_tag, error, handle_bytes, main_thread_only, serves_requests;
+    int32_t any_source, last_tag, error, handle_bytes, main_thread_only, serves_requests;
 } hbm_mpi;
 void hbm_use_mpi(const hbm_mpi *mpi); /* NULL: MPI is about to end */
 int hbm_serves_requests(void);

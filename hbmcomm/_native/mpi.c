@@ -1,7 +1,7 @@
 /* How MPI and this library let each other go on.
 
    A rank that waits here calls into MPI now and then, so that MPI's own operations advance: an Iprobe
-   on COMM_WORLD does that under all MPIs that were tried. A rank that waits in MPI advances ours:
+   on COMM_WORLD does that under all MPIs that were tried, unless it finds a message. A rank that waits in MPI advances ours:
    Open MPI and MPICH take a function that they call whenever they poll; elsewhere a thread looks
    after our operations every 200 us, as long as there are any. So an operation of ours that is in
    flight can be a generalized request: MPI may wait for it together with its own. */
@@ -18,6 +18,7 @@
 #define IDLE_POLLS 1000 /* after which MPICH's hook is let go */
 #define STATUS_BYTES 256 /* more than any MPI_Status has */
 #define STOCK 8
+#define TAGS 4 /* that programs hardly use: a message found keeps MPI from looking after the others */
 
 typedef int (*iprobe)(int source, int tag, uint64_t comm, int *flag, void *status);
 typedef int (*query)(void *extra, void *status);
@@ -52,11 +53,12 @@ static int may_call(void)
 void hbm_progress_mpi(void)
 {
     _Alignas(16) char status[STATUS_BYTES];
-    int flag;
+    int found = 1;
     if (!may_call())
         return;
     polling = 1;
-    ((iprobe)mpi.iprobe)(mpi.any_source, mpi.any_tag, mpi.world, &flag, status);
+    for (int tag = mpi.last_tag; found && tag > mpi.last_tag - TAGS; tag--)
+        ((iprobe)mpi.iprobe)(mpi.any_source, tag, mpi.world, &found, status);
     polling = 0;
 }
 

@@ -139,8 +139,9 @@ int hbm_run(hbm_comm *c, const hbm_call *call)
     if (!status) {
         hbm_append(&o);
         status = hbm_complete(&o);
-        if (status == HBM_INTERRUPTED) {
-            hbm_blame(c, HBM_INTERRUPTED, c->rank);
+        if (status == HBM_PENDING) {
+            status = HBM_INTERRUPTED;
+            hbm_blame(c, status, c->rank);
             hbm_progress(c); /* takes it from the queue */
         }
     }

@@ -133,6 +133,7 @@ void hbm_progress_others(const hbm_comm *waiting)
         hbm_comm *c = found[i];
         if (c != waiting && c->forks == hbm_forks() && try_lock(c, LOCKED, LOCKED)) {
             hbm_progress(c);
+            hbm_look(c);
             hbm_leave_wait(c);
         }
         hbm_release(c);
@@ -207,7 +208,7 @@ void hbm_progress(hbm_comm *c)
         finish(c->head, c->failure.status);
 }
 
-/* Brings an operation to its end, or returns HBM_INTERRUPTED while it is pending. */
+/* Brings an operation to its end; HBM_PENDING where a signal's handler wants this thread out. */
 int hbm_complete(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
@@ -217,6 +218,6 @@ int hbm_complete(hbm_operation *o)
         if (status != HBM_PENDING)
             return status;
         if (hbm_await(c) == HBM_INTERRUPTED)
-            return HBM_INTERRUPTED;
+            return HBM_PENDING;
     }
 }

@@ -1,45 +1,35 @@
 /* Operations that are started now and completed later.
 
-   One that is in flight belongs to its owner and to the queue that it is in; the last of them frees
-   it. Those that are free are kept for the next: programs start one after the other. */
+   One that is in flight belongs to its owner, to the queue that it is in, and to MPI's request; the
+   last of them frees it. Its memory is kept for the next and never given back: who was interrupted may
+   ask for an operation a second time, and its number must then tell that it is gone. */
 #include "comm.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#define KEPT 64
 #define LOOKS 100
+#define ADDRESS_BITS 48 /* of a number; above them, how often the memory was used before */
 
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static hbm_operation *kept;
-static _Atomic int kept_count;
 
 static hbm_operation *take(void)
 {
-    hbm_operation *o = NULL;
-    if (atomic_load_explicit(&kept_count, memory_order_relaxed) && !pthread_mutex_trylock(&keeping)) {
-        o = kept;
-        if (o) {
-            kept = o->next;
-            kept_count--;
-        }
-        pthread_mutex_unlock(&keeping);
-    }
-    return o ? o : malloc(sizeof *o);
+    pthread_mutex_lock(&keeping);
+    hbm_operation *o = kept;
+    if (o)
+        kept = o->next;
+    pthread_mutex_unlock(&keeping);
+    return o ? o : calloc(1, sizeof *o);
 }
 
 static void give(hbm_operation *o)
 {
-    if (!pthread_mutex_trylock(&keeping)) {
-        if (kept_count < KEPT) {
-            o->next = kept;
-            kept = o;
-            kept_count++;
-            o = NULL;
-        }
-        pthread_mutex_unlock(&keeping);
-    }
-    free(o);
+    pthread_mutex_lock(&keeping);
+    o->next = kept;
+    kept = o;
+    pthread_mutex_unlock(&keeping);
 }
 
 hbm_operation *hbm_new(hbm_comm *c, const hbm_call *call)
@@ -136,7 +126,7 @@ int hbm_wait(hbm_operation *o, uintptr_t request)
         status = hbm_complete(o);
         hbm_leave_wait(o->comm);
     }
-    if (status != HBM_INTERRUPTED)
+    if (status != HBM_PENDING)
         hbm_free_request(o, request);
     return status;
 }
@@ -150,24 +140,40 @@ uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
         return HBM_UNREADABLE;
     int status = hbm_start(o, request);
     if (status == HBM_PENDING)
-        return (uint64_t)(uintptr_t)o;
+        return (uint64_t)(uintptr_t)o
+               | (uint64_t)atomic_load_explicit(&o->uses, memory_order_relaxed) << ADDRESS_BITS;
     hbm_drop(o);
     return (uint64_t)status;
 }
 
-static int found_once(uint64_t operation, int status)
+/* NULL where it was complete, and somebody has been told. */
+static hbm_operation *numbered(uint64_t number)
 {
-    if (operation && status != HBM_PENDING && status != HBM_INTERRUPTED)
-        hbm_drop((hbm_operation *)(uintptr_t)operation);
-    return status;
+    hbm_operation *o = (hbm_operation *)(uintptr_t)(number & ((UINT64_C(1) << ADDRESS_BITS) - 1));
+    return o && atomic_load_explicit(&o->uses, memory_order_relaxed) == number >> ADDRESS_BITS ? o : NULL;
+}
+
+void hbm_drop_once(uint64_t operation)
+{
+    hbm_operation *o = numbered(operation);
+    if (!o)
+        return;
+    atomic_fetch_add_explicit(&o->uses, 1, memory_order_relaxed);
+    hbm_drop(o);
 }
 
 int hbm_test_once(uint64_t operation, uintptr_t request)
 {
-    return found_once(operation, hbm_test((hbm_operation *)(uintptr_t)operation, request));
+    int status = hbm_test(numbered(operation), request);
+    if (!status)
+        hbm_drop_once(operation);
+    return status;
 }
 
 int hbm_wait_once(uint64_t operation, uintptr_t request)
 {
-    return found_once(operation, hbm_wait((hbm_operation *)(uintptr_t)operation, request));
+    int status = hbm_wait(numbered(operation), request);
+    if (!status)
+        hbm_drop_once(operation);
+    return status;
 }

@@ -125,17 +125,25 @@ static int give_way(hbm_comm *c, const awaited *a)
     return 0;
 }
 
-/* Whether what is waited for cannot come any more; then the communicator has failed. */
+/* Whether what is waited for cannot come any more; then the communicator, which is locked, has failed. */
 static int is_hopeless(hbm_comm *c, const awaited *a)
 {
     hbm_failure why;
-    hbm_lock_again(c);
     if (!c->failure.status && hbm_trouble(c, a->peer, &why) && !arrived(a))
         hbm_fail(c, &why); /* else it came before its owner left */
-    int hopeless = c->failure.status;
-    if (!hopeless)
-        hbm_unlock(c);
-    return hopeless;
+    return c->failure.status;
+}
+
+/* Nobody need wait for the first operation of a communicator in a blocking call: whoever brings it
+   forward looks now and then whether it can be completed at all. */
+void hbm_look(hbm_comm *c)
+{
+    uint64_t now = hbm_now_ns();
+    if (!c->head || now - c->looked < LOOK_NS)
+        return;
+    c->looked = now;
+    if (is_hopeless(c, &c->awaiting))
+        hbm_progress(c);
 }
 
 /* Naps grow, but stay short enough for MPI and other operations, which nobody wakes this rank for. */
@@ -158,8 +166,10 @@ static int sleep_until(hbm_comm *c, const awaited *a)
         if (!signal && now - looked < LOOK_NS)
             continue;
         looked = now;
+        hbm_lock_again(c);
         if (is_hopeless(c, a))
             return HBM_OK;
+        hbm_unlock(c);
     }
     hbm_lock_again(c);
     return HBM_OK;

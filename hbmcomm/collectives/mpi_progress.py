@@ -47,7 +47,7 @@ def join() -> bool:
                 "stream": _NULL_STREAM,
                 "null_request": _handle(MPI.REQUEST_NULL, MPI.Request),
                 "any_source": MPI.ANY_SOURCE,
-                "any_tag": MPI.ANY_TAG,
+                "last_tag": MPI.COMM_WORLD.Get_attr(MPI.TAG_UB),
                 "error": MPI.ERR_OTHER,
                 "handle_bytes": MPI._sizeof(MPI.Request),
                 "main_thread_only": MPI.Query_thread() < MPI.THREAD_SERIALIZED,

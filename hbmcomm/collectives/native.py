@@ -128,7 +128,7 @@ class Core:
     def error(self, status: int) -> BaseException:
         """What to raise for a status that is not 0."""
         global _interrupt
-        if _interrupt is not None and status == lib.HBM_INTERRUPTED:
+        if _interrupt is not None and status in (lib.HBM_INTERRUPTED, lib.HBM_PENDING):
             interrupt, _interrupt = _interrupt, None
             return interrupt
         if status == lib.HBM_BUSY:

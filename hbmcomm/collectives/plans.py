@@ -102,7 +102,7 @@ class Plan(MPI.Prequest):
 
     def _end(self, status: int) -> None:
         """What was started is complete, unless a signal's handler wants out of the wait."""
-        if status != lib.HBM_INTERRUPTED:
+        if status != _PENDING:
             operation, self._operation = self._operation, _NULL
             del _started[int(ffi.cast("uintptr_t", operation))]
             lib.hbm_drop(operation)

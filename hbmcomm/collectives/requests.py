@@ -7,11 +7,13 @@ MPI's, whose polling calls the core (`mpi_progress`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Literal, Protocol
 
 from mpi4py import MPI
 
 from hbmcomm.collectives.native import lib
+from hbmcomm.errors import HbmcommError
 
 _wait, _test = lib.hbm_wait_once, lib.hbm_test_once
 _PENDING = lib.HBM_PENDING
@@ -49,6 +51,7 @@ class Request(MPI.Request):
         if operation:
             if found:
                 self._fail(found)
+            # a handler may raise as soon as the core has returned: all this is done again then
             self._operation = 0
             del in_flight[operation]
         return True if status is None else super().Wait(status)
@@ -83,7 +86,8 @@ class Request(MPI.Request):
 
     def _fail(self, status: int) -> None:
         operation = self._operation
-        if status != lib.HBM_INTERRUPTED:
+        if status != _PENDING:
+            lib.hbm_drop_once(operation)
             self._operation = 0
             del in_flight[operation]
         self._kept[0]._check(status)
@@ -102,7 +106,9 @@ def let_fly(request: Request, operation: int) -> None:
     in_flight[operation] = request
     if len(in_flight) > _MANY and not len(in_flight) % _MANY:
         for each in list(in_flight.values()):
-            each.Test()
+            if not each:  # MPI has told whoever waited for it how it ended
+                with suppress(HbmcommError):
+                    each.Test()
 
 
 _request = Request()

@@ -45,6 +45,8 @@ def _calls_until_the_end(parent: Communicator, seed: int, interrupter: Interrupt
             if is_victim:
                 interrupter.set_off(float(rng.uniform(1e-6, SOON)))
             for index in itertools.count():
+                if is_victim and not interrupter.armed:  # it was raised where nobody can catch it
+                    raise Interruption
                 rng = np.random.default_rng([seed, index])
                 call = draw(rng, comm.size, comm.transport, large=0.1)
                 attempt = Attempt(replace(call, seed=index), comm)

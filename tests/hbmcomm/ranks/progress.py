@@ -3,6 +3,7 @@
 What rank 0 waits for comes only if rank 1, which waits for something else, has a hand in it.
 """
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -184,6 +185,24 @@ def our_waits_let_a_long_message_of_mpi_go_on() -> None:
             WORLD.Recv(big, 0)
             assert (big == number).all()
             wait()
+
+
+@promise
+def a_message_that_waits_for_its_receiver_does_not_keep_others() -> None:
+    """It is there all the time; what goes on beside it needs the hand of a rank that waits."""
+    early, big = np.zeros(1), np.zeros(1 << 22, "float32")  # 8 B and 16 MiB
+    if RANK == 0:
+        WORLD.Recv(early, 1, tag=1)
+        sent = WORLD.Isend(big, 1, tag=3)
+        comm.Barrier()
+        sent.Wait()
+        WORLD.Recv(early, 1, tag=2)
+    else:
+        requests = [WORLD.Isend(early, 0, tag=2), WORLD.Isend(early, 0, tag=1)]
+        time.sleep(0.05)  # the other rank has found the former before the latter, and waits
+        WORLD.Recv(big, 0, tag=3)
+        comm.Barrier()
+        MPI.Request.Waitall(requests)
 
 
 @promise
