@@ -1,5 +1,8 @@
 """Rank program: one rank ends in the middle of random collectives; the others must learn of it.
 
+The calls are blocking, nonblocking (several in flight, completed by our waits or by MPI's) and
+persistent.
+
 Usage: direct_death.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
 gets the moment and what each other rank saw, best "PeerError after ... s"; it then leaves without
 MPI's own end, which would wait for the lost rank.
@@ -10,13 +13,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 from attempt import Attempt
 from drawn import draw
+from flights import Flight, Interrupter, complete
 from mpi4py import MPI
 
 import hbmcomm
@@ -24,8 +27,9 @@ from hbmcomm import Communicator
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
-WAYS = ("killed", "killed", "_exit", "raise", "return")
-PREPARED = 12  # calls, drawn from again and again
+WAYS = ("killed", "killed", "killed", "killed", "_exit", "raise", "return")
+PREPARED = 16  # calls, drawn from again and again
+AT_ONCE = 4  # in flight, at most
 GIVE_UP = 10.0  # seconds after which a survivor that has seen nothing reports that
 STUCK = 3  # seconds until a rank that ended by itself is killed while MPI waits for the others
 
@@ -69,10 +73,7 @@ def run(comm: Communicator, seed: int) -> None:
     rng = np.random.default_rng([seed, RANKS])
     victim, how, last = int(rng.integers(RANKS)), str(rng.choice(WAYS)), int(rng.integers(1, 400))
     large = float(rng.choice([0, 0.1, 0.5]))
-    attempts = []
-    for _ in range(PREPARED):
-        call = draw(rng, RANKS, "direct", large)
-        attempts.append(Attempt(replace(call, way="blocking"), comm))
+    attempts = [Attempt(draw(rng, RANKS, "direct", large), comm) for _ in range(PREPARED)]
     comm.Barrier()
     own = np.random.default_rng([seed, RANK])
     if victim == RANK and how == "killed":
@@ -84,7 +85,23 @@ def run(comm: Communicator, seed: int) -> None:
             end(how)
         if own.random() < 0.05:
             time.sleep(own.uniform(0, 0.002))
-        attempts[int(rng.integers(PREPARED))].run()
+        if rng.random() < 0.6:
+            attempts[int(rng.integers(PREPARED))].run()
+        else:
+            chosen = rng.permutation(PREPARED)[: int(rng.integers(1, AT_ONCE + 1))]
+            run_at_once([attempts[index] for index in chosen], own, comm)
+
+
+def run_at_once(attempts: list[Attempt], own: np.random.Generator, comm: Communicator) -> None:
+    """Start some calls, then complete them in any order and way."""
+    for attempt in attempts:
+        attempt.fill()
+    flights = [Flight(attempt.start(), lambda: None) for attempt in attempts]
+    try:
+        complete(flights, own, INTERRUPTER)
+    except MPI.Exception:  # from a wait of MPI's, which knows no more than that one has failed
+        comm.Barrier()
+        raise
 
 
 def survive(comm: Communicator, seed: int) -> NoReturn:
@@ -106,6 +123,6 @@ def survive(comm: Communicator, seed: int) -> NoReturn:
 
 if __name__ == "__main__":
     transport, drawn_seed, folder = sys.argv[1:]
-    FOLDER = Path(folder)
+    FOLDER, INTERRUPTER = Path(folder), Interrupter()
     ours = Communicator(WORLD, "regular", transport)  # global: it lives as long as the process
     survive(ours, int(drawn_seed))
