@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from hbmcomm.errors import OutOfMemory
+from hbmcomm.errors import HbmcommError, OutOfMemory
 from hbmcomm.memory import regions
 from hbmcomm.memory.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block
 from hbmcomm.memory.kinds import Kind
@@ -163,12 +163,24 @@ that cffi gives are not read."""
 
 @ffi.def_extern(error=-1, onerror=_interrupt)  # type: ignore[untyped-decorator]
 def hbm_heap_grows(context: Any, start: int, end: int) -> int:
-    """Called by hbm_heap_get: 0 once there is memory under a range."""
+    """Called by hbm_heap_get: 0 once there is memory under a range.
+
+    What a signal's handler raises is no lack of memory: the range is filled in a second try, which
+    hbm_heap_get sees, and the interrupt follows.
+    """
     ground = _grounds.get(int(ffi.cast("uintptr_t", context)))
     if ground is None:
         return -1
     try:
+        return _filled(ground, start, end)
+    except BaseException:
+        _filled(ground, start, end)
+        raise
+
+
+def _filled(ground: Ground, start: int, end: int) -> int:
+    try:
         ground.hold(start, end)
-    except Exception:
+    except (HbmcommError, OSError, MemoryError):
         return -1
     return 0

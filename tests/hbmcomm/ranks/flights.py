@@ -94,7 +94,7 @@ def wait(request: Any, rng: Generator, interrupter: Interrupter) -> None:
             request.Wait()
             interrupter.rest()
             return
-        except Interruption:
+        except (Interruption, KeyboardInterrupt):  # the latter from within an allocation
             continue
 
 

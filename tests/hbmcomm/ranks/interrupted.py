@@ -56,6 +56,6 @@ def _calls_until_the_end(parent: Communicator, seed: int, interrupter: Interrupt
                 attempt.run()
                 if said := attempt.wrong(expected(attempt.call, comm.rank)):
                     raise AssertionError(f"call {index} of interrupted seed {seed}: {said}: {call}")
-    except (Interruption, HbmcommError) as error:
+    except (Interruption, KeyboardInterrupt, HbmcommError) as error:
         assert is_victim or isinstance(error, HbmcommError), error
     return [each.raw.size for attempt in attempts for each in (attempt.give, attempt.take)]

@@ -241,3 +241,34 @@ def test_ctrl_c_inside_an_allocation_of_numpy_is_not_lost() -> None:
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
     )
     assert (found.stdout, found.stderr) == ("interrupted default_allocator\n", "")
+
+
+ONCE = """
+import signal
+from mpi4py import rc
+rc.initialize = False
+from hbmcomm.memory import kernel
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.shared.heap import lib
+from hbmcomm.memory.shared.make import make
+arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)
+populate = kernel.populate
+def once(*arguments):
+    kernel.populate = populate
+    signal.raise_signal(signal.SIGINT)
+kernel.populate = once
+try:
+    lib.hbm_heap_get(arena.heap, 1 << 22, 64)
+    for _ in range(10**6):
+        pass
+except KeyboardInterrupt:
+    print("interrupted", lib.hbm_heap_get(arena.heap, 1 << 22, 64) >= 1 << 22)
+"""
+
+
+def test_ctrl_c_inside_an_allocation_of_the_core_is_no_lack_of_memory() -> None:
+    """It would fail a collective as OutOfMemory, on all ranks."""
+    found = subprocess.run(
+        [sys.executable, "-c", ONCE], capture_output=True, text=True, check=False
+    )
+    assert (found.stdout, found.stderr) == ("interrupted True\n", "")

@@ -1,0 +1,253 @@
+"""Rank program: signals, calls that differ and lost ranks end calls, and spoil nothing. Two ranks.
+
+"Late" is rank 1: it makes its call A_WHILE after rank 0, which is interrupted HALF of that time in.
+"""
+
+import contextlib
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from promising import keep, promise
+
+from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
+from hbmcomm.collectives.native import lib
+
+WORLD = MPI.COMM_WORLD
+RANK = WORLD.rank
+SHORT, LONG = 8, 1 << 20  # of float32: 32 B and 4 MiB
+HALF, A_WHILE = 0.05, 0.1  # seconds
+PATTERN = 0xA5
+
+parent = Communicator(WORLD, "regular", "direct")  # its children share its memory
+
+
+@contextlib.contextmanager
+def ctrl_c(after: float = HALF) -> Iterator[None]:
+    """A SIGINT for this process, which must raise KeyboardInterrupt inside the context."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    raise AssertionError("no KeyboardInterrupt")
+
+
+@contextlib.contextmanager
+def refused(*errors: type[BaseException]) -> Iterator[None]:
+    try:
+        yield
+    except errors:
+        return
+    raise AssertionError(f"no {' or '.join(each.__name__ for each in errors)}")
+
+
+def calls(comm: Communicator, make: Any, count: int) -> dict[str, Callable[[], object]]:
+    """Calls in which rank 1 gives, and rank 0 takes; the arrays are freed with the function."""
+    x, y = make(count, "float32"), make(2 * count, "float32")
+    x[:], y[:] = RANK + 1, -1
+    return {
+        "Allreduce": lambda: comm.Allreduce(x, y[:count]),
+        "Bcast": lambda: comm.Bcast(y[:count], 1),
+        "Gather": lambda: comm.Gather(x, y, 0),
+        "Allgather": lambda: comm.Allgather(x, y),
+        "Alltoall": lambda: comm.Alltoall(y, make(2 * count, "float32")),
+    }
+
+
+NAMES = ("Allreduce", "Bcast", "Gather", "Allgather", "Alltoall")
+
+
+def reused(make: Any, count: int) -> list[Any]:
+    """New arrays of the same lengths, which must stay as they are."""
+    arrays = [make(length, "float32") for length in (count, 2 * count, count, 2 * count)]
+    for each in arrays:
+        each.view("u1")[:] = PATTERN
+    return arrays
+
+
+def after_the_failure(fail: Callable[[Communicator, str, Callable[[], object]], None]) -> None:
+    """Rank 0 frees the arrays of its failed call and makes new ones: nobody writes into them."""
+    for count in (SHORT, LONG):
+        for name in NAMES:
+            for private in (False, True):
+                comm = parent.Dup()
+                make: Any = np.empty if private else comm.empty
+                fail(comm, name, calls(comm, make, count)[name])
+                gc.collect()
+                arrays = reused(np.empty if private else parent.empty, count)
+                WORLD.Barrier()  # the late rank has made its call
+                for each in arrays:
+                    assert (each.view("u1") == PATTERN).all(), f"{name} of {count} wrote again"
+                with refused(HbmcommError):
+                    comm.Barrier()
+                comm.Free()
+
+
+@promise
+def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
+    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+        if RANK == 0:
+            with ctrl_c():
+                call()
+                comm.Barrier()  # where rank 0 need not wait for the other
+        else:
+            time.sleep(A_WHILE)
+            with refused(PeerError, CallMismatch):
+                call()
+                comm.Barrier()
+
+    after_the_failure(fail)
+
+
+@promise
+def calls_that_differ_leave_memory_alone() -> None:
+    """Rank 0 calls something else: it learns of it as soon as rank 1 has come."""
+
+    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+        time.sleep(A_WHILE / 4 if RANK else 0)
+        with refused(CallMismatch):
+            if RANK:
+                comm.Reduce_scatter_block(np.zeros(6, "int8"), np.zeros(3, "int8"))
+            else:
+                call()
+            comm.Barrier()
+
+    after_the_failure(fail)
+
+
+@promise
+def a_rank_that_left_leaves_memory_alone() -> None:
+    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+        if RANK:
+            time.sleep(A_WHILE / 4)
+            comm._abandon()
+            with refused(PeerError):
+                call()
+        else:
+            with refused(PeerError):
+                call()
+                comm.Barrier()
+
+    after_the_failure(fail)
+
+
+def sums() -> Iterator[tuple[Any, Any]]:
+    """Sums in flight, nonblocking and persistent, and where they will be 3; rank 1 is late."""
+    for count in (SHORT, LONG):
+        for make in (parent.empty, np.empty):
+            x, y = make(count, "float32"), make(count, "float32")
+            x[:], y[:] = RANK + 1, -1
+            plan = parent.Allreduce_init(x, y)
+            time.sleep(A_WHILE if RANK else 0)
+            yield parent.Iallreduce(x, y), y
+            y[:] = -1
+            time.sleep(A_WHILE if RANK else 0)
+            plan.Start()
+            yield plan, y
+
+
+@promise
+def a_wait_that_was_interrupted_can_be_done_again() -> None:
+    for request, y in sums():
+        if RANK == 0:
+            with ctrl_c():
+                request.Wait()
+        request.Wait()
+        assert (y == 3).all()
+        request.Wait()
+        WORLD.Barrier()
+
+
+@promise
+def a_signal_right_after_the_wait_is_harmless() -> None:
+    """The core has returned, Python has not noted it: the number is used a second time."""
+    x, y = np.ones(LONG), np.zeros(LONG)
+    first = parent.Iallreduce(x, y)
+    number = first._operation
+    if number:  # else complete at once
+        while lib.hbm_test_once(number, MPI._addressof(first)) == lib.HBM_PENDING:
+            pass
+    second = parent.Iallreduce(x, z := np.zeros(LONG))  # in the memory of the first
+    first.Wait()
+    assert (y == 2).all()
+    assert first.Test()
+    second.Wait()
+    assert (z == 2).all()
+
+
+def in_flight(comm: Communicator) -> list[Any]:
+    """A request and a plan that need both ranks; this rank alone has started them."""
+    x = np.ones(LONG)
+    plan = comm.Allreduce_init(x, np.zeros(LONG))
+    request = comm.Iallreduce(x, np.zeros(LONG))
+    plan.Start()
+    return [request, plan]
+
+
+@promise
+def what_is_in_flight_ends_with_its_communicator() -> None:
+    """One rank is interrupted in a blocking call: no request or plan of the other stays."""
+    for _ in range(2):
+        comm = parent.Dup()
+        requests = in_flight(comm)
+        if RANK == 0:
+            with ctrl_c():
+                comm.Barrier()
+                comm.Barrier()
+        else:
+            time.sleep(A_WHILE)
+        if RANK == 0:
+            WORLD.Barrier()
+        for each in requests:
+            with contextlib.suppress(PeerError):  # those that were complete before are right
+                each.Wait()
+            each.Wait()
+        if RANK:
+            with refused(PeerError, CallMismatch):
+                comm.Barrier()
+            WORLD.Barrier()
+        requests[1].Free()
+        assert not lib.hbm_in_flight()
+        comm.Free()
+
+
+@promise
+def a_rank_that_only_polls_learns_of_a_loss() -> None:
+    """By our Test, and inside MPI by its waits."""
+    ways: tuple[Callable[[Any], object], ...] = (
+        lambda request: until(request.Test),
+        lambda request: until(lambda: MPI.Request.Testall([request])),
+        lambda request: MPI.Request.Waitall([request]),
+        lambda request: MPI.Request.Waitany([request]),
+    )
+    for way in ways:
+        for number in range(2):
+            comm = parent.Dup()
+            if RANK:
+                time.sleep(HALF)
+                comm._abandon()
+            else:
+                began = time.monotonic()
+                with refused(PeerError, MPI.Exception):
+                    way(in_flight(comm)[number])
+                assert time.monotonic() - began < 2.0
+            comm.Free()
+            WORLD.Barrier()
+
+
+def until(test: Callable[[], bool]) -> None:
+    while not test():
+        pass
+
+
+if __name__ == "__main__":
+    keep()
