@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 from attempt import do
-from drawn import DERIVED_FORMS, HALVES, LONG, Call, draw
+from drawn import DERIVED_FORMS, Call, draw, mpi_can
 from ending import moving_on, say
 from expected import expected
 from mpi4py import MPI
@@ -24,10 +24,9 @@ ENOUGH = 5  # wrong calls that a rank reports
 
 def wrong(call: Call, ours: MPI.Intracomm, theirs: MPI.Intracomm) -> str:
     wanted = expected(call, WORLD.rank)
-    unknown = (*HALVES, *(LONG if MPI.get_vendor()[0] == "MPICH" else ()))  # Gather aborts over G
-    tried = [(call, ours, "")]
-    if call.dtype not in unknown:
-        tried.insert(0, (replace(call, way="blocking"), theirs, "mpi4py: "))
+    tried, blocking = [(call, ours, "")], replace(call, way="blocking")
+    if mpi_can(blocking):
+        tried.insert(0, (blocking, theirs, "mpi4py: "))
     said = ""
     for each, comm, whose in tried:
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from attempt import Attempt
-from drawn import draw
+from drawn import draw, mpi_can
 from ending import moving_on, say
 from expected import expected
 from flights import Flight, Interrupter, complete, wait
@@ -33,8 +33,6 @@ LATEST = 0.002  # seconds by which a rank may be late
 KEPT = 8  # earlier calls whose memory stays in use, so that an arena has holes
 LONGEST = 1 << 20  # bytes of a message between two ranks
 INTERRUPTED = 0.15  # of the rounds
-COPIED_EARLY = ("Gather", "Allgather", "Scatter")
-"""Whose persistent forms in Intel MPI 2021.18 read some of the memory as they are made."""
 
 
 @dataclass
@@ -140,7 +138,7 @@ class Part:
         comm = self.comms[event.comm]
         rng = np.random.default_rng([self.seed, event.number, self.leaders[event.comm]])
         call = draw(rng, comm.size, comm.transport, large=0.02, way=way)
-        while way == "persistent" and comm.transport == "mpi" and call.name in COPIED_EARLY:
+        while comm.transport == "mpi" and not mpi_can(call):
             call = draw(rng, comm.size, comm.transport, large=0.02, way=way)
         return Attempt(call, comm, self.comms[int(own.integers(len(self.comms)))])
 
