@@ -104,6 +104,7 @@ int hbm_blame_lengths(hbm_comm *c, int rank, uint64_t given, uint64_t expected);
 int hbm_trouble(hbm_comm *c, int rank, hbm_failure *why);
 int hbm_mismatch(hbm_comm *c, int rank);
 void hbm_hold_back(hbm_operation *o);
+int hbm_was_left(hbm_operation *o);
 
 /* progress.c */
 int hbm_enter_call(hbm_comm *c);
@@ -156,6 +157,7 @@ void hbm_arrive(hbm_operation *o, uint64_t step);
 /* paths.c: the one place that decides how an operation is done */
 advance hbm_path(hbm_operation *o);
 advance hbm_agreed_path(hbm_operation *o);
+int hbm_reads_memory(const hbm_operation *o);
 
 /* unpack.c */
 void hbm_unpack(const hbm_call *call);

@@ -1,7 +1,8 @@
 /* What can go wrong, how a rank finds out, and how it tells the others.
 
    A communicator that failed stays failed: this rank touches no array of another any more, and says
-   so to all; its own calls return the same status. `failed` is stored once, after the record. */
+   so to all; its own calls return the same status. `failed` is stored once: after the record, and
+   before the rank uses memory again that others may still read. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ int hbm_fail(hbm_comm *c, const hbm_failure *why)
     c->failure = *why;
     c->own->failure = *why;
     atomic_store_explicit(&c->own->failed, (uint32_t)why->status, memory_order_release);
+    atomic_thread_fence(memory_order_release);
     say_stopped(c);
     hbm_ring(c);
     return why->status;
@@ -116,6 +118,25 @@ int hbm_trouble(hbm_comm *c, int rank, hbm_failure *why)
     hbm_mismatch(c, other);
     *why = c->failure;
     return 1;
+}
+
+/* Whether a rank gave up a call that is complete here: it may have used its memory for something else
+   while this rank, or one that passed it on, read it. */
+int hbm_was_left(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    if (!hbm_reads_memory(o))
+        return 0;
+    atomic_thread_fence(memory_order_acquire); /* all that was read there was read before this */
+    for (int r = 0; r < c->size; r++) {
+        const control *other = c->peers[r].control;
+        if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
+            && atomic_load_explicit(&other->calls.value, memory_order_relaxed) < o->sequence) {
+            hbm_failure why = other->failure;
+            return hbm_fail(c, &why);
+        }
+    }
+    return 0;
 }
 
 /* Others may still write into what a call that failed receives. */

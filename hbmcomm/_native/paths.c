@@ -74,6 +74,16 @@ advance hbm_path(hbm_operation *o)
     }
 }
 
+/* Whether an operation that is complete has read more of other ranks than their slots. */
+int hbm_reads_memory(const hbm_operation *o)
+{
+    if (o->advance == hbm_exchange)
+        return (o->seen & (IN_ARENA | IN_PRIVATE | IN_STAGING)) != 0;
+    return o->advance != hbm_barrier_path && o->advance != hbm_bcast_eager
+           && o->advance != hbm_reduce_eager && o->advance != hbm_allreduce_eager
+           && o->advance != hbm_scan_eager && o->advance != hbm_allgather_grid;
+}
+
 static int goes_by_nodes(const hbm_operation *o)
 {
     return o->comm->groups.nodes.count > 1

@@ -199,6 +199,8 @@ void hbm_progress(hbm_comm *c)
             hbm_blame(c, status, c->rank); /* unless it is known already */
             break;
         }
+        if (hbm_was_left(o))
+            break;
         count_hops(o);
         atomic_store_explicit(&c->own->calls.value, o->sequence, memory_order_release);
         c->ring_later = 1;

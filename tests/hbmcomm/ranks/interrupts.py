@@ -1,6 +1,6 @@
 """Rank program: signals, calls that differ and lost ranks end calls, and spoil nothing. Two ranks.
 
-"Late" is rank 1: it makes its call A_WHILE after rank 0, which is interrupted HALF of that time in.
+Rank 1 makes its call once rank 0 has been interrupted in its own.
 """
 
 import contextlib
@@ -20,20 +20,22 @@ from hbmcomm.collectives.native import lib
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank
 SHORT, LONG = 8, 1 << 20  # of float32: 32 B and 4 MiB
-HALF, A_WHILE = 0.05, 0.1  # seconds
+A_WHILE = 0.05  # seconds
 PATTERN = 0xA5
 
 parent = Communicator(WORLD, "regular", "direct")  # its children share its memory
 
 
 @contextlib.contextmanager
-def ctrl_c(after: float = HALF) -> Iterator[None]:
-    """A SIGINT for this process, which must raise KeyboardInterrupt inside the context."""
+def ctrl_c(after: Callable[[], object] = int) -> Iterator[None]:
+    """A SIGINT for this rank, which must raise KeyboardInterrupt inside; then the other goes on."""
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, after)
+    signal.setitimer(signal.ITIMER_REAL, A_WHILE)
     try:
         yield
     except KeyboardInterrupt:
+        after()
+        WORLD.send(None, 1)
         return
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -98,9 +100,8 @@ def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
         if RANK == 0:
             with ctrl_c():
                 call()
-                comm.Barrier()  # where rank 0 need not wait for the other
         else:
-            time.sleep(A_WHILE)
+            WORLD.recv(source=0)
             with refused(PeerError, CallMismatch):
                 call()
                 comm.Barrier()
@@ -109,11 +110,34 @@ def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
 
 
 @promise
+def what_a_late_rank_reads_is_right_or_an_error() -> None:
+    """The interrupted rank gives, and uses its array again before the late one reads it."""
+    for count in (SHORT, LONG):
+        for make in (parent.empty, np.empty):
+            for name in ("Bcast", "Scatter"):
+                comm = parent.Dup()
+                x, y = make(2 * count, "float32"), make(count, "float32")
+                x[:], y[:] = 1, -1
+                late = RANK == 1
+                be_late()  # the other was interrupted, and has used its array again
+                with contextlib.suppress(HbmcommError) if late else ctrl_c(lambda x=x: x.fill(-5)):
+                    if name == "Bcast":
+                        comm.Bcast(y if late else x[:count], 0)
+                    else:
+                        comm.Scatter(None if late else x, y, 0)
+                    assert (y == 1).all() or not late, f"{name} of {count}: wrong, and no error"
+                    comm.Barrier()
+                    comm.Barrier()  # where the other had come to the first
+                comm.Free()
+                WORLD.Barrier()
+
+
+@promise
 def calls_that_differ_leave_memory_alone() -> None:
     """Rank 0 calls something else: it learns of it as soon as rank 1 has come."""
 
     def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
-        time.sleep(A_WHILE / 4 if RANK else 0)
+        time.sleep(A_WHILE / 2 if RANK else 0)
         with refused(CallMismatch):
             if RANK:
                 comm.Reduce_scatter_block(np.zeros(6, "int8"), np.zeros(3, "int8"))
@@ -128,7 +152,7 @@ def calls_that_differ_leave_memory_alone() -> None:
 def a_rank_that_left_leaves_memory_alone() -> None:
     def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
         if RANK:
-            time.sleep(A_WHILE / 4)
+            time.sleep(A_WHILE / 2)
             comm._abandon()
             with refused(PeerError):
                 call()
@@ -140,6 +164,12 @@ def a_rank_that_left_leaves_memory_alone() -> None:
     after_the_failure(fail)
 
 
+def be_late() -> None:
+    """Rank 1 goes on once rank 0 has been interrupted."""
+    if RANK:
+        WORLD.recv(source=0)
+
+
 def sums() -> Iterator[tuple[Any, Any]]:
     """Sums in flight, nonblocking and persistent, and where they will be 3; rank 1 is late."""
     for count in (SHORT, LONG):
@@ -147,10 +177,10 @@ def sums() -> Iterator[tuple[Any, Any]]:
             x, y = make(count, "float32"), make(count, "float32")
             x[:], y[:] = RANK + 1, -1
             plan = parent.Allreduce_init(x, y)
-            time.sleep(A_WHILE if RANK else 0)
+            be_late()
             yield parent.Iallreduce(x, y), y
             y[:] = -1
-            time.sleep(A_WHILE if RANK else 0)
+            be_late()
             plan.Start()
             yield plan, y
 
@@ -202,11 +232,8 @@ def what_is_in_flight_ends_with_its_communicator() -> None:
         if RANK == 0:
             with ctrl_c():
                 comm.Barrier()
-                comm.Barrier()
-        else:
-            time.sleep(A_WHILE)
-        if RANK == 0:
             WORLD.Barrier()
+        be_late()
         for each in requests:
             with contextlib.suppress(PeerError):  # those that were complete before are right
                 each.Wait()
@@ -214,6 +241,7 @@ def what_is_in_flight_ends_with_its_communicator() -> None:
         if RANK:
             with refused(PeerError, CallMismatch):
                 comm.Barrier()
+                comm.Barrier()  # where the other had come to the first
             WORLD.Barrier()
         requests[1].Free()
         assert not lib.hbm_in_flight()
@@ -233,7 +261,7 @@ def a_rank_that_only_polls_learns_of_a_loss() -> None:
         for number in range(2):
             comm = parent.Dup()
             if RANK:
-                time.sleep(HALF)
+                time.sleep(A_WHILE)
                 comm._abandon()
             else:
                 began = time.monotonic()

@@ -1,0 +1,130 @@
+"""Rank program: what fails on one rank alone is an error on all, and nobody waits for anybody."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from mpi4py import MPI
+from promising import keep, promise
+
+from hbmcomm import Communicator, HbmcommError
+from hbmcomm.collectives import native
+from hbmcomm.collectives.transports import served
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.rank, WORLD.size
+SOON = 5.0  # seconds
+
+parent = Communicator(WORLD, "regular", "direct")
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "Communicator": lambda: Communicator(WORLD, "regular", "direct"),
+    "Dup": parent.Dup,
+    "Split": lambda: parent.Split(0, -RANK),
+    "Create": lambda: parent.Create(parent.Get_group()),
+}
+
+
+def works(comm: Any) -> bool:
+    y = np.zeros(3)
+    comm.Allreduce(np.ones(3), y)
+    return bool((y == RANKS).all())
+
+
+def all_fail_alike(failing: contextlib.AbstractContextManager[Any], words: str) -> None:
+    """Every rank gets an error with these words, soon; it can be done once nothing fails."""
+    with failing:
+        for name, make in MAKERS.items():
+            began = time.monotonic()
+            try:
+                make()
+            except HbmcommError as error:
+                assert words in str(error), f"{name}: {error}"
+            else:
+                raise AssertionError(f"{name} of {RANKS} ranks: no error")
+            assert time.monotonic() - began < SOON
+            assert works(parent)
+        automatic = Communicator(WORLD, "regular", "auto")
+        assert len(set(WORLD.allgather(automatic.transport))) == 1
+        assert works(automatic)
+        automatic.Free()
+    for name, make in MAKERS.items():
+        comm = make()
+        assert works(comm), name
+        comm.Free()
+
+
+@contextlib.contextmanager
+def on(rank: int, patch: Any) -> Iterator[None]:
+    with patch if rank == RANK else contextlib.nullcontext():
+        yield
+
+
+class Poor:
+    """The core, without memory for a communicator."""
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda _: native.ffi.NULL) if name == "hbm_open" else getattr(CORE, name)
+
+
+CORE = native.lib
+
+
+@promise
+def an_unreadable_setting() -> None:
+    for rank in range(RANKS):
+        nonsense = mock.patch.dict(os.environ, {"HBMCOMM_EAGER_BYTES": "nonsense"})
+        all_fail_alike(on(rank, nonsense), "HBMCOMM_EAGER_BYTES=nonsense")
+
+
+@promise
+def no_memory_for_the_core() -> None:
+    for rank in range(RANKS):
+        all_fail_alike(on(rank, mock.patch.object(native, "lib", Poor())), "no memory")
+
+
+@promise
+def a_file_of_the_system_that_cannot_be_read() -> None:
+    for rank in range(RANKS):
+        problem = PermissionError(13, "denied")
+        all_fail_alike(
+            on(rank, mock.patch.object(served, "setting", side_effect=problem)), "denied"
+        )
+
+
+@promise
+def staging_buffers_without_memory() -> None:
+    """In the middle of a call: an error on all ranks, there or at their next call."""
+    for rank in range(RANKS):
+        comm = parent.Dup()
+        x, y = np.ones(1 << 19), np.zeros(1 << 19)
+        full = mock.patch("hbmcomm.memory.shared.ground.Ground.hold", side_effect=MemoryError)
+        if rank == RANK:
+            fill(comm)
+        WORLD.Barrier()
+        try:
+            with on(rank, full):
+                comm.Allreduce(x, y)
+                comm.Barrier()
+            raise AssertionError("no error")
+        except HbmcommError as error:
+            assert f"rank {rank} has no memory" in str(error), error
+        comm.Free()
+        assert works(parent)
+
+
+def fill(comm: Any) -> None:
+    """Nothing of what is populated stays free, so that staging buffers need new memory."""
+    ground = comm._arena._ordinary
+    for _ in range(64):
+        if ground.heap.usage.idle < 1 << 21:
+            return
+        ground.take(1 << 20, 64)
+
+
+if __name__ == "__main__":
+    keep()
