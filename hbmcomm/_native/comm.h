@@ -195,7 +195,7 @@ static inline void count_from(hbm_comm *c, int rank, uint64_t bytes)
 {
     if (c->elsewhere && c->peers[rank].node != c->peers[c->rank].node)
         c->link_bytes += bytes;
-    count_data(c, rank == c->rank ? 0 : bytes);
+    count_data(c, rank, bytes);
 }
 
 /* Folds bytes of the arrays that are in c->in into some outputs. */

@@ -113,7 +113,7 @@ static int take_passed(hbm_operation *o)
         if (status)
             return status;
         each_fetched(o, o->peer, hbm_data(o, mate, found, own_room(o), bytes), NULL);
-        count_data(o->comm, bytes);
+        count_data(o->comm, mate, bytes);
     }
     return HBM_OK;
 }

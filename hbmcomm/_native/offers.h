@@ -26,7 +26,7 @@ static inline void count_to(hbm_comm *c, int rank, uint64_t bytes)
 {
     if (c->elsewhere && c->peers[rank].node != c->peers[c->rank].node)
         c->link_bytes += bytes;
-    count_written(c, rank == c->rank ? 0 : bytes);
+    count_written(c, rank, bytes);
 }
 
 /* The ranks after this one first, so that not all read from the same. */

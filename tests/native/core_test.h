@@ -108,6 +108,7 @@ void test_halves(uint64_t seed, double seconds);
 void test_links(uint64_t seed, double seconds);
 void test_groups(uint64_t seed, double seconds);
 void test_costs(uint64_t seed, double seconds);
+void test_events(uint64_t seed, double seconds);
 void test_many_ranks(uint64_t seed, double seconds);
 void random_sequence(group g, uint64_t seed);
 void test_folds(uint64_t seed, double seconds);

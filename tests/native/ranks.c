@@ -168,6 +168,7 @@ int main(int argc, char **argv)
         {"links", test_links},
         {"groups", test_groups},
         {"costs", test_costs},
+        {"events", test_events},
         {"many_ranks", test_many_ranks},
         {"kills", test_kills},
         {"heap", test_heap},

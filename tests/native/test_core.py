@@ -7,6 +7,7 @@ its sanitizers. To try another seed: build as below, then `core_test random_call
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,13 +111,28 @@ def test_many_ranks_on_machines_with_many_cores_give_what_the_reference_gives(ch
     check("many_ranks", 2)
 
 
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test program with counters."""
+    program = tmp_path_factory.mktemp("counting") / "core_test"
+    _build(program, *COUNTING)
+    return program
+
+
 def test_what_a_call_costs_grows_with_the_levels_of_the_machine_not_with_its_ranks(
-    tmp_path: Path,
+    counting: Path,
 ) -> None:
-    _build(tmp_path / "counting", *COUNTING)
-    found = _run(tmp_path / "counting", "costs", str(SEED), "0")
+    found = _run(counting, "costs", str(SEED), "0")
     assert found.returncode == 0, found.stdout
     assert found.stdout.count("lines/rank") == 40, found.stdout
+
+
+@pytest.mark.timeout(600)
+def test_the_page_on_costs_has_what_the_model_makes_of_the_counters(counting: Path) -> None:
+    made = _run(sys.executable, HERE / "expected_times.py", counting, seconds=500)
+    assert made.returncode == 0, made.stdout
+    page = (HERE.parents[1] / "docs" / "costs.md").read_text()
+    assert made.stdout in page, "run tests/native/expected_times.py COUNTING docs/costs.md"
 
 
 def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:
