@@ -8,12 +8,17 @@
 #include "parts.h"
 #include "paths.h"
 
-enum { BEGINNING, MEETING, FINDING, COPYING, ENDING, SHARING, SHARED };
+#define LEAST_PIECE (16 * 1024)
 
-static uint64_t pieces_of(const hbm_operation *o)
+enum { BEGINNING, MEETING, FINDING, COPYING, ENDING, SHARED };
+
+/* Short enough that who passes a message on begins before it has all of it. */
+static uint64_t piece_of(const hbm_operation *o)
 {
-    uint64_t piece = o->comm->tuning.piece_bytes;
-    return (o->block + piece - 1) / piece;
+    uint64_t most = o->comm->tuning.piece_bytes, quarter = o->block / 4 / LINE * LINE;
+    if (quarter < LEAST_PIECE)
+        quarter = LEAST_PIECE;
+    return quarter < most ? quarter : most;
 }
 
 static int leader_of(const hbm_operation *o, int node)
@@ -90,9 +95,7 @@ static int copy_pieces(hbm_operation *o)
         status = hbm_met(o, source, 0, &p);
     }
     for (; !status && o->piece < o->pieces; o->piece++) {
-        uint64_t at = o->piece * c->tuning.piece_bytes, bytes = o->block - at;
-        if (bytes > c->tuning.piece_bytes)
-            bytes = c->tuning.piece_bytes;
+        uint64_t at = o->piece * o->room, bytes = o->block - at < o->room ? o->block - at : o->room;
         if (source != o->call.root
             && !reached(o, source, &c->peers[source].control->ready, at_step(o, o->piece + 1)))
             return HBM_PENDING;
@@ -212,7 +215,8 @@ int hbm_broadcast(hbm_operation *o)
         if (o->seen & (IN_SLOT | IN_STAGING)) {
             return hbm_exchange_offered(o);
         }
-        o->pieces = pieces_of(o);
+        o->room = piece_of(o);
+        o->pieces = (o->block + o->room - 1) / o->room;
         if (c->rank != o->call.root)
             post_own(o);
         o->stage = COPYING;

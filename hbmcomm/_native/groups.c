@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_IN_PART 4 /* ranks, on average, for caches to count as nodes */
+
 typedef struct {
     hbm_groups *g;
     const hbm_peer *peers;
@@ -150,16 +152,39 @@ static int *place_parts(hbm_parts *p, int size, int *memory)
     return p->first + size + 1;
 }
 
-static void find_nodes(hbm_groups *g, const hbm_peer *peers)
+static int share_node(const hbm_peer *a, const hbm_peer *b)
+{
+    return a->package == b->package && a->node == b->node;
+}
+
+static int share_cache(const hbm_peer *a, const hbm_peer *b)
+{
+    return share_node(a, b) && a->cache == b->cache;
+}
+
+static void part_by(hbm_groups *g, const hbm_peer *peers,
+                    int (*share)(const hbm_peer *, const hbm_peer *))
 {
     hbm_parts *p = &g->nodes;
+    p->count = 0;
     for (int r = 0; r < g->size; r++) {
         int same = 0;
-        while (peers[same].node != peers[r].node || peers[same].package != peers[r].package)
+        while (!share(&peers[same], &peers[r]))
             same++;
         p->of[r] = same == r ? p->count++ : p->of[same];
     }
-    fill_parts(p, g->size);
+}
+
+/* A node of many last-level caches is like many nodes: the links between these are what is scarce. */
+static void find_nodes(hbm_groups *g, const hbm_peer *peers)
+{
+    part_by(g, peers, share_node);
+    if (g->nodes.count == 1) {
+        part_by(g, peers, share_cache);
+        if (g->nodes.count * LEAST_IN_PART > g->size)
+            part_by(g, peers, share_node);
+    }
+    fill_parts(&g->nodes, g->size);
 }
 
 static void find_grid(hbm_groups *g)

@@ -3,7 +3,6 @@
 #ifndef HBMCOMM_GROUPS_H
 #define HBMCOMM_GROUPS_H
 
-
 #include "layout.h"
 
 #define MOST_LEVELS 7
@@ -47,7 +46,7 @@ typedef struct {
     int step_count;        /* of this rank */
     hbm_exchange_step steps[MOST_LEVELS];
     hbm_tree tree;
-    hbm_parts nodes;       /* by NUMA nodes */
+    hbm_parts nodes;       /* by NUMA nodes; on one node, by its last-level caches where it has many */
     hbm_parts grid;        /* the same where there are several, else the largest groups */
     int *memory;
 } hbm_groups;
