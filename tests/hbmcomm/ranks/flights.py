@@ -51,8 +51,8 @@ class Interrupter:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def rest(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter) -> None:
@@ -91,8 +91,10 @@ def wait(request: Any, rng: Generator, interrupter: Interrupter) -> None:
     while True:
         try:
             interrupter.set_off(max(rng.uniform(-SOON, SOON), 1e-6))
-            request.Wait()
-            interrupter.rest()
+            try:
+                request.Wait()
+            finally:
+                interrupter.rest()
             return
         except (Interruption, KeyboardInterrupt):  # the latter from within an allocation
             continue
