@@ -129,11 +129,10 @@ int hbm_prepare(hbm_operation *o);
 int hbm_has_mpi(void);
 void hbm_progress_mpi(void);
 void hbm_watch(void);
-void hbm_complete_request(uintptr_t place);
-void hbm_take_back_request(uintptr_t place);
-void hbm_begin_request(hbm_operation *o, uintptr_t place);
+void hbm_complete_request(uintptr_t request);
+void hbm_begin_request(hbm_operation *o, uintptr_t request);
 void hbm_end_request(hbm_operation *o);
-void hbm_free_request(hbm_operation *o, uintptr_t place);
+void hbm_free_request(hbm_operation *o, uintptr_t request);
 
 /* post.c */
 int hbm_begin(hbm_operation *o, int readers);

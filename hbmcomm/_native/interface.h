@@ -154,6 +154,7 @@ uint64_t hbm_start_once(hbm_comm *comm, const hbm_call *call, uintptr_t request)
 int hbm_test_once(uint64_t operation, uintptr_t request);
 int hbm_wait_once(uint64_t operation, uintptr_t request);
 void hbm_drop_once(uint64_t operation);
+void hbm_take_back_request(uintptr_t request); /* of one that was complete when it was started */
 
 /* MPI's functions and constants, so that waits here progress MPI, and waits there progress us. */
 typedef struct {
@@ -163,6 +164,7 @@ typedef struct {
     uintptr_t async_start;       /* MPICH: MPIX_Async_start; else 0 */
     uint64_t world, byte, stream, null_request; /* handles; of MPICH the stream, 0x3c000000 */
     int32_t any_source, last_tag, error, handle_bytes, main_thread_only, serves_requests;
+    uint64_t handle_at; /* bytes from the beginning of a request of mpi4py's to MPI's handle */
 } hbm_mpi;
 void hbm_use_mpi(const hbm_mpi *mpi); /* NULL: MPI is about to end */
 int hbm_serves_requests(void);

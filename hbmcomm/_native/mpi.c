@@ -162,20 +162,22 @@ static int refuse_to_cancel(void *extra, int complete)
     return complete ? 0 : mpi.error;
 }
 
-/* The operation, which is locked and not complete, becomes one that MPI can wait for: its handle is
-   written to `place`. */
-void hbm_begin_request(hbm_operation *o, uintptr_t place)
+/* Where MPI's handle is in a request of mpi4py's. */
+static void *place_in(uintptr_t request) { return (void *)(request + mpi.handle_at); }
+
+/* The operation, which is locked and not complete, becomes one that MPI can wait for. */
+void hbm_begin_request(hbm_operation *o, uintptr_t request)
 {
     uint64_t handle = 0;
-    if (!place || !may_call())
+    if (!request || !may_call())
         return;
     atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
     if (((grequest_start)mpi.grequest_start)(query_operation, release_operation, refuse_to_cancel, o,
-                                             (void *)place) != 0) {
+                                             place_in(request)) != 0) {
         hbm_drop(o);
         return;
     }
-    memcpy(&handle, (void *)place, (size_t)mpi.handle_bytes);
+    memcpy(&handle, place_in(request), (size_t)mpi.handle_bytes);
     atomic_store_explicit(&o->request, handle, memory_order_release);
 }
 
@@ -187,13 +189,13 @@ void hbm_end_request(hbm_operation *o)
         ((grequest_complete)mpi.grequest_complete)(handle);
 }
 
-/* Gives back the handle of an operation that was waited for here; without its place, a copy of it. */
-void hbm_free_request(hbm_operation *o, uintptr_t place)
+/* Gives back the handle of an operation that was waited for here; without its request, a copy of it. */
+void hbm_free_request(hbm_operation *o, uintptr_t request)
 {
     _Alignas(16) char status[STATUS_BYTES];
     uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
     if (handle && may_call())
-        ((wait_for)mpi.wait)(place ? (void *)place : (void *)&handle, status);
+        ((wait_for)mpi.wait)(request ? place_in(request) : &handle, status);
 }
 
 /* An operation that was complete as soon as it was started has a request as well, for MPI's Waitany
@@ -202,10 +204,10 @@ void hbm_free_request(hbm_operation *o, uintptr_t place)
 static _Thread_local uint64_t stock[STOCK];
 static _Thread_local int stocked;
 
-void hbm_complete_request(uintptr_t place)
+void hbm_complete_request(uintptr_t request)
 {
     uint64_t handle = 0;
-    if (!place || !may_call())
+    if (!request || !may_call())
         return;
     if (stocked)
         handle = stock[--stocked];
@@ -214,25 +216,25 @@ void hbm_complete_request(uintptr_t place)
         ((grequest_complete)mpi.grequest_complete)(handle);
     else
         return;
-    memcpy((void *)place, &handle, (size_t)mpi.handle_bytes);
+    memcpy(place_in(request), &handle, (size_t)mpi.handle_bytes);
 }
 
-/* Nothing happens where there is no request at `place` any more. */
-void hbm_take_back_request(uintptr_t place)
+/* Nothing happens where it has no handle any more. */
+void hbm_take_back_request(uintptr_t request)
 {
     _Alignas(16) char status[STATUS_BYTES];
     uint64_t handle = 0;
-    if (!place || !may_call())
+    if (!request || !may_call())
         return;
-    memcpy(&handle, (void *)place, (size_t)mpi.handle_bytes);
+    memcpy(&handle, place_in(request), (size_t)mpi.handle_bytes);
     if (handle == mpi.null_request)
         return;
     if (stocked == STOCK) {
-        ((wait_for)mpi.wait)((void *)place, status);
+        ((wait_for)mpi.wait)(place_in(request), status);
         return;
     }
     stock[stocked++] = handle;
-    memcpy((void *)place, &mpi.null_request, (size_t)mpi.handle_bytes);
+    memcpy(place_in(request), &mpi.null_request, (size_t)mpi.handle_bytes);
 }
 
 static void free_stock(void)

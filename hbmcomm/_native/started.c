@@ -13,11 +13,15 @@
 
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static hbm_operation *kept;
+static _Atomic(hbm_operation *) handy; /* one more, without the lock */
 
 static hbm_operation *take(void)
 {
+    hbm_operation *o = atomic_exchange_explicit(&handy, NULL, memory_order_acquire);
+    if (o)
+        return o;
     pthread_mutex_lock(&keeping);
-    hbm_operation *o = kept;
+    o = kept;
     if (o)
         kept = o->next;
     pthread_mutex_unlock(&keeping);
@@ -26,6 +30,10 @@ static hbm_operation *take(void)
 
 static void give(hbm_operation *o)
 {
+    hbm_operation *none = NULL;
+    if (atomic_compare_exchange_strong_explicit(&handy, &none, o, memory_order_release,
+                                                memory_order_relaxed))
+        return;
     pthread_mutex_lock(&keeping);
     o->next = kept;
     kept = o;
@@ -71,6 +79,7 @@ int hbm_start(hbm_operation *o, uintptr_t request)
     int status = hbm_enter_start(c);
     if (status)
         return status;
+    hbm_take_back_request(request); /* of a plan that nobody waited for */
     o->is_flying = 0;
     status = hbm_prepare(o);
     if (!status) {
@@ -99,10 +108,8 @@ static int status_of(const hbm_operation *o)
 
 int hbm_test(hbm_operation *o, uintptr_t request)
 {
-    if (!o) {
-        hbm_take_back_request(request);
+    if (!o)
         return HBM_OK;
-    }
     if (status_of(o) == HBM_PENDING)
         hbm_progress_others(NULL);
     if (status_of(o) == HBM_PENDING)
@@ -114,10 +121,8 @@ int hbm_test(hbm_operation *o, uintptr_t request)
 
 int hbm_wait(hbm_operation *o, uintptr_t request)
 {
-    if (!o) {
-        hbm_take_back_request(request);
+    if (!o)
         return HBM_OK;
-    }
     int status = status_of(o);
     if (status == HBM_PENDING) {
         status = hbm_enter_wait(o->comm);
@@ -135,7 +140,7 @@ int hbm_wait(hbm_operation *o, uintptr_t request)
 
 uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
 {
-    hbm_operation *o = request && !hbm_serves_requests() ? NULL : hbm_new(c, call);
+    hbm_operation *o = !call || (request && !hbm_serves_requests()) ? NULL : hbm_new(c, call);
     if (!o)
         return HBM_UNREADABLE;
     int status = hbm_start(o, request);

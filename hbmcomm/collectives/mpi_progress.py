@@ -50,6 +50,7 @@ def join() -> bool:
                 "last_tag": MPI.COMM_WORLD.Get_attr(MPI.TAG_UB),
                 "error": MPI.ERR_OTHER,
                 "handle_bytes": MPI._sizeof(MPI.Request),
+                "handle_at": MPI._addressof(MPI.REQUEST_NULL) - id(MPI.REQUEST_NULL),
                 "main_thread_only": MPI.Query_thread() < MPI.THREAD_SERIALIZED,
                 # without a hook, a thread of ours looks after them
                 "serves_requests": any(hooks.values()) or MPI.Query_thread() == MPI.THREAD_MULTIPLE,

@@ -9,11 +9,13 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.call import Call
 from hbmcomm.collectives.native import ffi, lib
-from hbmcomm.collectives.requests import HANDLE, Owner
+from hbmcomm.collectives.requests import Owner
 from hbmcomm.errors import HbmcommError
 
-_run, _start, _wait, _test = lib.hbm_run, lib.hbm_start, lib.hbm_wait, lib.hbm_test
-_PENDING, _UNREADABLE = lib.HBM_PENDING, lib.HBM_UNREADABLE
+_run = lib.hbm_run
+_start, _wait, _test = lib.hbm_start_once, lib.hbm_wait_once, lib.hbm_test_once
+_take_back = lib.hbm_take_back_request
+_PENDING, _UNREADABLE, _LAST = lib.HBM_PENDING, lib.HBM_UNREADABLE, lib.HBM_LAST_STATUS
 _NULL = ffi.NULL
 
 
@@ -26,15 +28,14 @@ class Plan(MPI.Prequest):
     started by its own `Start` alone, not by `MPI.Prequest.Startall`. A plan keeps its buffers.
     """
 
-    __slots__ = ("_call", "_core", "_operation", "_owner", "_quick", "_read")
     _owner: Owner
     _core: Any
     _call: Call
     _read: Callable[[], Call]
-    _operation: Any
-    """The core's, while it is started; else NULL."""
+    _operation: int = 0
+    """The core's number of it, while it is in flight; else 0."""
     _quick: Any
-    """What `hbm_run` takes; NULL where there is more to do."""
+    """What the core runs at once; NULL where there is more to do."""
 
     @classmethod
     def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> Plan:
@@ -48,7 +49,7 @@ class Plan(MPI.Prequest):
         """
         made: Plan = MPI.Prequest.__new__(cls)
         made._owner, made._core, made._call, made._read = owner, core, call, read
-        made._operation, made._quick = _NULL, _NULL if call.packs else call.call
+        made._quick = _NULL if call.packs else call.call
         return made
 
     def __call__(self) -> None:
@@ -62,34 +63,40 @@ class Plan(MPI.Prequest):
 
     def Start(self) -> None:
         """Begin the collective: its buffers must not be touched until it is complete."""
-        if not self.Test():
+        if self._operation and not self.Test():
             raise HbmcommError("this plan was started and is not complete; Wait() first")
+        found = _start(self._core, self._quick, id(self))
+        if found == _UNREADABLE:
+            found = self._start_slowly()
+        if found > _LAST:
+            self._operation = found
+            _started[found] = self
+        elif found:
+            self._owner._check(found)
+
+    def _start_slowly(self) -> int:
+        """Where data must be packed first, or MPI cannot wait for operations of the core."""
         if self._core is _NULL:
             raise HbmcommError("this plan was freed; make a new one with the *_init call")
         if self._call.packs:
             self._call = self._read()
-        operation = lib.hbm_new(self._core, self._call.call)
-        status = _start(operation, id(self) + HANDLE)
-        if status == _PENDING:
-            self._operation = operation
-            _started[int(ffi.cast("uintptr_t", operation))] = self
-            return
-        lib.hbm_drop(operation)
-        if status:
-            self._owner._check(status)
+        request = id(self) if lib.hbm_serves_requests() else 0
+        return int(_start(self._core, self._call.call, request))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; at once if it was not started."""
-        found = _wait(self._operation, id(self) + HANDLE)
-        if self._operation is not _NULL:
-            self._end(found)
+        if self._operation:
+            self._end(_wait(self._operation, id(self)))
+        else:
+            _take_back(id(self))
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Whether the collective is complete; never blocks."""
-        found = _test(self._operation, id(self) + HANDLE)
-        if self._operation is _NULL:
+        if not self._operation:
+            _take_back(id(self))
             return True
+        found = _test(self._operation, id(self))
         if found != _PENDING:
             self._end(found)
         return bool(found != _PENDING)
@@ -103,12 +110,13 @@ class Plan(MPI.Prequest):
     def _end(self, status: int) -> None:
         """What was started is complete, unless a signal's handler wants out of the wait."""
         if status != _PENDING:
-            operation, self._operation = self._operation, _NULL
-            del _started[int(ffi.cast("uintptr_t", operation))]
-            lib.hbm_drop(operation)
+            if status:
+                lib.hbm_drop_once(self._operation)
+            _started.pop(self._operation, None)
+            self._operation = 0
         if status:
             self._owner._check(status)
 
 
 _started: dict[int, Plan] = {}
-"""Those that are in flight, by their operation: keeps their buffers."""
+"""Those that are in flight, by the numbers of their operations: keeps their buffers."""

@@ -16,6 +16,7 @@ from hbmcomm.collectives.native import lib
 from hbmcomm.errors import HbmcommError
 
 _wait, _test = lib.hbm_wait_once, lib.hbm_test_once
+_take_back = lib.hbm_take_back_request
 _PENDING = lib.HBM_PENDING
 
 
@@ -31,8 +32,7 @@ class Request(MPI.Request):
     Its buffers live until it is complete, even if the request is dropped.
     """
 
-    __slots__ = ("_kept", "_operation")
-    _operation: int
+    _operation: int = 0
     """The core's number of it; 0: it is complete, and MPI may not know that anybody has seen it."""
     _kept: tuple[Owner, object]
     """The communicator, and what keeps the buffers."""
@@ -44,31 +44,31 @@ class Request(MPI.Request):
             KeyboardInterrupt, or whatever a signal's handler raises: It is still in flight then,
                 and can be waited for again.
         """
-        if status is not None and not self._operation:
-            return super().Wait(status)
         operation = self._operation
-        found = _wait(operation, id(self) + HANDLE)
         if operation:
+            found = _wait(operation, id(self))
             if found:
                 self._fail(found)
             # a handler may raise as soon as the core has returned: all this is done again then
             self._operation = 0
             del in_flight[operation]
+        elif status is None:
+            _take_back(id(self))
         return True if status is None else super().Wait(status)
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Whether the operation is complete; never blocks."""
-        if status is not None and not self._operation:
-            return super().Test(status)
         operation = self._operation
-        found = _test(operation, id(self) + HANDLE)
         if operation:
+            found = _test(operation, id(self))
             if found == _PENDING:
                 return False
             if found:
                 self._fail(found)
             self._operation = 0
             del in_flight[operation]
+        elif status is None:
+            _take_back(id(self))
         return True if status is None else super().Test(status)
 
     def wait(self, status: MPI.Status | None = None) -> None:
@@ -109,9 +109,3 @@ def let_fly(request: Request, operation: int) -> None:
             if not each:  # MPI has told whoever waited for it how it ended
                 with suppress(HbmcommError):
                     each.Test()
-
-
-_request = Request()
-HANDLE = MPI._addressof(_request) - id(_request)
-"""Where in a request of mpi4py's MPI's handle is."""
-del _request

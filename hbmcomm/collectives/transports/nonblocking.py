@@ -14,7 +14,7 @@ from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 from hbmcomm.collectives import mpi_progress
 from hbmcomm.collectives.call import Call
 from hbmcomm.collectives.native import REDUCTIONS, lib
-from hbmcomm.collectives.requests import HANDLE, Request, let_fly
+from hbmcomm.collectives.requests import Request, let_fly
 from hbmcomm.collectives.transports.served import Served
 
 _ibarrier, _ibcast, _iblocks, _ifold = (
@@ -30,65 +30,62 @@ _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 _LAST, _UNREADABLE = lib.HBM_LAST_STATUS, lib.HBM_UNREADABLE
 
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get
-_new = Request.__new__
 
 
 class Nonblocking(Served):
     """MPI's `I*` calls: the core answers with a status, or with the number of an operation."""
 
     def Ibarrier(self) -> MPI.Request:
-        request = _new(Request)
-        found = _ibarrier(self._core, id(request) + HANDLE)
-        return self._started(request, found, "Barrier")
+        request = Request()
+        found = _ibarrier(self._core, id(request))
+        return self._started(request, found, "Barrier") if found else request
 
     def Ibcast(self, buf: BufSpec, root: int = 0) -> MPI.Request:
-        request = _new(Request)
-        found = _ibcast(self._core, id(buf), root, id(request) + HANDLE)
-        return self._started(request, found, "Bcast", buf, root)
+        request = Request()
+        found = _ibcast(self._core, id(buf), root, id(request))
+        return self._started(request, found, "Bcast", buf, root) if found else request
 
     def Igather(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0
     ) -> MPI.Request:
-        request = _new(Request)
-        place = id(request) + HANDLE
-        found = _iblocks(self._core, _GATHER, id(sendbuf), id(recvbuf), root, place)
-        return self._started(request, found, "Gather", sendbuf, recvbuf, root)
+        request = Request()
+        found = _iblocks(self._core, _GATHER, id(sendbuf), id(recvbuf), root, id(request))
+        return self._started(request, found, "Gather", sendbuf, recvbuf, root) if found else request
 
     def Iscatter(
         self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0
     ) -> MPI.Request:
-        request = _new(Request)
-        place = id(request) + HANDLE
-        found = _iblocks(self._core, _SCATTER, id(sendbuf), id(recvbuf), root, place)
-        return self._started(request, found, "Scatter", sendbuf, recvbuf, root)
+        request = Request()
+        found = _iblocks(self._core, _SCATTER, id(sendbuf), id(recvbuf), root, id(request))
+        return (
+            self._started(request, found, "Scatter", sendbuf, recvbuf, root) if found else request
+        )
 
     def Iallgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> MPI.Request:
-        request = _new(Request)
-        place = id(request) + HANDLE
-        found = _iblocks(self._core, _ALLGATHER, id(sendbuf), id(recvbuf), 0, place)
-        return self._started(request, found, "Allgather", sendbuf, recvbuf)
+        request = Request()
+        found = _iblocks(self._core, _ALLGATHER, id(sendbuf), id(recvbuf), 0, id(request))
+        return self._started(request, found, "Allgather", sendbuf, recvbuf) if found else request
 
     def Ialltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> MPI.Request:
-        request = _new(Request)
-        place = id(request) + HANDLE
-        found = _iblocks(self._core, _ALLTOALL, id(sendbuf), id(recvbuf), 0, place)
-        return self._started(request, found, "Alltoall", sendbuf, recvbuf)
+        request = Request()
+        found = _iblocks(self._core, _ALLTOALL, id(sendbuf), id(recvbuf), 0, id(request))
+        return self._started(request, found, "Alltoall", sendbuf, recvbuf) if found else request
 
     def Igatherv(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0
     ) -> MPI.Request:
-        return self._started(_new(Request), _UNREADABLE, "Gatherv", sendbuf, recvbuf, root)
+        return self._started(Request(), _UNREADABLE, "Gatherv", sendbuf, recvbuf, root)
 
     def Iscatterv(
         self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0
     ) -> MPI.Request:
-        return self._started(_new(Request), _UNREADABLE, "Scatterv", sendbuf, recvbuf, root)
+        return self._started(Request(), _UNREADABLE, "Scatterv", sendbuf, recvbuf, root)
 
     def Iallgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> MPI.Request:
-        return self._started(_new(Request), _UNREADABLE, "Allgatherv", sendbuf, recvbuf)
+        return self._started(Request(), _UNREADABLE, "Allgatherv", sendbuf, recvbuf)
 
     def Ialltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> MPI.Request:
-        return self._started(_new(Request), _UNREADABLE, "Alltoallv", sendbuf, recvbuf)
+        return self._started(Request(), _UNREADABLE, "Alltoallv", sendbuf, recvbuf)
 
     def Ireduce(
         self,
@@ -97,26 +94,35 @@ class Nonblocking(Served):
         op: MPI.Op = MPI.SUM,
         root: int = 0,
     ) -> MPI.Request:
-        request, code = _new(Request), _code(id(op), -1)
-        place = id(request) + HANDLE
-        found = _ifold(self._core, _REDUCE, id(sendbuf), id(recvbuf), code, root, place)
-        return self._started(request, found, "Reduce", sendbuf, recvbuf, op, root)
+        request, code = Request(), _code(id(op), -1)
+        found = _ifold(self._core, _REDUCE, id(sendbuf), id(recvbuf), code, root, id(request))
+        return (
+            self._started(request, found, "Reduce", sendbuf, recvbuf, op, root)
+            if found
+            else request
+        )
 
     def Iallreduce(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: MPI.Op = MPI.SUM
     ) -> MPI.Request:
-        request, code = _new(Request), _code(id(op), -1)
-        place = id(request) + HANDLE
-        found = _ifold(self._core, _ALLREDUCE, id(sendbuf), id(recvbuf), code, 0, place)
-        return self._started(request, found, "Allreduce", sendbuf, recvbuf, op)
+        request, code = Request(), _code(id(op), -1)
+        found = _ifold(self._core, _ALLREDUCE, id(sendbuf), id(recvbuf), code, 0, id(request))
+        return (
+            self._started(request, found, "Allreduce", sendbuf, recvbuf, op) if found else request
+        )
 
     def Ireduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: MPI.Op = MPI.SUM
     ) -> MPI.Request:
-        request, code = _new(Request), _code(id(op), -1)
-        place = id(request) + HANDLE
-        found = _ifold(self._core, _REDUCE_SCATTER_BLOCK, id(sendbuf), id(recvbuf), code, 0, place)
-        return self._started(request, found, "Reduce_scatter_block", sendbuf, recvbuf, op)
+        request, code = Request(), _code(id(op), -1)
+        found = _ifold(
+            self._core, _REDUCE_SCATTER_BLOCK, id(sendbuf), id(recvbuf), code, 0, id(request)
+        )
+        return (
+            self._started(request, found, "Reduce_scatter_block", sendbuf, recvbuf, op)
+            if found
+            else request
+        )
 
     def Ireduce_scatter(
         self,
@@ -126,24 +132,22 @@ class Nonblocking(Served):
         op: MPI.Op = MPI.SUM,
     ) -> MPI.Request:
         return self._started(
-            _new(Request), _UNREADABLE, "Reduce_scatter", sendbuf, recvbuf, recvcounts, op
+            Request(), _UNREADABLE, "Reduce_scatter", sendbuf, recvbuf, recvcounts, op
         )
 
     def Iscan(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: MPI.Op = MPI.SUM
     ) -> MPI.Request:
-        request, code = _new(Request), _code(id(op), -1)
-        place = id(request) + HANDLE
-        found = _ifold(self._core, _SCAN, id(sendbuf), id(recvbuf), code, 0, place)
-        return self._started(request, found, "Scan", sendbuf, recvbuf, op)
+        request, code = Request(), _code(id(op), -1)
+        found = _ifold(self._core, _SCAN, id(sendbuf), id(recvbuf), code, 0, id(request))
+        return self._started(request, found, "Scan", sendbuf, recvbuf, op) if found else request
 
     def Iexscan(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: MPI.Op = MPI.SUM
     ) -> MPI.Request:
-        request, code = _new(Request), _code(id(op), -1)
-        place = id(request) + HANDLE
-        found = _ifold(self._core, _EXSCAN, id(sendbuf), id(recvbuf), code, 0, place)
-        return self._started(request, found, "Exscan", sendbuf, recvbuf, op)
+        request, code = Request(), _code(id(op), -1)
+        found = _ifold(self._core, _EXSCAN, id(sendbuf), id(recvbuf), code, 0, id(request))
+        return self._started(request, found, "Exscan", sendbuf, recvbuf, op) if found else request
 
     def _started(self, request: Request, found: int, name: str, *arguments: Any) -> MPI.Request:
         """The request of a call that the core has started, or else starts now.
@@ -154,14 +158,11 @@ class Nonblocking(Served):
             name: Of the blocking call.
             arguments: mpi4py's, all of them in their order.
         """
-        request._operation = 0
         if found > _LAST:
             request._kept = (self, arguments)
             let_fly(request, found)
             return request
-        if found:
-            return self._start(request, found, name, *arguments)
-        return request
+        return self._start(request, found, name, *arguments)
 
     def _start(self, request: Request, status: int, name: str, *arguments: Any) -> MPI.Request:
         """The longer way: arguments that Python must read, and what only MPI can do."""
@@ -170,7 +171,7 @@ class Nonblocking(Served):
         call = self._read(status, name, *arguments)
         if not isinstance(call, Call):
             return self._mpi_starts(name, *arguments)
-        found = lib.hbm_start_once(self._core, call.call, id(request) + HANDLE)
+        found = lib.hbm_start_once(self._core, call.call, id(request))
         if found == lib.HBM_COPY_FIRST:
             return self._start(request, found, name, *arguments)
         if found > _LAST:

@@ -152,7 +152,8 @@ class Part:
     def _check_result(self, attempt: Attempt, number: int) -> None:
         if said := attempt.wrong(expected(attempt.call, attempt.rank)):
             what = f"event {number} of seed {self.seed}"
-            raise AssertionError(f"{what}: {said}: {attempt.call} on {attempt.comm.size} ranks")
+            by = f"{attempt.comm.transport} on {attempt.comm.size} ranks"
+            raise AssertionError(f"{what}: {said}: {attempt.call} by {by}")
 
     def _keep(self, attempt: Attempt, own: Generator) -> None:
         attempt.free()
