@@ -69,8 +69,8 @@ def measure(
         )
         return Process(tuple(argv), environment | dict(variables))
 
-    told = (within, advice, patience)
-    with runner.attended(out, launch.name, prepare, None, *told, keep=(turn.FILE,)):
+    options = (within, advice, patience)
+    with runner.attended(out, launch.name, prepare, None, *options, keep=(turn.FILE,)):
         pass
 
 

@@ -99,8 +99,8 @@ def _compile(place: Path) -> None:
     )
     shutil.rmtree(place / "build", ignore_errors=True)
     if done.returncode or not any((place / PACKAGE).glob(CORE)):
-        told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-TOLD_LINES:])
-        raise OtherBuildMissing(f"the core of the other build does not compile:\n{told}")
+        output = "\n".join((done.stderr or done.stdout).strip().splitlines()[-TOLD_LINES:])
+        raise OtherBuildMissing(f"the core of the other build does not compile:\n{output}")
 
 
 def _making(folder: Path) -> Iterator[Path]:

@@ -168,9 +168,9 @@ def _broken(launches: list[dict[str, Any]]) -> Iterator[str]:
         if cell["form"] == PERSISTENT
     }
     for flavour, operations in BROKEN.items():
-        told = [CALLS[name] for name in operations if (flavour, name) in measured]
-        if told:
-            yield f"{flavour}: persistent {', '.join(told)} left out: this MPI leaves wrong data"
+        calls = [CALLS[name] for name in operations if (flavour, name) in measured]
+        if calls:
+            yield f"{flavour}: persistent {', '.join(calls)} left out: this MPI leaves wrong data"
 
 
 def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
@@ -184,11 +184,11 @@ def _wrong(launches: list[dict[str, Any]]) -> Iterator[str]:
                 sizes.setdefault((*who, cell["form"], cell["operation"]), set()).add(cell["bytes"])
     settings: dict[tuple[str, str, str], list[str]] = {}
     for (flavour, contender, setting, form, operation), where in sorted(sizes.items()):
-        told = f"{form} {CALLS[operation]} of {', '.join(f'{size:,}' for size in sorted(where))}"
-        settings.setdefault((flavour, contender, told), []).append(setting)
-    for (flavour, contender, told), which in sorted(settings.items()):
+        calls = f"{form} {CALLS[operation]} of {', '.join(f'{size:,}' for size in sorted(where))}"
+        settings.setdefault((flavour, contender, calls), []).append(setting)
+    for (flavour, contender, calls), which in sorted(settings.items()):
         peer = _peer({"flavour": flavour, "setting": ", ".join(which)}, contender)
-        yield f"{peer}: {told} bytes left wrong data, not counted"
+        yield f"{peer}: {calls} bytes left wrong data, not counted"
 
 
 def _left_out(launches: list[dict[str, Any]]) -> Iterator[str]:

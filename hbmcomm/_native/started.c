@@ -151,7 +151,7 @@ uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
     return (uint64_t)status;
 }
 
-/* NULL where it was complete, and somebody has been told. */
+/* NULL where it was complete, and its status was returned. */
 static hbm_operation *numbered(uint64_t number)
 {
     hbm_operation *o = (hbm_operation *)(uintptr_t)(number & ((UINT64_C(1) << ADDRESS_BITS) - 1));

@@ -36,7 +36,7 @@ FOREIGN = (
     *("reduce", "allreduce", "scan", "exscan"),
     *OPERATIONS,  # on what the core has no code for
 )
-"""Calls that MPI serves; the core is told of them, so that ranks never wait for different ones."""
+"""Calls that MPI serves; the core compares these too: ranks never wait for different ones."""
 
 DTYPES = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),

@@ -106,6 +106,6 @@ def let_fly(request: Request, operation: int) -> None:
     in_flight[operation] = request
     if len(in_flight) > _MANY and not len(in_flight) % _MANY:
         for each in list(in_flight.values()):
-            if not each:  # MPI has told whoever waited for it how it ended
+            if not each:  # MPI has returned its status
                 with suppress(HbmcommError):
                     each.Test()
