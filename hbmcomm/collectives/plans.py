@@ -28,11 +28,12 @@ class Plan(MPI.Prequest):
     started by its own `Start` alone, not by `MPI.Prequest.Startall`. A plan keeps its buffers.
     """
 
+    __slots__ = ("_call", "_core", "_operation", "_owner", "_quick", "_read")  # quicker than a dict
     _owner: Owner
     _core: Any
     _call: Call
     _read: Callable[[], Call]
-    _operation: int = 0
+    _operation: int
     """The core's number of it, while it is in flight; else 0."""
     _quick: Any
     """What the core runs at once; NULL where there is more to do."""
@@ -49,7 +50,7 @@ class Plan(MPI.Prequest):
         """
         made: Plan = MPI.Prequest.__new__(cls)
         made._owner, made._core, made._call, made._read = owner, core, call, read
-        made._quick = _NULL if call.packs else call.call
+        made._operation, made._quick = 0, _NULL if call.packs else call.call
         return made
 
     def __call__(self) -> None:
