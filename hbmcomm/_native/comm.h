@@ -65,7 +65,8 @@ struct hbm_comm {
     unsigned char readers[SLOTS]; /* of the posts in each slot, see post.c */
     int roots[SLOTS];
     hbm_heap *heap;             /* of this rank's ordinary memory; its staging is at an offset in it */
-    uint64_t staging;
+    uint64_t staging, staged;   /* pieces that it has put into its staging */
+    uint64_t reduced;           /* buffers of it that reductions have filled */
     hbm_heap *arrays;
     struct held {               /* what peers may still write into, though its call failed */
         struct held *next;

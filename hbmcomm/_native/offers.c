@@ -20,6 +20,16 @@ static int is_readable(uintptr_t memory, uint64_t bytes)
     return process_vm_readv(getpid(), &to, 1, from, 2, 0) == 2;
 }
 
+/* In some calls whoever gives has nothing else to do: it copies one piece into its staging buffers
+   while those who take copy another out of them. That is worth while among few. */
+static uint64_t least_to_fetch(const hbm_operation *o)
+{
+    const hbm_comm *c = o->comm;
+    int idle = o->call.operation == HBM_BCAST || o->call.operation == HBM_GATHER
+               || o->call.operation == HBM_GATHERV;
+    return idle && c->groups.levels == 1 ? c->tuning.fetch_idle_bytes : c->tuning.fetch_bytes;
+}
+
 /* How this rank offers `bytes` that it sends; what goes through the slot is not posted yet. */
 uint32_t hbm_offer(hbm_operation *o, uint64_t bytes)
 {
@@ -29,11 +39,12 @@ uint32_t hbm_offer(hbm_operation *o, uint64_t bytes)
     if (o->sends_from_arena)
         return IN_ARENA;
     /* what is folded is read by the fold itself: it must be mapped */
-    if (o->call.operation < HBM_REDUCE && c->reads_private && bytes >= c->tuning.fetch_bytes
+    if (o->call.operation < HBM_REDUCE && c->reads_private && bytes >= least_to_fetch(o)
         && is_readable(o->call.send, bytes)) {
         o->send_at = o->call.send;
         return IN_PRIVATE;
     }
+    o->send_at = c->staged;
     return IN_STAGING;
 }
 

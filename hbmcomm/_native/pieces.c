@@ -2,10 +2,15 @@
    have taken the piece that was in it; a taker takes piece k from all who stage before piece k + 1.
 
    A giver's `ready` counts the pieces that it has put, a taker's `done` those that it has taken from
-   everyone. */
+   everyone.
+
+   From call to call a giver goes round in its buffers, and posts with which it begins: to write into
+   lines that others have just read takes twice as long as into others. */
 #include "parts.h"
 
 #define PIECE (64 * 1024)
+#define LEAST_PIECE (8 * 1024)
+#define RING (16 * PIECE) /* bytes of a rank's buffers: they stay in its cache */
 
 static uint64_t slices_of(const hbm_operation *o)
 {
@@ -20,10 +25,22 @@ static uint64_t bytes_of(const hbm_operation *o, uint64_t bytes)
     return bytes <= at ? 0 : bytes - at < o->room ? bytes - at : o->room;
 }
 
-static uint64_t place_of(const hbm_operation *o, int taker)
+/* Where the piece for a taker is in a giver's staging; `first` is the buffer that it began with. */
+static uint64_t place_of(const hbm_operation *o, uint64_t first, int taker)
 {
-    uint64_t slice = gives_to_each(o) ? (uint64_t)taker : 0;
-    return (o->piece % STAGING_DEPTH * slices_of(o) + slice) * o->room;
+    uint64_t buffers = RING / (o->room * slices_of(o)), slice = gives_to_each(o) ? (uint64_t)taker : 0;
+    if (buffers < STAGING_DEPTH)
+        buffers = STAGING_DEPTH;
+    return ((first + o->piece) % buffers * slices_of(o) + slice) * o->room;
+}
+
+/* Where one side gives and the other takes, two pieces at least: both copy at once. */
+static uint64_t piece_of(const hbm_operation *o)
+{
+    uint64_t half = o->block / 2 / LEAST_PIECE * LEAST_PIECE;
+    if (o->comm->oversubscribed || (o->call.operation != HBM_BCAST && o->call.operation != HBM_GATHER))
+        return PIECE;
+    return half < LEAST_PIECE ? LEAST_PIECE : half < PIECE ? half : PIECE;
 }
 
 /* How many pieces there are for this rank, once it knows how others offer. */
@@ -31,8 +48,9 @@ void hbm_begin_pieces(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
     uint64_t grain = LINE * entry_bytes(&o->call); /* no entry lies across two pieces */
+    uint64_t most = piece_of(o);
     o->room = STAGING_BYTES / STAGING_DEPTH / slices_of(o);
-    o->room = o->room < PIECE ? o->room : PIECE;
+    o->room = o->room < most ? o->room : most;
     o->room = o->room < grain ? grain / LINE : o->room / grain * grain;
     o->piece = o->pieces = 0;
     for (int r = 0; r < c->size; r++) {
@@ -43,9 +61,11 @@ void hbm_begin_pieces(hbm_operation *o)
             given = count(o, part_for(o, r).bytes);
         if (o->seen & IN_STAGING && takes(o, c->rank) && gives(o, r))
             taken = count(o, part_from(o, r).bytes);
-        uint64_t most = given > taken ? given : taken;
-        o->pieces = o->pieces > most ? o->pieces : most;
+        o->pieces = given > o->pieces ? given : o->pieces;
+        o->pieces = taken > o->pieces ? taken : o->pieces;
     }
+    if (o->offer == IN_STAGING)
+        o->comm->staged += o->pieces;
 }
 
 /* Whether nobody reads the staging buffers any more for the call before. */
@@ -74,7 +94,7 @@ int hbm_produce(hbm_operation *o)
         hbm_part part = part_for(o, s);
         uint64_t bytes = gives_to_each(o) && s == c->rank ? 0 : bytes_of(o, part.bytes);
         if (bytes)
-            hbm_copy(c->peers[c->rank].ordinary + c->staging + place_of(o, s),
+            hbm_copy(c->peers[c->rank].ordinary + c->staging + place_of(o, o->send_at, s),
                      (const char *)o->call.send + part.offset + o->piece * o->room, bytes);
     }
     signal_step(o, &c->own->ready, o->piece + 1);
@@ -87,19 +107,21 @@ int hbm_has_piece(hbm_operation *o, int giver, const void **from, uint64_t *byte
 {
     hbm_comm *c = o->comm;
     const post *p;
+    const volatile post *posted;
     *bytes = bytes_of(o, part_from(o, giver).bytes);
     if (!*bytes)
         return HBM_OK;
     int status = hbm_met(o, giver, 0, &p);
     if (status)
         return status;
-    if (!(p->flags & IN_STAGING)) {
+    posted = p;
+    if (!(posted->flags & IN_STAGING)) {
         *bytes = 0;
         return HBM_OK;
     }
     if (!reached(o, giver, &c->peers[giver].control->ready, at_step(o, o->piece + 1)))
         return HBM_PENDING;
-    *from = hbm_staged(o, giver, place_of(o, c->rank), *bytes);
+    *from = hbm_staged(o, giver, place_of(o, posted->send, c->rank), *bytes);
     return *from ? HBM_OK : c->failure.status;
 }
 

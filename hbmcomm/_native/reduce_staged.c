@@ -5,14 +5,14 @@
    2k + 2: its slices are reduced. There are two buffers for inputs and two for results. Inputs of
    piece k + 1 overwrite those of k - 1 after this rank has seen all at step 2k + 1, and so past
    reducing k - 1; results of k overwrite those of k - 2 after all were at 2k + 1, and so past copying
-   k - 2 out. */
+   k - 2 out. Short messages have more buffers, and each call begins with the next, as in pieces.c. */
 #include "slices.h"
 #include "paths.h"
 
 #define PIECE (256 * 1024)
-#define DEPTH 2
+#define BUFFERS 4 /* at least */
 
-_Static_assert(2 * DEPTH * PIECE <= STAGING_BYTES, "the staging buffers are too small");
+_Static_assert(BUFFERS * PIECE <= STAGING_BYTES, "the staging buffers are too small");
 
 enum { BEGINNING, REDUCING, COPYING_OUT };
 
@@ -21,9 +21,19 @@ static int has_output(const hbm_operation *o, int rank)
     return o->call.operation != HBM_REDUCE || rank == o->call.root;
 }
 
-static uint64_t input_place(uint64_t piece) { return piece % DEPTH * PIECE; }
+static uint64_t place_of(const hbm_operation *o, uint64_t buffer)
+{
+    uint64_t bytes = (o->block < o->room ? o->block : o->room) + LINE - 1;
+    bytes -= bytes % LINE;
+    return (o->comm->reduced + buffer) % (BUFFERS * PIECE / bytes) * bytes;
+}
 
-static uint64_t result_place(uint64_t piece) { return (DEPTH + piece % DEPTH) * PIECE; }
+static uint64_t input_place(const hbm_operation *o, uint64_t piece) { return place_of(o, 2 * piece); }
+
+static uint64_t result_place(const hbm_operation *o, uint64_t piece)
+{
+    return place_of(o, 2 * piece + 1);
+}
 
 static uint64_t bytes_of(const hbm_operation *o, uint64_t piece)
 {
@@ -38,7 +48,7 @@ static void copy_in(hbm_operation *o, uint64_t piece)
     uint64_t bytes = bytes_of(o, piece);
     slice own = slice_of(o, bytes, c->rank, c->size);
     const char *from = (const char *)o->call.send + piece * o->room;
-    char *to = (char *)c->peers[c->rank].ordinary + c->staging + input_place(piece);
+    char *to = (char *)c->peers[c->rank].ordinary + c->staging + input_place(o, piece);
     hbm_copy(to, from, own.from);
     hbm_copy(to + own.to, from + own.to, bytes - own.to);
     hbm_arrive(o, 2 * piece + 1);
@@ -52,12 +62,12 @@ static int reduce_slice(hbm_operation *o)
     int outs = 0;
     for (int r = 0; r < c->size; r++) {
         c->in[r] = r == c->rank ? (const char *)o->call.send + o->piece * o->room
-                                : (const char *)hbm_staged(o, r, input_place(o->piece), bytes);
+                                : (const char *)hbm_staged(o, r, input_place(o, o->piece), bytes);
         if (!c->in[r])
             return c->failure.status;
         count_from(c, r, own.to - own.from);
     }
-    c->out[outs++] = c->peers[c->rank].ordinary + c->staging + result_place(o->piece);
+    c->out[outs++] = c->peers[c->rank].ordinary + c->staging + result_place(o, o->piece);
     if (has_output(o, c->rank))
         c->out[outs++] = (char *)o->call.recv + o->piece * o->room;
     int status = fold_into(o, c->size, c->out, outs, own.from, own.to - own.from, 0);
@@ -73,7 +83,7 @@ static int copy_out(hbm_operation *o)
     for (int i = 1; i < c->size && has_output(o, c->rank); i++) {
         int r = next_of(o, i);
         slice s = slice_of(o, bytes, r, c->size);
-        const char *from = hbm_staged(o, r, result_place(o->piece), bytes);
+        const char *from = hbm_staged(o, r, result_place(o, o->piece), bytes);
         if (!from)
             return c->failure.status;
         (o->streaming ? hbm_stream : hbm_copy)(output + s.from, from + s.from, s.to - s.from);
@@ -113,5 +123,6 @@ int hbm_reduce_staged(hbm_operation *o)
     }
     if (o->streaming)
         hbm_stream_end();
+    o->comm->reduced += 2 * o->pieces; /* on all ranks alike */
     return HBM_OK;
 }

@@ -92,6 +92,11 @@ TABLE = (
         "that works, else it is copied through staging buffers",
     ),
     Entry(
+        *("fetch_idle_bytes", _by_crowding(32 * MIB, 128 * KIB), 1, 2**62, "bytes"),
+        "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do "
+        "than to copy into staging buffers",
+    ),
+    Entry(
         *("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
         "what ranks copy at a time of a broadcast that they pass on",
     ),
