@@ -85,6 +85,12 @@ static void post_own(hbm_operation *o)
     hbm_post(o, NULL, o->block, o->offer);
 }
 
+/* Whether this rank is part of a chain; else one piece does for the whole message. */
+static int passes_on(hbm_operation *o)
+{
+    return o->offer || source_of(o, o->comm->rank) != o->call.root;
+}
+
 static int copy_pieces(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
@@ -215,10 +221,10 @@ int hbm_broadcast(hbm_operation *o)
         if (o->seen & (IN_SLOT | IN_STAGING)) {
             return hbm_exchange_offered(o);
         }
-        o->room = piece_of(o);
-        o->pieces = (o->block + o->room - 1) / o->room;
         if (c->rank != o->call.root)
             post_own(o);
+        o->room = passes_on(o) ? piece_of(o) : o->block;
+        o->pieces = (o->block + o->room - 1) / o->room;
         o->stage = COPYING;
         /* fall through */
     case COPYING:

@@ -9,7 +9,7 @@
 #include "parts.h"
 
 #define PIECE (64 * 1024)
-#define LEAST_PIECE (8 * 1024)
+#define LEAST_PIECE (4 * 1024)
 #define RING (16 * PIECE) /* bytes of a rank's buffers: they stay in its cache */
 
 static uint64_t slices_of(const hbm_operation *o)
@@ -25,22 +25,27 @@ static uint64_t bytes_of(const hbm_operation *o, uint64_t bytes)
     return bytes <= at ? 0 : bytes - at < o->room ? bytes - at : o->room;
 }
 
+/* Pieces that a giver may be ahead of those who take them. */
+static uint64_t depth(const hbm_operation *o)
+{
+    uint64_t buffers = RING / (o->room * slices_of(o));
+    return buffers > STAGING_DEPTH ? buffers : STAGING_DEPTH;
+}
+
 /* Where the piece for a taker is in a giver's staging; `first` is the buffer that it began with. */
 static uint64_t place_of(const hbm_operation *o, uint64_t first, int taker)
 {
-    uint64_t buffers = RING / (o->room * slices_of(o)), slice = gives_to_each(o) ? (uint64_t)taker : 0;
-    if (buffers < STAGING_DEPTH)
-        buffers = STAGING_DEPTH;
-    return ((first + o->piece) % buffers * slices_of(o) + slice) * o->room;
+    uint64_t slice = gives_to_each(o) ? (uint64_t)taker : 0;
+    return ((first + o->piece) % depth(o) * slices_of(o) + slice) * o->room;
 }
 
-/* Where one side gives and the other takes, two pieces at least: both copy at once. */
+/* Where some only give and others only take, several pieces: both copy at once. */
 static uint64_t piece_of(const hbm_operation *o)
 {
-    uint64_t half = o->block / 2 / LEAST_PIECE * LEAST_PIECE;
+    uint64_t quarter = o->block / 4 / LEAST_PIECE * LEAST_PIECE;
     if (o->comm->oversubscribed || (o->call.operation != HBM_BCAST && o->call.operation != HBM_GATHER))
         return PIECE;
-    return half < LEAST_PIECE ? LEAST_PIECE : half < PIECE ? half : PIECE;
+    return quarter < LEAST_PIECE ? LEAST_PIECE : quarter < PIECE / 2 ? quarter : PIECE / 2;
 }
 
 /* How many pieces there are for this rank, once it knows how others offer. */
@@ -85,10 +90,10 @@ int hbm_produce(hbm_operation *o)
         return HBM_OK;
     if (!o->piece && !hbm_staging_is_free(o))
         return HBM_PENDING;
-    for (; o->piece >= STAGING_DEPTH && o->peer < c->size; o->peer++)
+    for (; o->piece >= depth(o) && o->peer < c->size; o->peer++)
         if (o->peer != c->rank && takes(o, o->peer)
             && !reached(o, o->peer, &c->peers[o->peer].control->done,
-                        at_step(o, o->piece - STAGING_DEPTH + 1)))
+                        at_step(o, o->piece - depth(o) + 1)))
             return HBM_PENDING;
     for (int s = 0; s < (int)slices_of(o); s++) {
         hbm_part part = part_for(o, s);

@@ -92,7 +92,7 @@ TABLE = (
         "that works, else it is copied through staging buffers",
     ),
     Entry(
-        *("fetch_idle_bytes", _by_crowding(32 * MIB, 128 * KIB), 1, 2**62, "bytes"),
+        *("fetch_idle_bytes", _by_crowding(2**40, 128 * KIB), 1, 2**62, "bytes"),
         "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do "
         "than to copy into staging buffers",
     ),

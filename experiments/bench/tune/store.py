@@ -23,7 +23,7 @@ HEADER = "tune.json"
 PROPOSAL = "proposal.json"
 NOISY = 0.1
 """How far the same way may stray from itself before a reader is warned."""
-FETCH = "HBMCOMM_FETCH_BYTES"
+FETCHES = ("HBMCOMM_FETCH_BYTES", "HBMCOMM_FETCH_IDLE_BYTES")
 NO_FETCH = "process_vm_readv is not possible here: {}"
 
 
@@ -92,7 +92,7 @@ def load(folder: Path) -> Tuned:
     left_out = dict(header["left_out"])
     way = launches[0]["environment"]["datapath"].get("cma", "")
     if way != "works":
-        left_out[FETCH] = NO_FETCH.format(way)
+        left_out |= dict.fromkeys(FETCHES, NO_FETCH.format(way))
     trials = [
         trial for trial in map(Trial.from_dict, header["trials"]) if trial.variable not in left_out
     ]

@@ -150,7 +150,12 @@ _CROSSOVERS = {
         *(UP_TO, ("reduce", "allreduce"), (0, MIB), 128, 2 * SLOT), scale=_all_inputs
     ),
     "HBMCOMM_FETCH_BYTES": _Crossover(
-        *(FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 2 * MIB),
+        *(FROM, ("allgather", "alltoall"), (1, NEVER), 4 * KIB, 2 * MIB),
+        private=True,
+        above="HBMCOMM_SHORT_BYTES",
+    ),
+    "HBMCOMM_FETCH_IDLE_BYTES": _Crossover(
+        *(FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 16 * MIB),
         private=True,
         above="HBMCOMM_SHORT_BYTES",
     ),
@@ -169,6 +174,7 @@ TIMES = "times are not measured: they depend on what else the machine does"
 ONE_NODE = "the CPUs of these ranks are on one NUMA node"
 NOBODY_PASSES_ON = "these ranks form one group, in which nobody passes data on"
 ONE_TREE = "two ranks form the same group with any value"
+NOBODY_IDLES = "these ranks form several groups, for which HBMCOMM_FETCH_BYTES counts"
 NO_ROOT_COPIES = "these ranks form several groups, between which the root does not copy"
 NOT_APART = "with the other values in force no length goes one way or the other"
 
@@ -207,6 +213,8 @@ def _trial(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial 
 def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
     if threshold.variable == "HBMCOMM_BY_NODE_BYTES" and place.nodes == 1:
         return ONE_NODE
+    if threshold.variable == "HBMCOMM_FETCH_IDLE_BYTES" and not _is_one_group(now, place):
+        return NOBODY_IDLES
     rule = _CROSSOVERS[threshold.variable]
     first = max(rule.first, now[rule.above] + 1) if rule.above else rule.first
     cells = tuple(
@@ -225,6 +233,10 @@ def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Tr
         cells=cells,
         private=rule.private,
     )
+
+
+def _is_one_group(now: Mapping[str, int], place: Place) -> bool:
+    return place.is_flat and place.ranks <= now["HBMCOMM_FAN_IN"]
 
 
 def _around(value: int, first: int, last: int) -> list[int]:
@@ -251,7 +263,7 @@ def _choice(
 
 
 def _piece_bytes(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
-    if place.is_flat and place.ranks <= now["HBMCOMM_FAN_IN"]:
+    if _is_one_group(now, place):
         return NOBODY_PASSES_ON
     values = [each for each in _PIECES if each != threshold.value]
     cells = [Cell("bcast", size, size) for size in (MIB, 4 * MIB)]
@@ -269,7 +281,7 @@ def _fan_in(threshold: Threshold, _: Mapping[str, int], place: Place) -> Trial |
 
 
 def _push_ranks(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
-    if not place.is_flat or place.ranks > now["HBMCOMM_FAN_IN"]:
+    if not _is_one_group(now, place):
         return NO_ROOT_COPIES
     other = place.ranks - 1 if place.ranks <= threshold.value else place.ranks
     cells = [Cell("bcast", size, size) for size in (64 * KIB, 512 * KIB, 4 * MIB)]

@@ -16,6 +16,7 @@ DEFAULTS = {
     "HBMCOMM_SHORT_BYTES": 8 * KIB,
     "HBMCOMM_FOLD_BYTES": 4 * KIB,
     "HBMCOMM_FETCH_BYTES": 128 * KIB,
+    "HBMCOMM_FETCH_IDLE_BYTES": 2**40,
     "HBMCOMM_PIECE_BYTES": 256 * KIB,
     "HBMCOMM_BY_NODE_BYTES": 32 * KIB,
     "HBMCOMM_STREAM_BYTES": 32 * MIB,
@@ -92,6 +93,12 @@ def test_caches_larger_than_what_is_quickly_measured_are_tried_from_below() -> N
     assert sizes(trial) == [8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB]
 
 
+def test_what_is_never_done_is_tried_with_the_longest_messages() -> None:
+    trial = plan(FLAT)[0]["FETCH_IDLE_BYTES"]
+    assert sizes(trial) == [2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB]
+    assert {cell.operation for cell in trial.cells} == {"bcast", "gather"}
+
+
 def test_two_ranks_on_one_node_say_nothing_of_groups_nodes_and_times() -> None:
     assert plan(FLAT)[1] == {
         "PIECE_BYTES": tune.NOBODY_PASSES_ON,
@@ -103,7 +110,11 @@ def test_two_ranks_on_one_node_say_nothing_of_groups_nodes_and_times() -> None:
 
 def test_many_ranks_on_two_nodes_measure_all_but_times_and_the_roots_part() -> None:
     planned, left_out = plan(Place(ranks=16, nodes=2, caches=4))
-    assert left_out == {"PUSH_RANKS": tune.NO_ROOT_COPIES, "SPIN_US": tune.TIMES}
+    assert left_out == {
+        "FETCH_IDLE_BYTES": tune.NOBODY_IDLES,
+        "PUSH_RANKS": tune.NO_ROOT_COPIES,
+        "SPIN_US": tune.TIMES,
+    }
     assert planned["BY_NODE_BYTES"].way == FROM
     assert planned["BY_NODE_BYTES"].values == (0, NEVER)
     assert planned["FAN_IN"].values == (2, 4, 16)
