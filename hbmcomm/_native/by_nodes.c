@@ -110,7 +110,7 @@ static int fold_node(hbm_operation *o)
         }
         void *out = is_allreduce(o) ? (char *)o->call.recv + part.offset
                                     : own_staged(o, staged_at(o, node, r));
-        int status = fold_into(o, ins, &out, 1, 0, part.bytes, 0);
+        int status = fold_into(o, ins, &out, 1, 0, part.bytes, IN_ORDER);
         if (status)
             return status;
     }
@@ -147,7 +147,7 @@ static int join_nodes(hbm_operation *o)
     }
     void *out = output;
     if (!status)
-        status = fold_into(o, nodes(o)->count, &out, 1, 0, part.bytes, 0);
+        status = fold_into(o, nodes(o)->count, &out, 1, 0, part.bytes, IN_ORDER);
     return status;
 }
 
@@ -165,7 +165,7 @@ static int copy_segment(hbm_operation *o, int rank, int from)
     int status = find(o, from, there, sends ? &source : NULL, sends ? NULL : &source);
     if (status)
         return status;
-    (o->streaming ? hbm_stream : hbm_copy)((char *)o->call.recv + part.offset, source, part.bytes);
+    copy_from(o, (char *)o->call.recv + part.offset, source, part.bytes);
     count_from(o->comm, from, part.bytes);
     return HBM_OK;
 }

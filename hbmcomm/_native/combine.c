@@ -10,7 +10,12 @@
 #define CHUNK 8192   /* bytes */
 #define GRANULE 1024 /* of what is streamed, and of halves */
 
-_Static_assert(GRANULE % (2 * sizeof(long double)) == 0, "no entry may lie across two chunks");
+_Static_assert(GRANULE % (2 * sizeof(long double)) == 0 && TURN_STEP == GRANULE, "no entry may lie across two chunks");
+
+static int is_half(const hbm_call *call)
+{
+    return call->dtype == HBM_FLOAT16 || call->dtype == HBM_BFLOAT16;
+}
 
 static void widen(int dtype, float *to, const uint16_t *from, uint64_t n)
 {
@@ -76,28 +81,34 @@ static int combine_by_user(const hbm_call *call, const void *const *in, int ins,
     return status;
 }
 
+/* One chunk of all of it. */
+static void combine_chunk(const hbm_call *call, const void *const *in, int ins, void *const *out,
+                          int outs, uint64_t at, uint64_t bytes, int how)
+{
+    int streaming = how == STREAMING;
+    hbm_folding fold = hbm_folding_of(call->dtype, call->reduction);
+    _Alignas(LINE) char scratch[CHUNK], folded[GRANULE];
+    char *result = ins == 1 ? (char *)in[0] + at : streaming ? folded : (char *)out[0] + at;
+    if (ins > 1 && is_half(call))
+        fold_halves(call, fold, in, ins, at, bytes / hbm_dtype_size(call->dtype), result);
+    else if (ins > 1)
+        fold_others(fold, in, ins, at, bytes / hbm_dtype_size(call->dtype), scratch, result);
+    for (int o = 0; o < outs; o++)
+        (streaming ? hbm_stream : hbm_copy)((char *)out[o] + at, result, bytes);
+}
+
 int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
-                uint64_t offset, uint64_t n, int streaming)
+                uint64_t offset, uint64_t n, int how)
 {
     if (call->reduction == HBM_USER)
         return combine_by_user(call, in, ins, out, outs, offset, n);
-    uint64_t size = hbm_dtype_size(call->dtype), at = offset, end = at + n;
-    hbm_folding fold = hbm_folding_of(call->dtype, call->reduction);
-    int halves = call->dtype == HBM_FLOAT16 || call->dtype == HBM_BFLOAT16;
-    uint64_t most = streaming || halves ? GRANULE : CHUNK;
-    void (*put)(void *, const void *, uint64_t) = streaming ? hbm_stream : hbm_copy;
-    _Alignas(LINE) char scratch[CHUNK], folded[GRANULE];
-    for (uint64_t bytes; at < end; at += bytes) {
-        bytes = end - at < most ? end - at : most;
-        char *result = streaming ? folded : (char *)out[0] + at;
-        if (ins == 1)
-            result = (char *)in[0] + at;
-        else if (halves)
-            fold_halves(call, fold, in, ins, at, bytes / size, result);
-        else
-            fold_others(fold, in, ins, at, bytes / size, scratch, result);
-        for (int o = 0; o < outs; o++)
-            put((char *)out[o] + at, result, bytes);
+    uint64_t most = how == STREAMING || is_half(call) ? GRANULE : CHUNK;
+    uint64_t turns = how == IN_TURN ? n / TURN_SPAN * (TURN_SPAN / TURN_STEP) : 0;
+    for (uint64_t i = 0; i < turns; i++)
+        combine_chunk(call, in, ins, out, outs, offset + in_turn(i), TURN_STEP, how);
+    for (uint64_t done = turns * TURN_STEP, bytes; done < n; done += bytes) {
+        bytes = n - done < most ? n - done : most;
+        combine_chunk(call, in, ins, out, outs, offset + done, bytes, how);
     }
     return HBM_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef HBMCOMM_COMM_H
 #define HBMCOMM_COMM_H
 
+#include "copy.h"
 #include "groups.h"
 #include "layout.h"
 
@@ -162,10 +163,6 @@ int hbm_reads_memory(const hbm_operation *o);
 /* unpack.c */
 void hbm_unpack(const hbm_call *call);
 
-/* copy.c */
-void hbm_copy(void *to, const void *from, uint64_t bytes);
-void hbm_stream(void *to, const void *from, uint64_t bytes);
-void hbm_stream_end(void);
 /* fold.c, fold_sve.c, dtype.c, combine.c */
 #define FOLD_INS 4 /* a folding takes 2 to 4 inputs at once */
 typedef void (*hbm_folding)(void *out, const void *const *in, int ins, uint64_t n);
@@ -173,7 +170,7 @@ extern const hbm_folding hbm_foldings[HBM_DTYPES][HBM_REDUCTIONS];
 extern const hbm_folding hbm_foldings_sve[HBM_DTYPES][HBM_REDUCTIONS];
 hbm_folding hbm_folding_of(int dtype, int reduction);
 int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
-                uint64_t offset, uint64_t bytes, int streaming); /* offset, bytes: of each array */
+                uint64_t offset, uint64_t bytes, int how); /* offset, bytes: of each array */
 /* half.c */
 void hbm_widen_float16(float *to, const uint16_t *from, uint64_t n);
 void hbm_narrow_float16(uint16_t *to, const float *from, uint64_t n);
@@ -200,10 +197,10 @@ static inline void count_from(hbm_comm *c, int rank, uint64_t bytes)
 
 /* Folds bytes of the arrays that are in c->in into some outputs. */
 static inline int fold_into(hbm_operation *o, int ins, void *const *out, int outs, uint64_t offset,
-                            uint64_t bytes, int streaming)
+                            uint64_t bytes, int how)
 {
     count_folded(o->comm, bytes * (uint64_t)ins);
-    return hbm_combine(&o->call, o->comm->in, ins, out, outs, offset, bytes, streaming);
+    return hbm_combine(&o->call, o->comm->in, ins, out, outs, offset, bytes, how);
 }
 
 /* Whether a peer's word has got to a target; if not, this is what the rank waits for. */

@@ -3,7 +3,7 @@
    memcpy chooses by the CPU itself. Streaming stores are as wide as the CPU has them, chosen at run
    time. x86's are not ordered by a release store: hbm_stream_end must stand between them and the
    step that tells of them. Those of arm64 are ordered as others are. */
-#include "comm.h"
+#include "copy.h"
 #include "vector.h"
 
 #define HALF 4096 /* bytes: a page, at the end of which CPUs stop fetching ahead */
@@ -12,6 +12,20 @@ void hbm_copy(void *to, const void *from, uint64_t bytes)
 {
     if (to != from && bytes)
         memcpy(to, from, bytes);
+}
+
+/* From memory that another core has written: in four pages in turn, for a CPU fetches ahead within a
+   page, and in several at once. */
+void hbm_copy_in_turn(void *to, const void *from, uint64_t bytes)
+{
+    /* volatile: compilers know a slow instruction in the place of a call with so many bytes */
+    static void *(*const volatile copy)(void *, const void *, size_t) = memcpy;
+    char *out = to;
+    const char *in = from;
+    uint64_t turns = bytes / TURN_SPAN * (TURN_SPAN / TURN_STEP), done = turns * TURN_STEP;
+    for (uint64_t i = 0; i < turns; i++)
+        copy(out + in_turn(i), in + in_turn(i), TURN_STEP);
+    hbm_copy(out + done, in + done, bytes - done);
 }
 
 /* Each of these streams two stretches of whole lines in turn, the second `apart` bytes after the

@@ -80,7 +80,7 @@ int hbm_reduce_eager(hbm_operation *o)
         const void *own = o->led->count == 1 ? (const void *)o->call.send : partial;
         int status = gather_children(o, group, own);
         if (!status)
-            status = fold_into(o, group->child_count, &partial, 1, 0, o->block, 0);
+            status = fold_into(o, group->child_count, &partial, 1, 0, o->block, IN_ORDER);
         if (status)
             return status;
     }
@@ -122,7 +122,7 @@ int hbm_allreduce_eager(hbm_operation *o)
                                                  o->block);
         void *out = last ? (void *)o->call.recv
                          : hbm_room(o, record, offset_of(record, o->block), o->block);
-        int status = fold_into(o, s->mate_count + 1, &out, 1, 0, o->block, 0);
+        int status = fold_into(o, s->mate_count + 1, &out, 1, 0, o->block, IN_ORDER);
         if (status)
             return status;
         if (!last)

@@ -89,7 +89,7 @@ static int consume(hbm_operation *o)
         if (status)
             return status;
         char *to = (char *)o->call.recv + part_from(o, giver).offset + o->piece * o->room;
-        (o->streaming ? hbm_stream : hbm_copy)(to, from, bytes);
+        copy_staged(o, to, from, bytes);
         count_from(c, giver, bytes);
     }
     hbm_consumed(o);

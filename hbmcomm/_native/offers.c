@@ -134,7 +134,7 @@ int hbm_take_from(hbm_operation *o, int rank, const post *p, uint64_t offset, vo
     if (!from)
         return o->comm->failure.status ? o->comm->failure.status
                                        : hbm_blame(o->comm, HBM_UNTRUSTED, rank);
-    (o->streaming ? hbm_stream : hbm_copy)(to, from, bytes);
+    copy_from(o, to, from, bytes);
     return HBM_OK;
 }
 

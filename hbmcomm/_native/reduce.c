@@ -70,7 +70,7 @@ static int fold_slice(hbm_operation *o)
             count_to(c, r, s.to - s.from);
     }
     int status = fold_into(o, c->size, c->out, outs, s.from, s.to - s.from,
-                             o->streaming);
+                           how_to_fold(o, s.to - s.from));
     if (o->streaming)
         hbm_stream_end();
     return status;

@@ -57,7 +57,7 @@ static int fold(hbm_operation *o)
         c->in[o->peer] = (const char *)from - at; /* as if the whole block were there */
     }
     void *out = (void *)o->call.recv;
-    int status = fold_into(o, c->size, &out, 1, at, bytes, o->streaming);
+    int status = fold_into(o, c->size, &out, 1, at, bytes, how_to_fold(o, bytes));
     hbm_consumed(o);
     return status;
 }

@@ -70,7 +70,7 @@ static int reduce_slice(hbm_operation *o)
     c->out[outs++] = c->peers[c->rank].ordinary + c->staging + result_place(o, o->piece);
     if (has_output(o, c->rank))
         c->out[outs++] = (char *)o->call.recv + o->piece * o->room;
-    int status = fold_into(o, c->size, c->out, outs, own.from, own.to - own.from, 0);
+    int status = fold_into(o, c->size, c->out, outs, own.from, own.to - own.from, IN_ORDER);
     hbm_arrive(o, 2 * o->piece + 2);
     return status;
 }
@@ -86,7 +86,7 @@ static int copy_out(hbm_operation *o)
         const char *from = hbm_staged(o, r, result_place(o, o->piece), bytes);
         if (!from)
             return c->failure.status;
-        (o->streaming ? hbm_stream : hbm_copy)(output + s.from, from + s.from, s.to - s.from);
+        copy_staged(o, output + s.from, from + s.from, s.to - s.from);
         count_from(c, r, s.to - s.from);
     }
     return HBM_OK;

@@ -34,7 +34,7 @@ int hbm_scan_eager(hbm_operation *o)
     }
     c->in[c->rank] = (const void *)o->call.send;
     void *out = (void *)o->call.recv;
-    return last ? fold_into(o, last, &out, 1, 0, o->block, 0) : HBM_OK;
+    return last ? fold_into(o, last, &out, 1, 0, o->block, IN_ORDER) : HBM_OK;
 }
 
 /* The result up to this rank goes to its staging buffers, and what it wants itself to its array. */
@@ -62,7 +62,7 @@ static int fold_piece(hbm_operation *o)
     if (is_scan(o))
         c->out[outs++] = result;
     if (outs)
-        status = fold_into(o, ins, c->out, outs, 0, bytes, 0);
+        status = fold_into(o, ins, c->out, outs, 0, bytes, IN_ORDER);
     if (!is_scan(o) && before)
         hbm_copy(result, before, bytes);
     signal_step(o, &c->own->ready, o->piece + 1);

@@ -21,11 +21,13 @@ void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed)
     hbm_cpu = found;
 }
 
-static void check_stream(const unsigned char *in, unsigned char *out, uint64_t room, uint64_t head,
-                         uint64_t bytes)
+typedef void (*copying)(void *to, const void *from, uint64_t bytes);
+
+static void check_copy(copying copy, const unsigned char *in, unsigned char *out, uint64_t room,
+                       uint64_t head, uint64_t bytes)
 {
     memset(out, UNTOUCHED, room);
-    hbm_stream(out + head, in, bytes);
+    copy(out + head, in, bytes);
     hbm_stream_end();
     CHECK(!memcmp(out + head, in, bytes), "%llu bytes at %llu differ", (unsigned long long)bytes,
           (unsigned long long)head);
@@ -35,18 +37,19 @@ static void check_stream(const unsigned char *in, unsigned char *out, uint64_t r
               (unsigned long long)head, (unsigned long long)i);
 }
 
-static void check_streams(uint64_t seed)
+static void check_copies(uint64_t seed)
 {
-    enum { ROOM = 320 * LINE };
+    enum { ROOM = 5 * TURN_SPAN };
     unsigned char *in = malloc(ROOM), *out = aligned_alloc(LINE, ROOM);
     dice d = {seed};
     for (int i = 0; i < ROOM; i++)
         in[i] = (unsigned char)mixed(d.state++);
     for (uint64_t bytes = 0; bytes <= LENGTHS; bytes++)
         for (uint64_t head = 0; head < LINE; head += 1 + roll(&d, 4))
-            check_stream(in + roll(&d, LINE), out, 5 * LINE, head, bytes);
+            check_copy(hbm_stream, in + roll(&d, LINE), out, 5 * LINE, head, bytes);
     for (int i = 0; i < 100; i++)
-        check_stream(in + roll(&d, LINE), out, ROOM, roll(&d, LINE), roll(&d, ROOM - 2 * LINE));
+        check_copy(i % 2 ? hbm_stream : hbm_copy_in_turn, in + roll(&d, LINE), out, ROOM,
+                   roll(&d, LINE), roll(&d, ROOM - 2 * LINE));
     free(in);
     free(out);
 }
@@ -54,19 +57,19 @@ static void check_streams(uint64_t seed)
 /* Entries [first, first + n) of all inputs into two outputs; nothing else of these is written. */
 static void check_part(const hbm_call *call, const void *const *in, int inputs,
                        unsigned char *const *out, const unsigned char *expected, uint64_t first,
-                       uint64_t n, int streaming)
+                       uint64_t n, int how)
 {
     uint64_t size = hbm_dtype_size(call->dtype), all = (LENGTHS + SHIFTS) * size;
     uint64_t from = first * size, end = from + n * size;
     for (int o = 0; o < 2; o++)
         memset(out[o], UNTOUCHED, all);
-    CHECK(hbm_combine(call, in, inputs, (void *const *)out, 2, from, n * size, streaming) == HBM_OK,
+    CHECK(hbm_combine(call, in, inputs, (void *const *)out, 2, from, n * size, how) == HBM_OK,
           "not folded");
     hbm_stream_end();
     for (int o = 0; o < 2; o++) {
         CHECK(same_output(call, out[o] + from, expected + from, n),
-              "reduction %d of %d x %llu x dtype %d from %llu, streaming %d", call->reduction, inputs,
-              (unsigned long long)n, call->dtype, (unsigned long long)first, streaming);
+              "reduction %d of %d x %llu x dtype %d from %llu, way %d", call->reduction, inputs,
+              (unsigned long long)n, call->dtype, (unsigned long long)first, how);
         for (uint64_t i = 0; i < all; i++)
             CHECK((i >= from && i < end) || out[o][i] == UNTOUCHED,
                   "reduction %d of %d x %llu x dtype %d wrote elsewhere", call->reduction, inputs,
@@ -89,7 +92,7 @@ static void check_lengths(hbm_call call, int inputs, unsigned char *const *memor
         out[o] = memory[MOST_INPUTS + 1 + o] + (uint64_t)(inputs - 1 + o) % MOST_INPUTS * size;
     expect_output(&call, call.count, inputs, 0, expected);
     for (uint64_t n = 0; n <= LENGTHS; n++)
-        check_part(&call, in, inputs, out, expected, n % (SHIFTS + 1), n, (int)(n + n / 64) % 2);
+        check_part(&call, in, inputs, out, expected, n % (SHIFTS + 1), n, n + n / 64 & 1 ? STREAMING : IN_ORDER);
 }
 
 static void check_folds(uint64_t seed)
@@ -110,6 +113,6 @@ static void check_folds(uint64_t seed)
 void test_kernels(uint64_t seed, double seconds)
 {
     (void)seconds;
-    with_fewer_extensions(check_streams, seed);
+    with_fewer_extensions(check_copies, seed);
     with_fewer_extensions(check_folds, seed);
 }

@@ -135,7 +135,7 @@ void test_halves(uint64_t seed, double seconds)
 }
 
 /* Lengths around vectors and chunks, outputs of their own and over the first or last input. */
-static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int streaming)
+static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int how)
 {
     uint64_t bytes = n * hbm_dtype_size(call.dtype);
     const void *in[MOST_RANKS];
@@ -148,7 +148,7 @@ static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int stre
     out[0] = over < 0 ? malloc(bytes) : memory[over];
     out[1] = malloc(bytes);
     expect_output(&call, n, inputs, 0, expected);
-    CHECK(hbm_combine(&call, in, inputs, out, 2, 0, bytes, streaming) == HBM_OK, "not folded");
+    CHECK(hbm_combine(&call, in, inputs, out, 2, 0, bytes, how) == HBM_OK, "not folded");
     hbm_stream_end();
     for (int o = 0; o < 2; o++)
         CHECK(same_output(&call, out[o], expected, n), "reduction %d of %d x %llu x dtype %d",
@@ -169,10 +169,11 @@ void test_folds(uint64_t seed, double seconds)
         for (uint8_t reduction = 0; reduction < HBM_REDUCTIONS; reduction++)
             for (int inputs = 1; inputs <= 9 && hbm_reduces(dtype, reduction); inputs++) {
                 hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = dtype, .reduction = reduction};
-                check_fold(call, inputs, 1 + roll(&d, 40), -1, 0);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), -1, 1);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), 0, 0);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs - 1, 0);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs / 2, 1);
+                check_fold(call, inputs, 1 + roll(&d, 40), -1, IN_ORDER);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), -1, STREAMING);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), 0, IN_ORDER);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs - 1, IN_TURN);
+                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs / 2, STREAMING);
+                check_fold(call, inputs, 9000 + roll(&d, 9000), -1, IN_TURN);
             }
 }
