@@ -90,17 +90,27 @@ static int nap(hbm_comm *c, const awaited *a, uint64_t ns)
     return signal;
 }
 
+static int look_for_a_while(const awaited *a)
+{
+    for (int i = 0; i < PAUSES; i++) {
+        if (arrived(a))
+            return 1;
+        pause_cpu();
+    }
+    return 0;
+}
+
+/* The word often comes before the clock could be read. */
 static int spin(hbm_comm *c, const awaited *a)
 {
     if (!c->tuning.spin_ns)
         return arrived(a);
+    if (look_for_a_while(a))
+        return 1;
     uint64_t began = hbm_now_ns();
     do {
-        for (int i = 0; i < PAUSES; i++) {
-            if (arrived(a))
-                return 1;
-            pause_cpu();
-        }
+        if (look_for_a_while(a))
+            return 1;
     } while (hbm_now_ns() - began < c->tuning.spin_ns);
     return 0;
 }

@@ -56,10 +56,15 @@ class Plan(MPI.Prequest):
     def __call__(self) -> None:
         """Run the collective from beginning to end."""
         status = _run(self._core, self._quick)
+        if status:
+            self._run_slowly(status)
+
+    def _run_slowly(self, status: int) -> None:
+        """Where data must be packed first, or the run failed."""
         if status == _UNREADABLE:
             self.Start()
             self.Wait()
-        elif status:
+        else:
             self._owner._check(status)
 
     def Start(self) -> None:
