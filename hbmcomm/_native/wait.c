@@ -126,7 +126,7 @@ static int give_way(hbm_comm *c, const awaited *a)
 {
     uint64_t began = hbm_now_ns();
     for (unsigned i = 0; hbm_now_ns() - began < c->tuning.yield_ns; i++) {
-        if (i % YIELDS == 0)
+        if (i % YIELDS == YIELDS - 1)
             let_others_go_on(c);
         sched_yield();
         if (arrived(a))
