@@ -121,7 +121,7 @@ TABLE = (
         "how long a waiting rank only looks at the word that it waits for",
     ),
     Entry(
-        *("yield_us", _by_crowding(500, 20), 0, 10**6, "us"),
+        *("yield_us", _by_crowding(500, 200), 0, 10**6, "us"),
         "how long after that it gives its CPU to others between two looks",
     ),
     Entry(
