@@ -24,7 +24,7 @@ struct hbm_operation {
     int stage, peer, step;
     uint64_t piece, pieces;
     /* what it found out */
-    int sends_from_arena, receives_in_arena, streaming;
+    int sends_from_arena, receives_in_arena, streaming, in_turn;
     uint64_t received, recv_place; /* bytes of what this rank receives; its offset in the arena */
     uint32_t flags;            /* what all ranks posted, once they have met; of post_flags */
     uint32_t offer, seen;      /* how this rank gives, and how those did from whom it took */

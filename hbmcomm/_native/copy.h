@@ -6,18 +6,13 @@
 
 enum { IN_ORDER, IN_TURN, STREAMING };
 
-/* A stretch is read from another core's cache in pages in turn, unless it is so short that the order
-   does not matter, or too long for that cache. */
+/* A stretch of an array is read from another core's cache in pages in turn, unless it is so short
+   that the order does not matter, or the operation touches more than the cores' own caches hold. */
 #define TURN_LEAST (128 * 1024)
-#define TURN_MOST (2 * 1024 * 1024)
+#define TURN_MOST (4 * 1024 * 1024)
 #define TURN_STEP 1024
 #define TURN_PAGES 4
 #define TURN_SPAN (TURN_PAGES * PAGE)
-
-static inline int is_read_in_turn(uint64_t bytes)
-{
-    return bytes >= TURN_LEAST && bytes <= TURN_MOST;
-}
 
 /* Where the i-th step begins: all steps of one span, then those of the next. */
 static inline uint64_t in_turn(uint64_t i)

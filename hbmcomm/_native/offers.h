@@ -29,21 +29,26 @@ static inline void count_to(hbm_comm *c, int rank, uint64_t bytes)
     count_written(c, rank, bytes);
 }
 
+static inline int goes_in_turn(const hbm_operation *o, uint64_t bytes)
+{
+    return o->in_turn && bytes >= TURN_LEAST;
+}
+
 /* Copies from memory that another rank has written: an array, or, just now, staging buffers. */
 static inline void copy_from(const hbm_operation *o, void *to, const void *from, uint64_t bytes)
 {
-    (o->streaming ? hbm_stream : is_read_in_turn(bytes) ? hbm_copy_in_turn : hbm_copy)(to, from, bytes);
+    (o->streaming ? hbm_stream : goes_in_turn(o, bytes) ? hbm_copy_in_turn : hbm_copy)(to, from, bytes);
 }
 
 static inline void copy_staged(const hbm_operation *o, void *to, const void *from, uint64_t bytes)
 {
-    (o->streaming ? hbm_stream : o->block > TURN_MOST ? hbm_copy : hbm_copy_in_turn)(to, from, bytes);
+    (o->streaming ? hbm_stream : o->in_turn ? hbm_copy_in_turn : hbm_copy)(to, from, bytes);
 }
 
 /* How arrays that other ranks have written are folded. */
 static inline int how_to_fold(const hbm_operation *o, uint64_t bytes)
 {
-    return o->streaming ? STREAMING : is_read_in_turn(bytes) ? IN_TURN : IN_ORDER;
+    return o->streaming ? STREAMING : goes_in_turn(o, bytes) ? IN_TURN : IN_ORDER;
 }
 
 /* The ranks after this one first, so that not all read from the same. */

@@ -50,6 +50,7 @@ advance hbm_path(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
     o->streaming = !is_eager(o) && footprint(o) > c->tuning.stream_bytes;
+    o->in_turn = !o->streaming && footprint(o) <= TURN_MOST;
     if (o->call.operation == HBM_BARRIER || o->call.operation >= HBM_FOREIGN)
         return hbm_barrier_path;
     if (c->size == 1)
