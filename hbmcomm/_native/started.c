@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define LOOKS 100
+#define LOOKS 64      /* between two looks at the clock */
+#define LOOK_FOR_NS 500
 #define ADDRESS_BITS 48 /* of a number; above them, how often the memory was used before */
 
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
@@ -63,13 +64,18 @@ void hbm_drop(hbm_operation *o)
     give(o);
 }
 
-/* Ranks that start together complete a short operation sooner than it takes to make a request of it:
-   for about that time this looks whether they do. */
+/* Ranks that start together complete a short operation sooner than it takes to make a request of it
+   and to complete that: for about that time this looks whether they do. */
 static int looks_in_vain(const hbm_comm *c)
 {
-    for (int i = c->oversubscribed ? LOOKS : 0; i < LOOKS; i++)
-        if (atomic_load_explicit(c->awaiting.value, memory_order_acquire) >= c->awaiting.target)
-            return 0;
+    if (c->oversubscribed)
+        return 1;
+    uint64_t end = hbm_now_ns() + LOOK_FOR_NS;
+    do {
+        for (int i = 0; i < LOOKS; i++)
+            if (atomic_load_explicit(c->awaiting.value, memory_order_acquire) >= c->awaiting.target)
+                return 0;
+    } while (hbm_now_ns() < end);
     return 1;
 }
 
