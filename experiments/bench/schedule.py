@@ -7,9 +7,9 @@ import random
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.bench.names import GLOO, MPI_ITSELF, OTHER_BUILD, PICKLE
+from experiments.bench.names import GLOO, MPI_ITSELF, NONBLOCKING, OTHER_BUILD, PICKLE
 from experiments.bench.question import DTYPE, USUAL_FORMS, Question
-from experiments.bench.settings import DEFAULT, settings
+from experiments.bench.settings import DEFAULT, runs_nonblocking, settings
 from experiments.bound import BARRIER
 from experiments.spec import Measurement
 
@@ -96,6 +96,7 @@ def schedule(question: Question, seed: int) -> tuple[Launch, ...]:
         (flavour, setting)
         for flavour in question.flavours
         for setting in settings(flavour, question.tuned and flavour in question.peers)
+        if _forms(question, flavour, setting)
     ]
     launches: list[Launch] = []
     block = 0
@@ -131,5 +132,11 @@ def _launch(
         seed=rng.getrandbits(32),
         measurement=question.measurement,
         setting=setting,
-        forms=question.forms,
+        forms=_forms(question, flavour, setting),
     )
+
+
+def _forms(question: Question, flavour: str, setting: str) -> tuple[str, ...]:
+    """Those that direct does itself."""
+    served = runs_nonblocking(flavour, setting)
+    return tuple(form for form in question.forms if served or form != NONBLOCKING)

@@ -68,6 +68,8 @@ _TABLE: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "autotuned-point-to-point": _ONE_THREAD | _AUTOTUNED | _POINT_TO_POINT,
         "bdw": _ONE_THREAD | _BROADWELL,
         "autotuned-bdw": _ONE_THREAD | _AUTOTUNED | _BROADWELL,
+        "point-to-point-threads": _POINT_TO_POINT,
+        "autotuned-threads": _AUTOTUNED,
     },
 }
 
@@ -79,6 +81,15 @@ def settings(flavour: str, tuned: bool) -> tuple[str, ...]:
         tuned: all of them; else the default alone.
     """
     return (DEFAULT, *_TABLE[flavour]) if tuned else (DEFAULT,)
+
+
+def runs_nonblocking(flavour: str, setting: str) -> bool:
+    """Whether direct does nonblocking calls itself in a setting.
+
+    Under Intel MPI a thread brings them forward, which an MPI with one thread does not allow: there
+    direct leaves them to MPI.
+    """
+    return flavour != "impi" or not _ONE_THREAD.items() <= variables(flavour, setting).items()
 
 
 def variables(flavour: str, setting: str) -> dict[str, str]:

@@ -69,6 +69,16 @@ def test_tuned_each_block_holds_each_mpi_in_each_setting_once() -> None:
     assert len(orders) == 10
 
 
+def test_what_direct_leaves_to_an_mpi_with_one_thread_is_not_measured_there() -> None:
+    asked = ask(2, peers="impi,mpich", tuned=True, blocks=1, forms="plain,nonblocking")
+    forms = {(each.flavour, each.setting): each.forms for each in schedule(asked, 1)}
+    assert forms["impi", "autotuned"] == ("plain",)
+    assert forms["impi", "autotuned-threads"] == forms["impi", "default"] == asked.forms
+    assert forms["mpich", "one-thread"] == asked.forms
+    asked = ask(2, peers="impi", tuned=True, blocks=1, forms="nonblocking")
+    assert "autotuned" not in {each.setting for each in schedule(asked, 1)}
+
+
 def test_those_that_no_setting_changes_take_part_once_beside_each_mpi() -> None:
     for launch in schedule(replace(ASKED, tuned=True), 1):
         assert ("pickle" in launch.peers) == (launch.setting == "default")
