@@ -137,6 +137,15 @@ uint64_t hbm_link_bytes(const hbm_comm *comm);
 int hbm_run(hbm_comm *comm, const hbm_call *call);
 int hbm_must_copy(hbm_comm *comm, const hbm_call *call); /* whether it gives HBM_COPY_FIRST */
 
+/* What is run again and again, by its address: Python passes one number quicker than anything else.
+   0: HBM_UNREADABLE. */
+typedef struct {
+    hbm_comm *comm;
+    const hbm_call *call;
+} hbm_plan;
+
+int hbm_run_plan(uintptr_t plan);
+
 /* Operations that are started now and completed later; persistent ones are started many times.
    Any call or wait of this process brings all of its operations forward. hbm_wait returns HBM_PENDING
    where a signal's handler wants this thread out. */
@@ -151,6 +160,7 @@ uint64_t hbm_in_flight(void);            /* operations of this process that are 
    any other the status of one that is not; 0 may be waited for, too. One that is found complete is
    gone, and its number is as good as 0; one that failed stays until it is dropped. */
 uint64_t hbm_start_once(hbm_comm *comm, const hbm_call *call, uintptr_t request);
+uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request);
 int hbm_test_once(uint64_t operation, uintptr_t request);
 int hbm_wait_once(uint64_t operation, uintptr_t request);
 void hbm_drop_once(uint64_t operation);

@@ -9,7 +9,7 @@
 #include "comm.h"
 
 #define STAGING_BYTES (4 * 1024 * 1024)
-#define STAGING_DEPTH 4 /* pieces that a giver may be ahead of those who take them */
+#define STAGING_DEPTH 4 /* buffers of a giver, at least */
 
 enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
 

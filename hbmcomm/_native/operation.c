@@ -148,3 +148,9 @@ int hbm_run(hbm_comm *c, const hbm_call *call)
     hbm_leave_call(c);
     return status;
 }
+
+int hbm_run_plan(uintptr_t plan)
+{
+    const hbm_plan *p = (const hbm_plan *)plan;
+    return p ? hbm_run(p->comm, p->call) : HBM_UNREADABLE;
+}

@@ -50,7 +50,7 @@ advance hbm_path(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
     o->streaming = !is_eager(o) && footprint(o) > c->tuning.stream_bytes;
-    o->in_turn = !o->streaming && footprint(o) <= TURN_MOST;
+    o->in_turn = !is_eager(o) && footprint(o) <= TURN_MOST && !o->streaming;
     if (o->call.operation == HBM_BARRIER || o->call.operation >= HBM_FOREIGN)
         return hbm_barrier_path;
     if (c->size == 1)
@@ -97,9 +97,16 @@ int hbm_agrees(const hbm_operation *o)
     return goes_by_nodes(o) && o->call.operation == HBM_REDUCE_SCATTER_BLOCK;
 }
 
+/* With more ranks it is quicker that each folds a slice. */
+static int is_pair(const hbm_operation *o)
+{
+    return o->call.operation == HBM_REDUCE && o->call.reduction != HBM_USER && o->comm->size == 2
+           && !o->comm->oversubscribed;
+}
+
 advance hbm_agreed_path(hbm_operation *o)
 {
     if (!(o->flags & IN_ARENA) || !(o->flags & RECV_IN_ARENA))
-        return hbm_reduce_staged;
+        return is_pair(o) ? hbm_reduce_pair : hbm_reduce_staged;
     return goes_by_nodes(o) ? hbm_reduce_by_nodes : hbm_reduce_flat;
 }

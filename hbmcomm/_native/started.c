@@ -157,6 +157,12 @@ uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
     return (uint64_t)status;
 }
 
+uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request)
+{
+    const hbm_plan *p = (const hbm_plan *)plan;
+    return p ? hbm_start_once(p->comm, p->call, request) : HBM_UNREADABLE;
+}
+
 /* NULL where it was complete, and its status was returned. */
 static hbm_operation *numbered(uint64_t number)
 {

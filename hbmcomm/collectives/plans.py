@@ -12,8 +12,8 @@ from hbmcomm.collectives.native import ffi, lib
 from hbmcomm.collectives.requests import Owner
 from hbmcomm.errors import HbmcommError
 
-_run = lib.hbm_run
-_start, _wait, _test = lib.hbm_start_once, lib.hbm_wait_once, lib.hbm_test_once
+_run = lib.hbm_run_plan
+_start, _wait, _test = lib.hbm_start_plan, lib.hbm_wait_once, lib.hbm_test_once
 _take_back = lib.hbm_take_back_request
 _PENDING, _UNREADABLE, _LAST = lib.HBM_PENDING, lib.HBM_UNREADABLE, lib.HBM_LAST_STATUS
 _NULL = ffi.NULL
@@ -28,15 +28,18 @@ class Plan(MPI.Prequest):
     started by its own `Start` alone, not by `MPI.Prequest.Startall`. A plan keeps its buffers.
     """
 
-    __slots__ = ("_call", "_core", "_operation", "_owner", "_quick", "_read")  # quicker than a dict
+    __slots__ = ("_call", "_core", "_made", "_operation", "_owner", "_quick", "_read")
+    # which are found quicker than in a dict
     _owner: Owner
     _core: Any
     _call: Call
     _read: Callable[[], Call]
     _operation: int
     """The core's number of it, while it is in flight; else 0."""
-    _quick: Any
-    """What the core runs at once; NULL where there is more to do."""
+    _made: Any
+    """The core's `hbm_plan`."""
+    _quick: int
+    """Its address; 0 where there is more to do than to run it."""
 
     @classmethod
     def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> Plan:
@@ -50,12 +53,14 @@ class Plan(MPI.Prequest):
         """
         made: Plan = MPI.Prequest.__new__(cls)
         made._owner, made._core, made._call, made._read = owner, core, call, read
-        made._operation, made._quick = 0, _NULL if call.packs else call.call
+        made._made = ffi.new("hbm_plan *", {"comm": core, "call": call.call})
+        made._operation = 0
+        made._quick = 0 if call.packs else int(ffi.cast("uintptr_t", made._made))
         return made
 
     def __call__(self) -> None:
         """Run the collective from beginning to end."""
-        status = _run(self._core, self._quick)
+        status = _run(self._quick)
         if status:
             self._run_slowly(status)
 
@@ -71,7 +76,7 @@ class Plan(MPI.Prequest):
         """Begin the collective: its buffers must not be touched until it is complete."""
         if self._operation and not self.Test():
             raise HbmcommError("this plan was started and is not complete; Wait() first")
-        found = _start(self._core, self._quick, id(self))
+        found = _start(self._quick, id(self))
         if found == _UNREADABLE:
             found = self._start_slowly()
         if found > _LAST:
@@ -87,7 +92,7 @@ class Plan(MPI.Prequest):
         if self._call.packs:
             self._call = self._read()
         request = id(self) if lib.hbm_serves_requests() else 0
-        return int(_start(self._core, self._call.call, request))
+        return int(lib.hbm_start_once(self._core, self._call.call, request))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; at once if it was not started."""
@@ -111,7 +116,7 @@ class Plan(MPI.Prequest):
         """Let go of the buffers."""
         if not self.Test():
             raise HbmcommError("this plan is started; Wait() before Free()")
-        self._core, self._quick, self._call = _NULL, _NULL, Call(_NULL, (), False)
+        self._core, self._quick, self._call = _NULL, 0, Call(_NULL, (), False)
 
     def _end(self, status: int) -> None:
         """What was started is complete, unless a signal's handler wants out of the wait."""

@@ -130,5 +130,6 @@ void test_heap_threads(uint64_t seed, double seconds);
 void test_heap_forks(uint64_t seed, double seconds);
 void test_handler(uint64_t seed, double seconds);
 void test_departures(uint64_t seed, double seconds);
+void test_rates(uint64_t seed, double seconds);
 
 #endif

@@ -176,6 +176,7 @@ int main(int argc, char **argv)
         {"heap_forks", test_heap_forks},
         {"handler", test_handler},
         {"departures", test_departures},
+        {"rates", test_rates},
     };
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -210,6 +210,10 @@ def test_who_has_left_is_seen_with_all_that_it_wrote(check: Check) -> None:
     check("departures")
 
 
+def test_two_cores_copy_through_common_memory(check: Check) -> None:
+    check("rates")
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers_find_nothing_to_warn_of(compiler: str, tmp_path: Path) -> None:
     strict = (*WARNINGS, "-Werror", "-O2", "-DHBM_ONE_CLONE")

@@ -1,11 +1,13 @@
-"""Rank program: one rank ends in the middle of random collectives; the others must learn of it.
+"""Rank program: ranks end in the middle of random collectives, one after the other; the others must
+learn of each.
 
 The calls are blocking, nonblocking (several in flight, completed by our waits or by MPI's) and
-persistent.
+persistent. Every round has a communicator of its own, made before the first rank ends: of the ranks
+that are left then. All but the last are killed.
 
 Usage: direct_death.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
-gets the moment and what each other rank saw, best "PeerError after ... s"; it then leaves without
-MPI's own end, which would wait for the lost rank.
+gets the moment of each round and what each other rank saw, best "PeerError after ... s". The last
+rank leaves without MPI's own end, which would wait for the lost ones.
 """
 
 import os
@@ -14,7 +16,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from attempt import Attempt
@@ -34,32 +35,27 @@ GIVE_UP = 10.0  # seconds after which a survivor that has seen nothing reports t
 STUCK = 3  # seconds until a rank that ended by itself is killed while MPI waits for the others
 
 
-def note(moment: float) -> None:
+def note(turn: int, moment: float) -> None:
     """Written whole: survivors read it at once."""
     new = FOLDER / "new"
     new.write_text(repr(moment), encoding="ascii")
-    new.rename(FOLDER / "moment")
+    new.rename(FOLDER / f"moment{turn}")
 
 
-def report(words: str) -> NoReturn:
-    """In a file, since a launcher that has lost a rank may lose output; leave with the others,
-    since it may end them all once a second rank is gone."""
-    (FOLDER / f"rank{RANK}").write_text(words, encoding="utf-8")
-    until = time.monotonic() + GIVE_UP
-    while len(list(FOLDER.glob("rank*"))) < RANKS - 1 and time.monotonic() < until:
-        time.sleep(0.01)
-    os._exit(0)
+def report(turn: int, words: str) -> None:
+    """In a file, since a launcher that has lost a rank may lose output."""
+    (FOLDER / f"round{turn}-rank{RANK}").write_text(words, encoding="utf-8")
 
 
-def kill_me_later(rng: np.random.Generator) -> None:
+def kill_me_later(turn: int, rng: np.random.Generator) -> None:
     """From outside, wherever this rank may then be."""
     delay = rng.uniform(0.01, 0.3)
     subprocess.Popen(["/bin/sh", "-c", f"sleep {delay:.3f}; kill -9 $PPID"])
-    note(time.monotonic() + delay)
+    note(turn, time.monotonic() + delay)
 
 
-def end(how: str) -> None:
-    note(time.monotonic())
+def end(turn: int, how: str) -> None:
+    note(turn, time.monotonic())
     if how == "_exit":
         os._exit(3)
     signal.alarm(STUCK)
@@ -68,21 +64,22 @@ def end(how: str) -> None:
     sys.exit(0)
 
 
-def run(comm: Communicator, seed: int) -> None:
-    """Random calls, until a rank ends: by itself after some of them, or killed."""
-    rng = np.random.default_rng([seed, RANKS])
-    victim, how, last = int(rng.integers(RANKS)), str(rng.choice(WAYS)), int(rng.integers(1, 400))
+def run(comm: Communicator, turn: int, seed: int) -> None:
+    """Random calls, until the last rank of a communicator ends: by itself or killed."""
+    rng, ranks = np.random.default_rng([seed, turn]), comm.size
+    is_victim, last = comm.rank == ranks - 1, int(rng.integers(1, 400))
+    how = "killed" if ranks > 2 else str(rng.choice(WAYS))
     large = float(rng.choice([0, 0.1, 0.5]))
-    attempts = [Attempt(draw(rng, RANKS, "direct", large), comm) for _ in range(PREPARED)]
+    attempts = [Attempt(draw(rng, ranks, "direct", large), comm) for _ in range(PREPARED)]
     comm.Barrier()
-    own = np.random.default_rng([seed, RANK])
-    if victim == RANK and how == "killed":
-        kill_me_later(own)
+    own = np.random.default_rng([seed, turn, RANK])
+    if is_victim and how == "killed":
+        kill_me_later(turn, own)
     began, number = time.monotonic(), 0
     while time.monotonic() - began < GIVE_UP:
         number += 1
-        if victim == RANK and how != "killed" and number == last:
-            end(how)
+        if is_victim and how != "killed" and number == last:
+            end(turn, how)
         if own.random() < 0.05:
             time.sleep(own.uniform(0, 0.002))
         if rng.random() < 0.6:
@@ -104,25 +101,44 @@ def run_at_once(attempts: list[Attempt], own: np.random.Generator, comm: Communi
         raise
 
 
-def survive(comm: Communicator, seed: int) -> NoReturn:
+def survive(comm: Communicator, turn: int, seed: int) -> bool:
+    """Whether this rank saw what it must."""
     try:
-        run(comm, seed)
+        run(comm, turn, seed)
     except hbmcomm.PeerError as error:
-        told = time.monotonic()
+        seen = time.monotonic()
         try:
             comm.Barrier()
         except hbmcomm.PeerError as again:
-            refused = time.monotonic() - told
-            told -= float((FOLDER / "moment").read_text(encoding="ascii"))
-            report(f"PeerError after {max(told, refused):.3f} s: {error} / {again}")
-        report(f"a Barrier after the error: {error}")
+            refused = time.monotonic() - seen
+            seen -= float((FOLDER / f"moment{turn}").read_text(encoding="ascii"))
+            report(turn, f"PeerError after {max(seen, refused):.3f} s: {error} / {again}")
+            return True
+        report(turn, f"a Barrier after the error: {error}")
     except hbmcomm.HbmcommError as error:
-        report(f"{type(error).__name__}: {error}")
-    report("nothing seen")
+        report(turn, f"{type(error).__name__}: {error}")
+    else:
+        report(turn, "nothing seen")
+    return False
+
+
+def shrinking(seed: int) -> list[Communicator]:
+    """Communicators of all ranks, all but one, and so on down to two; the same order in each."""
+    order = np.random.default_rng(seed).permutation(RANKS)
+    key = int(np.flatnonzero(order == RANK)[0])
+    found = []
+    for left in range(RANKS, 1, -1):
+        part = WORLD.Split(0 if key < left else MPI.UNDEFINED, key)
+        if part != MPI.COMM_NULL:
+            found.append(Communicator(part, "regular", TRANSPORT))
+    return found
 
 
 if __name__ == "__main__":
-    transport, drawn_seed, folder = sys.argv[1:]
+    TRANSPORT, drawn_seed, folder = sys.argv[1:]
     FOLDER, INTERRUPTER = Path(folder), Interrupter()
-    ours = Communicator(WORLD, "regular", transport)  # global: it lives as long as the process
-    survive(ours, int(drawn_seed))
+    ours = shrinking(int(drawn_seed))  # global: they live as long as the process
+    for number, each in enumerate(ours):
+        if not survive(each, number, int(drawn_seed)):
+            break
+    os._exit(0)
