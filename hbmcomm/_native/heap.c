@@ -155,9 +155,8 @@ uint64_t hbm_heap_get(hbm_heap *h, uint64_t bytes, uint64_t alignment)
     uint64_t end = start + (bytes ? bytes : 1);
     if (!hbm_heap_missing(h, start, end, &from, &to))
         return start;
-    /* it may say that it failed because a signal's handler raised, once there was memory */
-    if (h->populate
-        && (h->populate(h->context, start, end) == 0 || !hbm_heap_missing(h, start, end, &from, &to)))
+    int failed = h->populate ? h->populate(h->context, start, end) : 1;
+    if (!failed || (failed < 0 && !hbm_heap_fill(h, start, end)))
         return start;
     hbm_heap_give(h, start);
     return nowhere(ENOMEM);

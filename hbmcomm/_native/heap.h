@@ -35,6 +35,9 @@ struct hbm_heap {
    that the child does not have. Every function looks before it locks. */
 static inline int is_forked(const hbm_heap *h) { return h->forks != hbm_forks(); }
 
+/* population.c: populates what is missing under a range, and asks nobody whether there is memory. */
+int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end);
+
 /* All that follow want the lock held. */
 
 /* heap.c: gives a part of a free extent another state, and makes an extent free; both keep `idle`.

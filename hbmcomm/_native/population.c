@@ -12,6 +12,8 @@
 
 #include "steps.h"
 
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE; older kernels give pages when they are touched */
+
 /* The highest run of idle steps, at most `most` of them, and the free extent that it is in; 0 where
    there is none. */
 static uint32_t last_idle(const hbm_heap *h, uint64_t most, uint64_t *from, uint64_t *to)
@@ -55,6 +57,17 @@ void hbm_heap_trim(hbm_heap *h)
         }
         hbm_heap_make_free(h, hbm_extents_at(&h->extents, start));
     }
+}
+
+int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)
+{
+    uint64_t from, to;
+    while (hbm_heap_missing(h, start, end, &from, &to)) {
+        if (madvise((void *)(h->address + from), to - from, POPULATE_WRITE) && errno != EINVAL)
+            return -1;
+        hbm_heap_populated(h, from, to);
+    }
+    return 0;
 }
 
 int hbm_heap_keep(hbm_heap *h, uint64_t bytes)

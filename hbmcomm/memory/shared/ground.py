@@ -7,6 +7,7 @@ a segment, `dax.holding` zeroes a device. Peers see the range at addresses of th
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import threading
 import weakref
@@ -152,35 +153,30 @@ _numbers = itertools.count(1)
 _grounds: weakref.WeakValueDictionary[int, Ground] = weakref.WeakValueDictionary()
 
 
-_interrupt = ctypes.PYFUNCTYPE(None, *3 * [ctypes.py_object])(
-    ("PyErr_SetInterrupt", ctypes.pythonapi)
+_raise_later = functools.partial(
+    ctypes.PYFUNCTYPE(None, ctypes.c_ulong, *3 * [ctypes.py_object])(  # cffi: None, or a result
+        ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
+    ),
+    threading.main_thread().ident,
 )
-"""What a signal's handler raised inside an allocation of NumPy comes again after it, as Ctrl-C.
+"""What a signal's handler raised inside an allocation comes again after it; without its arguments.
 
-Not by `_thread.interrupt_main`, which would raise before it returns to NumPy. The three arguments
-that cffi gives are not read."""
+Called by cffi with the type of the exception and two things that are not read. No function written
+in Python: that would raise itself, before it returned to NumPy or the core."""
 
 
-@ffi.def_extern(error=-1, onerror=_interrupt)  # type: ignore[untyped-decorator]
+@ffi.def_extern(error=-1, onerror=_raise_later)  # type: ignore[untyped-decorator]
 def hbm_heap_grows(context: Any, start: int, end: int) -> int:
-    """Called by hbm_heap_get: 0 once there is memory under a range.
+    """Called by hbm_heap_get: 0 once there is memory under a range, 1 where there is none.
 
-    What a signal's handler raises is no lack of memory: the range is filled in a second try, which
-    hbm_heap_get sees, and the interrupt follows.
+    What a signal's handler raises, here or before the first line, is no lack of memory: the core
+    fills the range itself, and the interrupt follows.
     """
     ground = _grounds.get(int(ffi.cast("uintptr_t", context)))
     if ground is None:
-        return -1
-    try:
-        return _filled(ground, start, end)
-    except BaseException:
-        _filled(ground, start, end)
-        raise
-
-
-def _filled(ground: Ground, start: int, end: int) -> int:
+        return 1
     try:
         ground.hold(start, end)
     except (HbmcommError, OSError, MemoryError):
-        return -1
+        return 1
     return 0

@@ -266,9 +266,34 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_inside_an_allocation_of_the_core_is_no_lack_of_memory() -> None:
+BEFORE = """
+import sys
+import mpi4py.rc as rc
+rc.initialize = False
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.shared.heap import lib
+from hbmcomm.memory.shared.make import make
+arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)
+class Enough(Exception):
+    pass
+def once(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "hbm_heap_grows":
+        sys.setprofile(None)
+        raise Enough
+try:
+    sys.setprofile(once)
+    lib.hbm_heap_get(arena.heap, 1 << 22, 64)
+    for _ in range(10**6):
+        pass
+except Enough:
+    print("interrupted", lib.hbm_heap_get(arena.heap, 1 << 22, 64) >= 1 << 22)
+"""
+
+
+@pytest.mark.parametrize("when", [ONCE, BEFORE], ids=["halfway", "before the first line"])
+def test_an_interrupt_inside_an_allocation_of_the_core_is_no_lack_of_memory(when: str) -> None:
     """It would fail a collective as OutOfMemory, on all ranks."""
     found = subprocess.run(
-        [sys.executable, "-c", ONCE], capture_output=True, text=True, check=False
+        [sys.executable, "-c", when], capture_output=True, text=True, check=False
     )
     assert (found.stdout, found.stderr) == ("interrupted True\n", "")
