@@ -10,7 +10,8 @@
 #define CHUNK 8192   /* bytes */
 #define GRANULE 1024 /* of what is streamed, and of halves */
 
-_Static_assert(GRANULE % (2 * sizeof(long double)) == 0 && TURN_STEP == GRANULE, "no entry may lie across two chunks");
+_Static_assert(GRANULE % (2 * sizeof(long double)) == 0, "no entry may lie across two chunks");
+_Static_assert(TURN_STEP == GRANULE, "scratch room is for this much of halves");
 
 static int is_half(const hbm_call *call)
 {

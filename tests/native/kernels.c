@@ -92,7 +92,8 @@ static void check_lengths(hbm_call call, int inputs, unsigned char *const *memor
         out[o] = memory[MOST_INPUTS + 1 + o] + (uint64_t)(inputs - 1 + o) % MOST_INPUTS * size;
     expect_output(&call, call.count, inputs, 0, expected);
     for (uint64_t n = 0; n <= LENGTHS; n++)
-        check_part(&call, in, inputs, out, expected, n % (SHIFTS + 1), n, n + n / 64 & 1 ? STREAMING : IN_ORDER);
+        check_part(&call, in, inputs, out, expected, n % (SHIFTS + 1), n,
+                   (n + n / 64) % 2 ? STREAMING : IN_ORDER);
 }
 
 static void check_folds(uint64_t seed)

@@ -21,7 +21,7 @@ static void use_cpu(int number)
     cpu_set_t allowed, one;
     CPU_ZERO(&one);
     sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &allowed) && !number--)
             CPU_SET(cpu, &one);
     if (CPU_COUNT(&one))

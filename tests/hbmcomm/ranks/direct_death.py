@@ -35,6 +35,11 @@ GIVE_UP = 10.0  # seconds after which a survivor that has seen nothing reports t
 STUCK = 3  # seconds until a rank that ended by itself is killed while MPI waits for the others
 
 
+def now() -> float:
+    """The clock of /proc/uptime."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def note(turn: int, moment: float) -> None:
     """Written whole: survivors read it at once."""
     new = FOLDER / "new"
@@ -48,14 +53,14 @@ def report(turn: int, words: str) -> None:
 
 
 def kill_me_later(turn: int, rng: np.random.Generator) -> None:
-    """From outside, wherever this rank may then be."""
-    delay = rng.uniform(0.01, 0.3)
-    subprocess.Popen(["/bin/sh", "-c", f"sleep {delay:.3f}; kill -9 $PPID"])
-    note(turn, time.monotonic() + delay)
+    """From outside, wherever this rank may then be; whoever kills it notes the moment."""
+    kill = 'sleep "$1"; read -r now idle </proc/uptime; echo "$now" >"$2"; kill -9 $PPID'
+    delay, moment = f"{rng.uniform(0.01, 0.3):.3f}", str(FOLDER / f"moment{turn}")
+    subprocess.Popen(["/bin/sh", "-c", kill, "sh", delay, moment])
 
 
 def end(turn: int, how: str) -> None:
-    note(turn, time.monotonic())
+    note(turn, now())
     if how == "_exit":
         os._exit(3)
     signal.alarm(STUCK)
@@ -106,11 +111,11 @@ def survive(comm: Communicator, turn: int, seed: int) -> bool:
     try:
         run(comm, turn, seed)
     except hbmcomm.PeerError as error:
-        seen = time.monotonic()
+        seen = now()
         try:
             comm.Barrier()
         except hbmcomm.PeerError as again:
-            refused = time.monotonic() - seen
+            refused = now() - seen
             seen -= float((FOLDER / f"moment{turn}").read_text(encoding="ascii"))
             report(turn, f"PeerError after {max(seen, refused):.3f} s: {error} / {again}")
             return True
