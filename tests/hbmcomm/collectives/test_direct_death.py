@@ -16,7 +16,7 @@ from experiments import leftovers
 from experiments.environments.mpiexec import FLAVOURS
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "direct_death.py"
-RANKS = 6
+RANKS = 5
 LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "12")) // (RANKS - 2))
 LATEST = 2.0  # seconds from the death to the error
 

@@ -74,7 +74,7 @@ def run(comm: Communicator, turn: int, seed: int) -> None:
     rng, ranks = np.random.default_rng([seed, turn]), comm.size
     is_victim, last = comm.rank == ranks - 1, int(rng.integers(1, 400))
     how = "killed" if ranks > 2 else str(rng.choice(WAYS))
-    large = float(rng.choice([0, 0.05, 0.2]))  # few: to fill and check them takes seconds
+    large = float(rng.choice([0, 0.1])) if ranks < 4 else 0  # to fill and check them takes seconds
     attempts = [Attempt(draw(rng, ranks, "direct", large), comm) for _ in range(PREPARED)]
     comm.Barrier()
     own = np.random.default_rng([seed, turn, RANK])
