@@ -147,6 +147,8 @@ void hbm_heap_on_grow(hbm_heap *h, int (*populate)(void *context, uint64_t start
     h->populate = populate;
 }
 
+void hbm_heap_fills_itself(hbm_heap *h) { h->fills_itself = 1; }
+
 uint64_t hbm_heap_get(hbm_heap *h, uint64_t bytes, uint64_t alignment)
 {
     uint64_t from, to, start = hbm_heap_take(h, bytes, alignment);
@@ -156,7 +158,9 @@ uint64_t hbm_heap_get(hbm_heap *h, uint64_t bytes, uint64_t alignment)
     if (!hbm_heap_missing(h, start, end, &from, &to))
         return start;
     int failed = h->populate ? h->populate(h->context, start, end) : 1;
-    if (!failed || (failed < 0 && !hbm_heap_fill(h, start, end)))
+    if (!failed || (failed < 0 && !hbm_heap_missing(h, start, end, &from, &to)))
+        return start;
+    if (failed < 0 && h->fills_itself && !hbm_heap_fill(h, start, end))
         return start;
     hbm_heap_give(h, start);
     return nowhere(ENOMEM);

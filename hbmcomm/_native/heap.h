@@ -22,6 +22,7 @@ struct hbm_heap {
     unsigned forks;
     int (*populate)(void *context, uint64_t start, uint64_t end);
     void *context;
+    int fills_itself;       /* what is missing is zero pages of the kernel's, which it may ask for */
     pthread_mutex_t lock;   /* of all below */
     extents extents;
     uint64_t *populated;    /* bits, one for each step */

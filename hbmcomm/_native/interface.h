@@ -221,11 +221,13 @@ void hbm_heap_free(hbm_heap *heap);
 /* The lowest free extent of whole cache lines at a multiple of `alignment`, a power of two. It need
    not be populated; hbm_heap_get also populates it, through the function given to hbm_heap_on_grow,
    which returns 0 once there is memory from `start` up to `end`, 1 where there is none, and less than 0
-   where it could not even try: the heap populates the range itself then. */
+   where a signal's handler raised, before or after there was: after hbm_heap_fills_itself the heap
+   populates the range then. That is not for devices, which hold what others have left there. */
 uint64_t hbm_heap_take(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 uint64_t hbm_heap_get(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 void hbm_heap_on_grow(hbm_heap *heap, int (*populate)(void *context, uint64_t start, uint64_t end),
                       void *context);
+void hbm_heap_fills_itself(hbm_heap *heap);
 /* EINVAL where nothing was taken at just this offset. */
 int hbm_heap_give(hbm_heap *heap, uint64_t offset);
 /* Bytes taken at just this offset, in whole cache lines; 0: none. */

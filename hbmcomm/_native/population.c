@@ -12,7 +12,7 @@
 
 #include "steps.h"
 
-#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE; older kernels give pages when they are touched */
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */
 
 /* The highest run of idle steps, at most `most` of them, and the free extent that it is in; 0 where
    there is none. */
@@ -63,7 +63,7 @@ int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)
 {
     uint64_t from, to;
     while (hbm_heap_missing(h, start, end, &from, &to)) {
-        if (madvise((void *)(h->address + from), to - from, POPULATE_WRITE) && errno != EINVAL)
+        if (madvise((void *)(h->address + from), to - from, POPULATE_WRITE))
             return -1;
         hbm_heap_populated(h, from, to);
     }

@@ -169,12 +169,21 @@ in Python: that would raise itself, before it returned to NumPy or the core."""
 def hbm_heap_grows(context: Any, start: int, end: int) -> int:
     """Called by hbm_heap_get: 0 once there is memory under a range, 1 where there is none.
 
-    What a signal's handler raises, here or before the first line, is no lack of memory: the core
-    fills the range itself, and the interrupt follows.
+    What a signal's handler raises is no lack of memory: the range is filled in a second try, which
+    hbm_heap_get sees, and the interrupt follows. Before the first line it ends this function; the
+    core then fills the range itself, if it may.
     """
     ground = _grounds.get(int(ffi.cast("uintptr_t", context)))
     if ground is None:
         return 1
+    try:
+        return _filled(ground, start, end)
+    except BaseException:
+        _filled(ground, start, end)
+        raise
+
+
+def _filled(ground: Ground, start: int, end: int) -> int:
     try:
         ground.hold(start, end)
     except (HbmcommError, OSError, MemoryError):

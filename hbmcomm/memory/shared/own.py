@@ -27,6 +27,7 @@ class Own(Ground):
 
     def __init__(self, kind: Kind, segment: Segment) -> None:
         super().__init__(kind, segment.address, segment.nbytes)
+        lib.hbm_heap_fills_itself(self.heap.handle)
         self.segment = segment
         self.hidden = False
 

@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutO
 from hbmcomm.memory.dax import claims, holding
 from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.dax.holding import Holding
+from hbmcomm.memory.shared.heap import lib
 
 MIB = 2**20
 STALE = b"\xa5"
@@ -93,6 +96,26 @@ def test_a_stretch_is_zeroed_once(job: list[Holding]) -> None:
     own.hold(0, 4 * MIB)
     assert content(own, 0, 10) == b"\7" * 10
     assert content(own, 10, 4 * MIB - 10) == bytes(4 * MIB - 10)
+
+
+def test_an_interrupt_hands_out_nothing_stale(job: list[Holding]) -> None:
+    class Enough(Exception):
+        pass
+
+    def once(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "hbm_heap_grows":
+            sys.setprofile(None)
+            raise Enough
+
+    offsets: list[int] = []
+    with pytest.raises(Enough):
+        sys.setprofile(once)
+        # within C from the call to the end of the list
+        offsets.extend(starmap(lib.hbm_heap_get, [(job[1].heap.handle, MIB, 64)]))
+        for _ in range(10**6):
+            pass
+    assert all(content(job[1], at, MIB) == bytes(MIB) for at in offsets if at < job[1].nbytes)
+    assert not np.asarray(job[1].allocate(job[1].kind, MIB)).any()
 
 
 def test_threads_zero_nothing_that_another_has_been_given(
