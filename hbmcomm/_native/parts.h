@@ -63,6 +63,18 @@ static inline int has_table(const hbm_operation *o)
     return o->call.operation == HBM_SCATTERV || o->call.operation == HBM_ALLTOALLV;
 }
 
+/* Bytes of a rank's staging buffers that pieces go round in: they stay in its cache. */
+#define RING (1024 * 1024)
+
+/* Of a message that some copy into staging buffers while others take it out: several pieces, so that
+   both work at once. */
+static inline uint64_t overlapping_piece(uint64_t block)
+{
+    const uint64_t least = 4 * 1024, most = 32 * 1024;
+    uint64_t quarter = block / 4 / least * least;
+    return quarter < least ? least : quarter < most ? quarter : most;
+}
+
 /* give.c */
 int hbm_post_offer(hbm_operation *o);
 /* pieces.c: through staging buffers */

@@ -21,12 +21,11 @@ int hbm_exchange(hbm_operation *o);
 int hbm_allgather_met(hbm_operation *o);
 /* broadcast.c */
 int hbm_broadcast(hbm_operation *o);
-/* reduce.c, reduce_staged.c, by_nodes.c */
+/* reduce.c, reduce_pair.c, reduce_staged.c, by_nodes.c */
 int hbm_reduction(hbm_operation *o);
 int hbm_reduce_flat(hbm_operation *o);
-int hbm_reduce_staged(hbm_operation *o);
-/* reduce_pair.c: the same of two ranks, to the root */
 int hbm_reduce_pair(hbm_operation *o);
+int hbm_reduce_staged(hbm_operation *o);
 int hbm_reduce_by_nodes(hbm_operation *o);
 int hbm_allgather_by_nodes(hbm_operation *o);
 /* reduce_scatter.c */

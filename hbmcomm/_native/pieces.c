@@ -9,8 +9,6 @@
 #include "parts.h"
 
 #define PIECE (64 * 1024)
-#define LEAST_PIECE (4 * 1024)
-#define RING (16 * PIECE) /* bytes of a rank's buffers: they stay in its cache */
 
 static uint64_t slices_of(const hbm_operation *o)
 {
@@ -39,13 +37,10 @@ static uint64_t place_of(const hbm_operation *o, uint64_t first, int taker)
     return ((first + o->piece) % depth(o) * slices_of(o) + slice) * o->room;
 }
 
-/* Where some only give and others only take, several pieces: both copy at once. */
 static uint64_t piece_of(const hbm_operation *o)
 {
-    uint64_t quarter = o->block / 4 / LEAST_PIECE * LEAST_PIECE;
-    if (o->comm->oversubscribed || (o->call.operation != HBM_BCAST && o->call.operation != HBM_GATHER))
-        return PIECE;
-    return quarter < LEAST_PIECE ? LEAST_PIECE : quarter < PIECE / 2 ? quarter : PIECE / 2;
+    int operation = o->call.operation, overlaps = operation == HBM_BCAST || operation == HBM_GATHER;
+    return overlaps && !o->comm->oversubscribed ? overlapping_piece(o->block) : PIECE;
 }
 
 /* How many pieces there are for this rank, once it knows how others offer. */

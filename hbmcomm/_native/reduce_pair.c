@@ -1,14 +1,11 @@
 /* Reduce of two ranks whose arrays the other cannot reach, each with a CPU of its own: one copies its
    input into staging buffers, piece by piece, while the root folds the piece before.
 
-   `ready` counts the pieces that are in the buffers, `done` those that the root has folded. Both ranks
-   have met, so that nobody reads the buffers for an earlier call. */
+   From call to call too, each piece goes into the next buffer, as in pieces.c. `ready` counts the
+   pieces that are in the buffers, `done` those that the root has folded. Both ranks have met, so that
+   nobody reads the buffers for an earlier call. */
 #include "slices.h"
 #include "paths.h"
-
-#define MOST_PIECE (32 * 1024)
-#define LEAST_PIECE (4 * 1024)
-#define RING (1024 * 1024) /* bytes of buffers: from call to call too, each begins with the next */
 
 enum { BEGINNING, COPYING };
 
@@ -54,12 +51,10 @@ int hbm_reduce_pair(hbm_operation *o)
     hbm_comm *c = o->comm;
     int at_root = c->rank == o->call.root;
     if (o->stage == BEGINNING) {
-        uint64_t quarter = o->block / 4;
         int status = at_root ? HBM_OK : hbm_has_staging(o);
         if (status)
             return status;
-        quarter = quarter < LEAST_PIECE ? LEAST_PIECE : quarter < MOST_PIECE ? quarter : MOST_PIECE;
-        o->room = quarter / LINE * LINE; /* whole entries, whatever their type */
+        o->room = overlapping_piece(o->block); /* whole entries, whatever their type */
         o->pieces = (o->block + o->room - 1) / o->room;
         o->stage = COPYING;
     }
