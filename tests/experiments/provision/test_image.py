@@ -159,12 +159,12 @@ def test_a_replaced_image_does_not_pile_up(engine, image, tmp_path, monkeypatch)
         monkeypatch.setattr(image_provision, "tag", lambda mpi: "hbmcomm:test")
         built = image_provision.ensure(engine, progress=lambda line: None)
         assert built.rebuilt
-    ours = f"hbmcomm.checkout={image_provision.checkout()}"
+    ours = [f"hbmcomm.checkout={image_provision.checkout()}", "hbmcomm.mpi=openmpi"]
     stages = [f"hbmcomm.stage={stage}" for stage in ("system", "packages")]
     dangling = [
         each
-        for label in (ours, *stages)
-        for each in engine.images.list(filters={"dangling": True, "label": label})
+        for labels in (ours, *stages)
+        for each in engine.images.list(filters={"dangling": True, "label": labels})
     ]
     engine.images.remove("hbmcomm:test")
     assert dangling == []
