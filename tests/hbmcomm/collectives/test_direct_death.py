@@ -1,6 +1,6 @@
 """A rank that dies in the middle of a collective is an error on all others, at once.
 
-By hand, 1,000 ranks killed, under one MPI after the other (20 minutes):
+By hand, 1,000 ranks killed, under one MPI after the other (25 minutes):
     HBMCOMM_KILLS=1000 .venv/bin/pytest tests/hbmcomm/collectives/test_direct_death.py
 """
 

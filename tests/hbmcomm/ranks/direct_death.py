@@ -69,12 +69,12 @@ def end(turn: int, how: str) -> None:
     sys.exit(0)
 
 
-def run(comm: Communicator, turn: int, seed: int) -> None:
-    """Random calls, until the last rank of a communicator ends: by itself or killed."""
+def run(comm: Communicator, is_victim: bool, turn: int, seed: int) -> None:
+    """Random calls, until one rank of a communicator ends: by itself or killed."""
     rng, ranks = np.random.default_rng([seed, turn]), comm.size
-    is_victim, last = comm.rank == ranks - 1, int(rng.integers(1, 400))
+    last = int(rng.integers(1, 400))
     how = "killed" if ranks > 2 else str(rng.choice(WAYS))
-    large = float(rng.choice([0, 0.1])) if ranks < 4 else 0  # to fill and check them takes seconds
+    large = float(rng.choice([0, 0.1, 0.5] if ranks < RANKS else [0, 0.1]))
     attempts = [Attempt(draw(rng, ranks, "direct", large), comm) for _ in range(PREPARED)]
     comm.Barrier()
     own = np.random.default_rng([seed, turn, RANK])
@@ -106,10 +106,10 @@ def run_at_once(attempts: list[Attempt], own: np.random.Generator, comm: Communi
         raise
 
 
-def survive(comm: Communicator, turn: int, seed: int) -> bool:
+def survive(comm: Communicator, is_victim: bool, turn: int, seed: int) -> bool:
     """Whether this rank saw what it must."""
     try:
-        run(comm, turn, seed)
+        run(comm, is_victim, turn, seed)
     except hbmcomm.PeerError as error:
         seen = now()
         try:
@@ -127,15 +127,17 @@ def survive(comm: Communicator, turn: int, seed: int) -> bool:
     return False
 
 
-def shrinking(seed: int) -> list[Communicator]:
-    """Communicators of all ranks, all but one, and so on down to two; the same order in each."""
-    order = np.random.default_rng(seed).permutation(RANKS)
-    key = int(np.flatnonzero(order == RANK)[0])
+def shrinking(seed: int) -> list[tuple[Communicator, bool]]:
+    """Communicators of all ranks, all but one, and so on down to two, each in an order of its own;
+    and whether this rank ends on it."""
+    rng = np.random.default_rng(seed)
+    mine = int(rng.permutation(RANKS)[RANK])
     found = []
     for left in range(RANKS, 1, -1):
-        part = WORLD.Split(0 if key < left else MPI.UNDEFINED, key)
+        keys = rng.permutation(RANKS)
+        part = WORLD.Split(0 if mine < left else MPI.UNDEFINED, int(keys[RANK]))
         if part != MPI.COMM_NULL:
-            found.append(Communicator(part, "regular", TRANSPORT))
+            found.append((Communicator(part, "regular", TRANSPORT), mine == left - 1))
     return found
 
 
@@ -144,7 +146,7 @@ if __name__ == "__main__":
     FOLDER, INTERRUPTER = Path(folder), Interrupter()
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # by which MPICH's launcher announces a death
     ours = shrinking(int(drawn_seed))  # global: they live as long as the process
-    for number, each in enumerate(ours):
-        if not survive(each, number, int(drawn_seed)):
+    for number, (each, ends) in enumerate(ours):
+        if not survive(each, ends, number, int(drawn_seed)):
             break
     os._exit(0)
