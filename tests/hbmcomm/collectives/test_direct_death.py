@@ -18,7 +18,8 @@ from experiments.environments.mpiexec import FLAVOURS
 PROGRAM = Path(__file__).parents[1] / "ranks" / "direct_death.py"
 RANKS = 5
 LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "12")) // (RANKS - 2))
-LATEST = 2.0  # seconds from the death to the error
+LATEST = 2.0  # seconds from the death to the error, once all that are left are in calls
+WORDS = r"PeerError at ([0-9.]+) and ([0-9.]+), in calls since ([0-9.]+)"
 
 pytestmark = pytest.mark.ranks
 
@@ -42,10 +43,13 @@ def test_survivors_learn_of_each_death_and_nothing_stays_behind(
     for number in range(RANKS - 1):
         seen = {path.name: path.read_text("utf-8") for path in folder.glob(f"round{number}-*")}
         assert len(seen) == RANKS - 1 - number, f"round {number}: {seen}\n{found.output}"
-        for rank, words in seen.items():
-            noticed = re.match(r"PeerError after ([0-9.]+) s", words)
-            assert noticed, f"{rank}: {words}\n{found.output}"
-            assert float(noticed[1]) < LATEST, f"{rank}: {words}"
+        noticed = [re.match(WORDS, words) for words in seen.values()]
+        assert all(noticed), f"round {number}: {seen}\n{found.output}"
+        moments = [[float(moment) for moment in each.groups()] for each in noticed if each]
+        death = float((folder / f"moment{number}").read_text("ascii"))
+        begin = max(death, *(ready for *_, ready in moments))
+        for first, again, _ in moments:
+            assert max(first - begin, again - first) < LATEST, f"round {number}: {begin}, {seen}"
     assert _shared_files() <= before
 
 

@@ -6,8 +6,9 @@ persistent. Every round has a communicator of its own, made before the first ran
 that are left then. All but the last are killed.
 
 Usage: direct_death.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
-gets the moment of each round and what each other rank saw, best "PeerError after ... s". The last
-rank leaves without MPI's own end, which would wait for the lost ones.
+gets the moment of each round, and what each other rank saw: best "PeerError at ...", and since when
+it had been in calls, outside of which it sees nothing. The last rank leaves without MPI's own end,
+which would wait for the lost ones.
 """
 
 import os
@@ -40,11 +41,14 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def note(turn: int, moment: float) -> None:
-    """Written whole: survivors read it at once."""
-    new = FOLDER / "new"
-    new.write_text(repr(moment), encoding="ascii")
-    new.rename(FOLDER / f"moment{turn}")
+class Timed(Attempt):
+    """Notes when this process last made memory ready for a call."""
+
+    ready = 0.0
+
+    def fill(self) -> None:
+        super().fill()
+        Timed.ready = now()
 
 
 def report(turn: int, words: str) -> None:
@@ -60,7 +64,7 @@ def kill_me_later(turn: int, rng: np.random.Generator) -> None:
 
 
 def end(turn: int, how: str) -> None:
-    note(turn, now())
+    (FOLDER / f"moment{turn}").write_text(repr(now()), encoding="ascii")
     if how == "_exit":
         os._exit(3)
     signal.alarm(STUCK)
@@ -75,7 +79,7 @@ def run(comm: Communicator, is_victim: bool, turn: int, seed: int) -> None:
     last = int(rng.integers(1, 400))
     how = "killed" if ranks > 2 else str(rng.choice(WAYS))
     large = float(rng.choice([0, 0.1, 0.5] if ranks < RANKS else [0, 0.1]))
-    attempts = [Attempt(draw(rng, ranks, "direct", large), comm) for _ in range(PREPARED)]
+    attempts = [Timed(draw(rng, ranks, "direct", large), comm) for _ in range(PREPARED)]
     comm.Barrier()
     own = np.random.default_rng([seed, turn, RANK])
     if is_victim and how == "killed":
@@ -94,7 +98,7 @@ def run(comm: Communicator, is_victim: bool, turn: int, seed: int) -> None:
             run_at_once([attempts[index] for index in chosen], own, comm)
 
 
-def run_at_once(attempts: list[Attempt], own: np.random.Generator, comm: Communicator) -> None:
+def run_at_once(attempts: list[Timed], own: np.random.Generator, comm: Communicator) -> None:
     """Start some calls, then complete them in any order and way."""
     for attempt in attempts:
         attempt.fill()
@@ -115,9 +119,8 @@ def survive(comm: Communicator, is_victim: bool, turn: int, seed: int) -> bool:
         try:
             comm.Barrier()
         except hbmcomm.PeerError as again:
-            refused = now() - seen
-            seen -= float((FOLDER / f"moment{turn}").read_text(encoding="ascii"))
-            report(turn, f"PeerError after {max(seen, refused):.3f} s: {error} / {again}")
+            times = f"at {seen:.3f} and {now():.3f}, in calls since {Timed.ready:.3f}"
+            report(turn, f"PeerError {times}: {error} / {again}")
             return True
         report(turn, f"a Barrier after the error: {error}")
     except hbmcomm.HbmcommError as error:
