@@ -22,8 +22,9 @@ SURVIVORS = {
     "impi": "-disable-auto-cleanup",
 }
 """What keeps the other ranks running when one of them dies."""
-UNNOTICED = ("/bin/sh", "-c", '"$@" || sleep 4; exit 0', "sh")
-"""Some launchers may end the others all the same, so they hear of a death later than those do."""
+UNNOTICED = ("/bin/sh", "-c", 'trap "" USR1; "$@" || sleep 4; exit 0', "sh")
+"""Some launchers may end the others all the same, so they hear of a death later than those do.
+MPICH's announces it by a signal, which would end a shell."""
 
 
 @dataclass(frozen=True)
