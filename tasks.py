@@ -21,7 +21,7 @@ from experiments.guests import command as emulated
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages, passthrough, podman, seccomp, suite
-from experiments.shell import choose, told, whole
+from experiments.shell import choose, positional, told, whole
 from experiments.stages import Stages
 
 RESULTS = Path("results")
@@ -405,7 +405,8 @@ def report(context, results="", out=""):
         "second": "of the second; ratios are its times over the first's",
         "other_mpi": "compare although the campaigns hold different MPIs",
         "json": "print JSON instead of tables",
-    }
+    },
+    positional=positional("compare", "first", "second"),
 )
 @told
 def compare(context, first, second, other_mpi=False, json=False):

@@ -58,6 +58,17 @@ def _stop(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def positional(task: str, *names: str) -> list[str]:
+    """The arguments that a task takes without a flag: where its help is asked for, those given.
+
+    invoke would take `--help` for the value of the first argument that is missing.
+    """
+    words = sys.argv[sys.argv.index(task) + 1 :] if task in sys.argv else []
+    if not {"-h", "--help"} & set(words):
+        return list(names)
+    return list(names[: sum(not word.startswith("-") for word in words)])
+
+
 def whole(flag: str, text: str, least: int) -> int | None:
     """A flag's whole number; None where it was not given."""
     if not text:

@@ -29,11 +29,19 @@ def invoke(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_help_teaches_with_an_example(task: str) -> None:
-    # invoke takes what follows a task with positional arguments to be one of them, --help included
-    found = invoke(*(("--help", task) if task == "compare" else (task, "--help")))
+    found = invoke(task, "--help")
     assert found.returncode == 0
     assert "Example" in found.stdout
     assert f"./inv {task}" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "words", ["--help compare", "compare -h", "compare one --help", "compare one two --json --help"]
+)
+def test_help_on_positional_arguments_may_stand_anywhere(words: str) -> None:
+    found = invoke(*words.split())
+    assert found.returncode == 0
+    assert "./inv compare" in found.stdout
 
 
 def test_the_list_shows_every_task_with_its_purpose() -> None:
