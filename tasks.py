@@ -21,7 +21,7 @@ from experiments.guests import command as emulated
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages, passthrough, podman, seccomp, suite
-from experiments.shell import choose, positional, told, whole
+from experiments.shell import choose, positional, told, whole, writable, writable_file
 from experiments.stages import Stages
 
 RESULTS = Path("results")
@@ -46,15 +46,15 @@ def paper(context, yes=False, out="", figures=""):
 
     Example:  ./inv paper --yes
     """
+    request = Request(writable("out", _new_folder("quick", out)), optional=True)
+    target = _figures("figures", figures, request.out)
     stages = Stages()
     with stages.stage("system packages", spinner=False):
         lacking = packages.ensure(stages.say, yes)
     if lacking:
         stages.say(str(lacking))
-    request = Request(_new_folder("quick", out), optional=True)
     for failure in campaign.run(spec.load("quick"), request, stages):
         stages.say(failure)
-    target = Path(figures) if figures else FIGURES / request.out.name
     with stages.stage("figures"):
         _draw(request.out, target, "pdf,svg,png")
         page = _report(request.out, target)
@@ -207,6 +207,7 @@ def run(
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
         return
+    writable("out", folder)
     failures = campaign.run(chosen, request, Stages())
     print(folder)
     _tell(failures, folder)
@@ -334,7 +335,7 @@ def bench(
             "--figures": figures,
         }
         asked = tune_question.ask(passthrough.cores(), ranks, whole("blocks", blocks, 1), others)
-        folder, stages = _new_folder("tune", out), Stages()
+        folder, stages = writable("out", _new_folder("tune", out)), Stages()
         tune_command.run(asked, folder, whole("seed", seed, 0), stages, json)
         stages.say(str(folder))
         return
@@ -351,11 +352,11 @@ def bench(
         tuned=peers_tuned,
         against=against,
     )
-    folder = _new_folder("bench", out)
+    folder = writable("out", _new_folder("bench", out))
+    target = _figures("figures", figures, folder)
     stages = Stages()
     bench_command.run(question, folder, whole("seed", seed, 0), stages, json)
     with stages.stage("figures"):
-        target = Path(figures) if figures else FIGURES / folder.name
         written = _draw(folder, target, "pdf,svg,png")
     stages.say("\n".join(str(path) for path in (folder, *written)))
 
@@ -375,8 +376,9 @@ def plot(context, results="", out="", format="pdf,svg,png"):
     Example:  ./inv plot --results results/quick-20260102-030405 --format svg
     """
     folder = Path(results) if results else _newest()
+    target = _figures("out", out, folder)
     with Stages().stage("figures"):
-        written = _draw(folder, Path(out) if out else FIGURES / folder.name, format)
+        written = _draw(folder, target, format)
     print(*written, sep="\n")
 
 
@@ -393,9 +395,12 @@ def report(context, results="", out=""):
 
     Example:  ./inv report --out /tmp/page
     """
+    from plots.report import place  # matplotlib takes a second that other tasks need not pay
+
     folder = Path(results) if results else _newest()
+    target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
     with Stages().stage("report"):
-        page = _report(folder, Path(out) if out else FIGURES / folder.name)
+        page = _report(folder, target)
     print(page)
 
 
@@ -440,8 +445,9 @@ def export(context, results="", format="csv", out="", samples=False):
 
     choose("format", format, exports.FORMATS)
     folder = Path(results) if results else _newest()
+    target = writable_file("out", Path(out)) if out else None
     with Stages().stage("export"):
-        exports.export(exports.results.load(folder), format, Path(out) if out else None, samples)
+        exports.export(exports.results.load(folder), format, target, samples)
     if out:
         print(out)
 
@@ -470,6 +476,11 @@ def _report(folder: Path, out: Path) -> Path:
 def _new_folder(name: str, out: str) -> Path:
     """A folder for a new campaign: the one asked for, or one named after the time."""
     return Path(out) if out else RESULTS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _figures(flag: str, asked: str, results: Path) -> Path:
+    """The folder for a campaign's figures: the one asked for, or one named after its results."""
+    return writable(flag, Path(asked) if asked else FIGURES / results.name)
 
 
 def _newest() -> Path:

@@ -3,13 +3,16 @@
 Knows invoke; knows no task.
 """
 
+import contextlib
 import errno
 import functools
 import inspect
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from invoke.context import Context
@@ -82,3 +85,32 @@ def choose(flag: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a flag's value that is not among the choices."""
     if value not in choices:
         raise ExperimentsError(f"--{flag} {value!r} is not one of {', '.join(choices)}")
+
+
+def writable(flag: str, folder: Path) -> Path:
+    """The folder, refused before any work is done for it where it cannot be made or written.
+
+    What is made to find out is removed again.
+    """
+    made: list[Path] = []
+    try:
+        made += [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise ExperimentsError(
+            f"cannot write into {folder} ({error.strerror}); name another folder with --{flag}"
+        ) from None
+    finally:
+        for each in made:
+            with contextlib.suppress(OSError):
+                each.rmdir()
+
+
+def writable_file(flag: str, path: Path) -> Path:
+    """As writable(), of a file: one that is there is replaced."""
+    if path.is_dir():
+        raise ExperimentsError(f"{path} is a folder; name a file with --{flag}")
+    writable(flag, path.parent)
+    return path

@@ -37,15 +37,19 @@ _APART = ("experiment", "schedule", "missing", "command", "format")
 
 
 def report(results: Path, out: Path) -> Path:
-    """Write the page of a results folder into `out`, or as `out` when that ends in .html.
+    """Write the page of a results folder; answer with place(out).
 
     Raises:
         ResultsError: the folder holds no readable results.
         PlotsError: the page cannot be written.
     """
     campaign = load(results)
-    path = out if out.suffix == ".html" else out / NAME
-    return write(path, page(campaign).encode())
+    return write(place(out), page(campaign).encode())
+
+
+def place(out: Path) -> Path:
+    """The file of a page that is written into `out`: `out` itself when that ends in .html."""
+    return out if out.suffix == ".html" else out / NAME
 
 
 def page(campaign: Campaign) -> str:

@@ -104,6 +104,35 @@ def test_a_mistake_is_answered_with_one_message_and_no_traceback(
     assert found.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "paper --out /proc/nowhere",
+        "paper --out {taken} --figures /proc/nowhere",
+        "run --out /proc/nowhere",
+        "bench --out /proc/nowhere",
+        "bench --out {taken} --figures /proc/nowhere",
+        "bench --tune --out /proc/nowhere",
+        "plot --results docker --out /proc/nowhere",
+        "report --results docker --out /proc/nowhere",
+        "report --results docker --out /proc/nowhere/page.html",
+        "export --results docker --out /proc/nowhere/a.csv",
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "campaign.json").write_text("{}")
+    flag = words.split()[-2]
+    found = invoke(*words.format(taken=tmp_path).split())
+    assert found.returncode == 1
+    assert found.stderr == (
+        f"{words.split()[0]}: cannot write into /proc/nowhere (No such file or directory); "
+        f"name another folder with {flag}\n"
+    )
+    assert found.stdout == ""
+
+
 @pytest.mark.parametrize("key", ["kinds", "operations", "dtype"])
 def test_a_typo_in_an_experiments_file_names_file_and_key(tmp_path: Path, key: str) -> None:
     path = tmp_path / "mine.toml"
