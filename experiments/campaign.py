@@ -77,11 +77,16 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
 def resume(out: Path, stages: Stages) -> list[str]:
     """Complete the campaign in a results folder as it was begun; answers as run() does.
 
+    Nothing is started for a campaign that is complete.
+
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    if not _unfinished(experiment, header["seed"], out):
+        stages.say(f"the campaign in {out} is complete; draw it: ./inv report --results {out}")
+        return []
     _refuse_other_machine(header, experiment, out)
     with (
         guard.watching(out, stages.say) as watch,
@@ -108,16 +113,18 @@ def dry_resume(out: Path) -> list[str]:
     header = results.read_header(out)
     experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
     environments = _environments(experiment, header["variables"], header["id"], Equipment())
-    finished = results.finished(out)
     return [
-        _line(environments, launch, out)
-        for launch in _launches(experiment, header["seed"])
-        if launch.name not in finished
+        _line(environments, launch, out) for launch in _unfinished(experiment, header["seed"], out)
     ]
 
 
 def _launches(experiment: Experiment, seed: int) -> list[Launch]:
     return [launch for block in schedule(experiment, seed) for launch in block.launches]
+
+
+def _unfinished(experiment: Experiment, seed: int, out: Path) -> list[Launch]:
+    finished = results.finished(out)
+    return [launch for launch in _launches(experiment, seed) if launch.name not in finished]
 
 
 def _line(environments: runner.Environments, launch: Launch, out: Path) -> str:

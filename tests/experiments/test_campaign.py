@@ -1,6 +1,7 @@
 """What a request comes to before anything is started: commands, limits, refusals."""
 
 import contextlib
+import io
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -8,14 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from experiments import campaign, equipment, results, spec
+from experiments import campaign, equipment, guard, results, spec
 from experiments.campaign import Request
 from experiments.choices import SpecError
 from experiments.emulated import description
 from experiments.provision import emulator
 from experiments.provision.emulator import QemuMissing
 from experiments.results import ResultsError
+from experiments.schedule import schedule
 from experiments.spec import Experiment
 from experiments.stages import Stages
 
@@ -70,6 +73,26 @@ def test_without_qemu_that_is_said_before_anything_is_built(
         campaign.run(asked("vm:plain"), Request(out), stages)
     assert stages.seconds == {}
     assert not out.exists()
+
+
+def test_nothing_is_started_for_a_campaign_that_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*asked: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(guard, "watching", refuse)
+    monkeypatch.setattr(equipment, "ready", refuse)
+    out, said, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
+    header = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
+    results.create(out, header | {"base": "auto", "emulated": {}})
+    names = [launch.name for block in schedule(experiment, 1) for launch in block.launches]
+    for name in names:
+        with pytest.raises(AssertionError, match="started"):
+            campaign.resume(out, Stages())
+        (out / "launches" / f"{name}.json").write_text("{}")
+    assert campaign.resume(out, Stages(Console(file=said))) == []
+    assert said.getvalue().startswith(f"the campaign in {out} is complete; ")
 
 
 def begin(out: Path, **emulated: Any) -> None:
