@@ -114,8 +114,8 @@ def _hindrance(silence: str) -> EngineMissing | None:
         )
     if os.geteuid() != 0:
         return EngineMissing(
-            "the container engine does not run, and only root starts it",
-            "sudo systemctl start docker" if has_systemd() else "sudo dockerd &",
+            "the container engine does not run; as root, ./inv starts one itself",
+            "sudo systemctl enable --now docker" if has_systemd() else "sudo service docker start",
         )
     return None
 

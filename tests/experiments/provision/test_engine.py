@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.provision import checks
 from experiments.provision import engine as engine_provision
 from experiments.provision.engine import EngineMissing
 
@@ -58,6 +59,22 @@ def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
     hindrance = engine_provision.hindrance()
     assert hindrance is not None
     assert str(hindrance) == f"{hindrance.lack}; {hindrance.remedy}"
+
+
+@pytest.mark.parametrize(
+    ("systemd", "remedy"),
+    [(True, "sudo systemctl enable --now docker"), (False, "sudo service docker start")],
+)
+def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, systemd, remedy):
+    monkeypatch.setattr(engine_provision, "_connect", lambda: (None, "Connection refused"))
+    monkeypatch.setattr(engine_provision, "has_systemd", lambda: systemd)
+    monkeypatch.setattr(engine_provision.programs, "find", lambda name: f"/usr/sbin/{name}")
+    monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    found = checks.container_engine()
+    assert found.ok is False
+    assert found.lack == "the container engine does not run; as root, ./inv starts one itself"
+    assert found.remedy == remedy
 
 
 @pytest.mark.container
