@@ -61,8 +61,7 @@ class Display:
         self._bar.update(self._task, completed=self._done)
         if not self._console.is_terminal:
             seconds = time.monotonic() - self._began
-            line = f"[{self._done}/{self._total}] {self._name}: {seconds:.1f} s{self._left()}"
-            self._console.print(line)
+            self.say(f"[{self._done}/{self._total}] {self._name}: {seconds:.1f} s{self._left()}")
 
     def say(self, line: str) -> None:
         """One line for the user, above the bar."""

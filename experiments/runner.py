@@ -20,7 +20,7 @@ from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.execute import execute
 from experiments.progress import Display
-from experiments.schedule import Block, Launch
+from experiments.schedule import Block, Launch, labels
 from experiments.spec import machine_of
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
@@ -96,12 +96,13 @@ def run(
     launches = [launch for block in blocks for launch in block.launches]
     waiting = [launch for launch in launches if launch.name not in finished]
     failed: dict[tuple[str, str, int], list[str]] = {}
+    shown = labels(launches)
     with Display(len(launches), len(launches) - len(waiting)) as display:
         for launch in waiting:
             failures = failed.setdefault((launch.arm, launch.mpi, launch.ranks), [])
             if len(failures) >= FAILURES:
                 continue
-            display.begin(launch.name)
+            display.begin(shown[launch.name])
             client = clients.get(launch.environment)
             there = _presence(gone or {}, launch)
             try:

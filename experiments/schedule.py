@@ -1,6 +1,7 @@
 """Experiment -> randomised, paired blocks of launches. Pure: one seed, one schedule."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
@@ -107,6 +108,24 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
         for mpi, ranks, binding in places:
             blocks.append(_block(experiment, len(blocks), mpi, ranks, binding, rng))
     return tuple(blocks)
+
+
+def labels(launches: Sequence[Launch]) -> dict[str, str]:
+    """{name: name, and where these vary MPI, ranks, binding: "0001-host (4 ranks, spread)"}.
+
+    Blocks are numbered over every MPI, rank count and binding: a number alone looks like one more
+    replicate.
+
+    Args:
+        launches: all of a campaign.
+    """
+    forms = {"mpi": "{}", "ranks": "{} ranks", "binding": "{}"}
+    varied = [key for key in forms if len({getattr(launch, key) for launch in launches}) > 1]
+    found = {}
+    for launch in launches:
+        place = ", ".join(forms[key].format(getattr(launch, key)) for key in varied)
+        found[launch.name] = f"{launch.name} ({place})" if place else launch.name
+    return found
 
 
 def arms(asked: Launches, mpi: str) -> list[Arm]:

@@ -39,3 +39,11 @@ def test_each_launch_is_told_with_the_time_that_is_left(clock: list[float]) -> N
 
 def test_launches_of_an_earlier_run_do_not_count_for_the_estimate(clock: list[float]) -> None:
     assert run(clock, [60.0], total=10, done=5)[0] == "[6/10] launch-0: 60.0 s, about 4 min left"
+
+
+def test_a_long_line_is_not_wrapped() -> None:
+    shown = io.StringIO()
+    with Display(1, 0, Console(file=shown, width=20)) as display:
+        display.begin("0001-docker-tuned-per-rank (mpich, 4 ranks, spread)")
+        display.end()
+    assert shown.getvalue().count("\n") == 1

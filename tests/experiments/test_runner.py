@@ -81,6 +81,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "campaign"
 
 
+def test_the_launches_of_a_block_are_shown_with_their_binding(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = spec.restrict(spec.load("placement"), ranks="2", sizes="1KiB", blocks=1)
+    one = schedule(asked, 1)
+    runner.run(folder, one, alike(Instant()), {}, ME)
+    launches = [launch for block in one for launch in block.launches]
+    for launch, line in zip(launches, capsys.readouterr().err.splitlines(), strict=True):
+        assert f"] {launch.name} ({launch.binding}): " in line
+
+
 def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
     runner.run(folder, blocks, alike(Instant()), {}, ME)
     names = {launch.name for block in blocks for launch in block.launches}

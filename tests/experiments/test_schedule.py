@@ -55,6 +55,25 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     assert most == {"direct": 2**24, "mpi": 2**24, "pickle": 2**22}
 
 
+def test_the_bindings_of_one_block_are_told_apart_by_their_labels() -> None:
+    one = spec.restrict(spec.load("placement"), ranks="4", blocks=1)
+    launches = [launch for block in schedule.schedule(one, 1) for launch in block.launches]
+    told = schedule.labels(launches)
+    assert [told[launch.name] for launch in launches] == [
+        f"{launch.name} ({launch.binding})" for launch in launches
+    ]
+    assert {launch.binding for launch in launches} == {"packed", "spread"}
+
+
+def test_a_label_says_what_varies_in_the_campaign() -> None:
+    launches = [launch for b in schedule.schedule(MANY, 1) for launch in b.launches]
+    assert schedule.labels(launches)[launches[0].name] == (
+        f"{launches[0].name} ({launches[0].ranks} ranks, {launches[0].binding})"
+    )
+    launches = [launch for b in schedule.schedule(QUICK, 1) for launch in b.launches]
+    assert all(name == label for name, label in schedule.labels(launches).items())
+
+
 def test_each_replicate_visits_every_combination_of_mpi_ranks_and_binding() -> None:
     asked = spec.restrict(MANY, mpis="openmpi,mpich")
     blocks = schedule.schedule(asked, 1)
