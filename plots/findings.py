@@ -38,7 +38,9 @@ PLACEMENTS = (("binding", "spread", "packed"), ("locality", "remote", "local"))
 
 @dataclass(frozen=True)
 class Findings:
-    """What a campaign found. All times in seconds, all ratios of times paired within a block.
+    """What a campaign found. All times in seconds; ratios of times paired within a block.
+
+    A block has one binding: ratios of bindings pair the n-th block of one with that of the other.
 
     Every ratio has a `verdict` (experiments.statistics.Verdict, as text). Every row names the
     emulated machine that it was measured on (column recorded.COLUMN).

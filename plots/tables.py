@@ -220,13 +220,15 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         if key not in varied
     ]
     if measures is _RATIOS:
+        bindings = "binding" in set(data.get("factor", ()))
+        others = " (of bindings the n-th block of one with the n-th of the other)"
         caption += (
-            " Ratios of launch medians paired within a block, median and BCa bootstrap 95 % "
-            f"interval over blocks ({COVERAGE}). The verdict is that the ratio differs from 1 "
-            "where the whole interval lies beyond the noise floor, that both are equivalent where "
-            f"it lies within ±{100 * EQUIVALENCE:.0f} %, and else that nothing is decided. p is of "
-            "Wilcoxon's signed-rank test, Holm-corrected over the sizes of a series; the least is "
-            "what the blocks of that series can reach."
+            f" Ratios of launch medians paired within a block{others * bindings}, median and BCa "
+            f"bootstrap 95 % interval over blocks ({COVERAGE}). The verdict is that the ratio "
+            "differs from 1 where the whole interval lies beyond the noise floor, that both are "
+            f"equivalent where it lies within ±{100 * EQUIVALENCE:.0f} %, and else that nothing is "
+            "decided. p is of Wilcoxon's signed-rank test, Holm-corrected over the sizes of a "
+            "series; the least is what the blocks of that series can reach."
         )
     if constant:
         caption += f" All rows: {', '.join(constant)}."

@@ -43,6 +43,15 @@ def test_a_placement_that_is_compared_names_both_its_levels(findings: Find) -> N
     }
 
 
+def test_bindings_are_not_said_to_share_a_block(findings: Find) -> None:
+    told = "paired within a block (of bindings the n-th block of one with the n-th of the other),"
+    bound = findings(bindings=("packed", "spread"), blocks=1)
+    assert told in table(bound, "placement").caption
+    assert "paired within a block," in table(bound, "transport").caption
+    distant = findings(localities=("local", "remote"), blocks=1)
+    assert "paired within a block," in table(distant, "placement").caption
+
+
 def test_a_row_knows_its_cell(findings: Find) -> None:
     container = table(findings(), "container")
     place = container.head.index("ratio")
