@@ -22,7 +22,7 @@ struct hbm_operation {
     uint64_t sequence, block; /* its number among the communicator's calls; bytes of one block */
     /* where its algorithm is */
     int stage, peer, step;
-    uint64_t piece, pieces;
+    uint64_t piece, pieces, given; /* given: put into staging buffers, where others are taken too */
     /* what it found out */
     int sends_from_arena, receives_in_arena, streaming, in_turn;
     uint64_t received, recv_place; /* bytes of what this rank receives; its offset in the arena */

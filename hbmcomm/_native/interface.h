@@ -97,7 +97,7 @@ typedef struct {
 /* When which way is taken; the same on all ranks. Python's table says what each means. */
 typedef struct {
     uint64_t eager_bytes, short_bytes, fold_bytes, fetch_bytes, fetch_idle_bytes;
-    uint64_t piece_bytes, by_node_bytes, stream_bytes;
+    uint64_t pair_bytes, piece_bytes, by_node_bytes, stream_bytes;
     uint32_t fan_in, push_ranks;
     uint32_t spin_ns, yield_ns, nap_ns;
 } hbm_tuning;

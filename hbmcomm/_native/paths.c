@@ -97,11 +97,12 @@ int hbm_agrees(const hbm_operation *o)
     return goes_by_nodes(o) && o->call.operation == HBM_REDUCE_SCATTER_BLOCK;
 }
 
-/* With more ranks it is quicker that each folds a slice. */
+/* With more ranks, and of long arrays that all receive, it is quicker that each folds a slice. */
 static int is_pair(const hbm_operation *o)
 {
-    return o->call.operation == HBM_REDUCE && o->call.reduction != HBM_USER && o->comm->size == 2
-           && !o->comm->oversubscribed;
+    const hbm_comm *c = o->comm;
+    return c->size == 2 && !c->oversubscribed && o->call.reduction != HBM_USER
+           && (o->call.operation == HBM_REDUCE || o->block <= c->tuning.pair_bytes);
 }
 
 advance hbm_agreed_path(hbm_operation *o)
