@@ -98,8 +98,8 @@ TABLE = (
     ),
     Entry(
         *("pair_bytes", _by_crowding(48 * KIB, 0), 0, 2**62, "bytes"),
-        "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of a "
-        "longer one each folds its half and copies the other",
+        "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "
+        "a longer one each folds its half and copies the other",
     ),
     Entry(
         *("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
