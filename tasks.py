@@ -131,8 +131,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 @task(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": "of host,docker,podman,charliecloud,apptainer, or all that can be had; or in an "
-        "emulated machine: vm:MACHINE, vm-docker:MACHINE",
+        "env": "of host,userland,docker,podman,charliecloud,apptainer, or all that can be had; or "
+        "in an emulated machine: vm:MACHINE, vm-docker:MACHINE",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",
@@ -442,12 +442,13 @@ def export(context, results="", format="csv", out="", samples=False):
                ./inv export --results results/quick-20260102-030405 --format parquet --out q.parquet
     """
     from experiments import export as exports  # as above
+    from experiments.reading import load
 
     choose("format", format, exports.FORMATS)
     folder = Path(results) if results else _newest()
     target = writable_file("out", Path(out)) if out else None
     with Stages().stage("export"):
-        exports.export(exports.results.load(folder), format, target, samples)
+        exports.export(load(folder), format, target, samples)
     if out:
         print(out)
 

@@ -26,6 +26,7 @@ from experiments.equipment import Equipment
 from experiments.external import imb
 from experiments.external.imb import Imb
 from experiments.guard import Watch
+from experiments.launching import Environment, Environments
 from experiments.measure import machine
 from experiments.provision import emulator, engine, image, mpi, passthrough, unpacked
 from experiments.schedule import Launch, schedule
@@ -127,7 +128,7 @@ def _unfinished(experiment: Experiment, seed: int, out: Path) -> list[Launch]:
     return [launch for launch in _launches(experiment, seed) if launch.name not in finished]
 
 
-def _line(environments: runner.Environments, launch: Launch, out: Path) -> str:
+def _line(environments: Environments, launch: Launch, out: Path) -> str:
     folder = (out / "incoming" / launch.name).absolute()
     return environments(launch).command(launch, folder).shell()
 
@@ -159,11 +160,11 @@ def _measure(
 
 def _environments(
     experiment: Experiment, variables: Mapping[str, str], campaign: str, found: Equipment
-) -> Callable[[Launch], runner.Environment]:
+) -> Callable[[Launch], Environment]:
     """What turns each launch into a command; images by their names where none is ready."""
     cores, passed = passthrough.cores(), passthrough.machine()
     versions = {name: engine.version_of(each) for name, each in found.clients.items()}
-    made: dict[tuple[str, str], runner.Environment] = {}
+    made: dict[tuple[str, str], Environment] = {}
     for flavour in experiment.launches.mpis:
         prefix = mpi.prefix(flavour)
         spoken = {**variables, **asking(flavour)}

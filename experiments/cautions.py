@@ -27,7 +27,7 @@ def cautions(
 
     Args:
         header: campaign.json.
-        cells: launch medians, columns as results.COLUMNS.
+        cells: launch medians, columns as reading.COLUMNS.
         failed: as results.failed() gives it.
     """
     return [

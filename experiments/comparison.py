@@ -16,15 +16,10 @@ import pandas as pd
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
-from experiments.results import Campaign
+from experiments.ratios import noise_floor
+from experiments.reading import Campaign
 from experiments.schedule import HOST, TWIN
-from experiments.statistics import (
-    FACTORS,
-    median_interval,
-    noise_floor,
-    unpaired_ratio,
-    verdict,
-)
+from experiments.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 
 KEYS = ("arm", *FACTORS)
 """What names a cell of a campaign, so that the other's can be found."""

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -27,6 +27,10 @@ class EngineLost(ExperimentsError):
     """The container engine stopped answering."""
 
 
+Poll = Callable[[], int | None]
+"""The exit code of a command that has ended; None while it runs."""
+
+
 def execute(
     command: Command, log: Path, client: "docker.DockerClient | None", tick: Callable[[], None]
 ) -> int:
@@ -37,15 +41,33 @@ def execute(
     Raises:
         EngineLost: when the engine fails while the container runs.
     """
+    with running(command, log, client) as poll:
+        while (code := poll()) is None:
+            time.sleep(TICK)
+            tick()
+        return code
+
+
+@contextlib.contextmanager
+def running(command: Command, log: Path, client: "docker.DockerClient | None") -> Iterator[Poll]:
+    """A command from its start to the end of the block, which ends it; output goes to `log`.
+
+    Raises:
+        EngineLost: when the engine fails while the container runs.
+    """
     if isinstance(command, Process):
-        return _process(command, log, tick)
+        with _process(command, log) as poll:
+            yield poll
+        return
     if client is None:
         raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
     try:
-        if isinstance(command, Container):
-            return _container(command, log, client, tick)
-        with containers.waiting(command, client) as process:
-            return _process(process, log, tick)
+        with contextlib.ExitStack() as stack:
+            if isinstance(command, Container):
+                yield stack.enter_context(_container(command, log, client))
+            else:
+                process = stack.enter_context(containers.waiting(command, client))
+                yield stack.enter_context(_process(process, log))
     except FAILURES as error:
         raise EngineLost(
             f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
@@ -53,22 +75,25 @@ def execute(
         ) from error
 
 
-def _container(
-    command: Container, log: Path, client: "docker.DockerClient", tick: Callable[[], None]
-) -> int:
+@contextlib.contextmanager
+def _container(command: Container, log: Path, client: "docker.DockerClient") -> Iterator[Poll]:
     with containers.started(command, client) as container:
-        try:
-            while container.status in ("created", "running"):
-                time.sleep(TICK)
-                tick()
-                container.reload()
+
+        def poll() -> int | None:
+            container.reload()
+            if container.status in ("created", "running"):
+                return None
             return int(container.attrs["State"]["ExitCode"])
+
+        try:
+            yield poll
         finally:
             with contextlib.suppress(*FAILURES, OSError):
                 log.write_bytes(container.logs())
 
 
-def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
+@contextlib.contextmanager
+def _process(command: Process, log: Path) -> Iterator[Poll]:
     mark = leftovers.new_mark()
     environment = {**outside_jobs(os.environ), **command.environment, leftovers.MARK: mark}
     before = leftovers.segments()
@@ -82,10 +107,7 @@ def _process(command: Process, log: Path, tick: Callable[[], None]) -> int:
             start_new_session=True,  # Ctrl-C reaches the driver, which then ends the launch
         )
         try:
-            while process.poll() is None:
-                time.sleep(TICK)
-                tick()
-            return process.returncode
+            yield process.poll
         finally:
             _end(process, command.grace)
             leftovers.end_marked(mark)

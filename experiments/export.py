@@ -20,13 +20,15 @@ from experiments.bound import COPY
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
-from experiments.results import COLUMNS, Campaign
+from experiments.reading import COLUMNS, Campaign
 from experiments.schedule import Launch
 from experiments.statistics import FACTORS
 
 FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
+NO_TURN = -1
+"""The turn of a sample that warmed up, or whose launch took no turns."""
 
 OSU_NAMES = {
     "bcast": "Broadcast",
@@ -86,7 +88,8 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
 
 
 def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
-    return _samples(campaign) if raw else iter([campaign.cells])
+    """Of the cells all columns but the medians of turns, which are no single number."""
+    return _samples(campaign) if raw else iter([campaign.cells.drop(columns="turns")])
 
 
 def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
@@ -123,8 +126,8 @@ def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path)
 def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
     """Every sample of one launch after the other: NAMES, iteration, warmup, rank, seconds.
 
-    `iteration` counts from 0 with the warm-up; `rank` is the column of the samples, which of an
-    external program's is no rank (see its result's "external").
+    `iteration` counts from 0 with the warm-up, `turn` from 0 (NO_TURN: none); `rank` is the column
+    of the samples, which of an external program's is no rank (see its result's "external").
     """
     for launch in campaign.launches:
         parts = [
@@ -139,9 +142,11 @@ def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
 def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataFrame:
     iterations, ranks = seconds.shape
     iteration = np.repeat(np.arange(iterations), ranks)
+    timed, length = iteration - cell["warmup"], cell.get("turn", 0)
+    turn = np.where((timed >= 0) & (length > 0), timed // max(length, 1), NO_TURN)
     return pd.DataFrame(
         {name: [names[name]] * seconds.size for name in NAMES}
-        | {"iteration": iteration, "warmup": iteration < cell["warmup"]}
+        | {"iteration": iteration, "warmup": timed < 0, "turn": turn}
         | {"rank": np.tile(np.arange(ranks), iterations), "seconds": seconds.ravel()}
     )
 

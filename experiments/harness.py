@@ -6,38 +6,33 @@ nothing, schedules nothing and starts nothing.
 """
 
 import json
+import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
 
 import hbmcomm
-from experiments.bound import COPY
+from experiments import footprint
 from experiments.measure import (
     cgroup,
     datapath,
     machine,
     nodes,
-    operations,
+    orders,
     process,
-    timing,
     versions,
 )
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
+from experiments.measure.cells import Cells, barrier
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
-from experiments.measure.trial import Trial
-from experiments.schedule import FORMAT, Cell, Launch
+from experiments.schedule import FORMAT, Launch
 from experiments.spec import TRANSPORTS
-
-Samples = dict[str, NDArray[np.float64]]
-TIGHT = "direct"  # the transport whose barrier ranks leave together
+from experiments.turns import Action, conduct
 
 
 def main(folder: Path) -> None:
@@ -52,24 +47,22 @@ def main(folder: Path) -> None:
     cpu = process.pin(comm.rank, launch.binding)
     pools, skipped = _pools(comm, launch, cpu)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    cells, samples = _measure(comm, launch, pools, skipped, progress)
-    ranks = comm.gather(
-        {"rank": comm.rank, "cpu": cpu, "pools": [_describe(key, pools[key]) for key in pools]}
-    )
+    cells = Cells(comm, launch, pools, skipped, progress)
+    asleep = _measure(comm, launch, cells, folder)
+    described = [_describe(key, pools[key]) for key in pools]
+    ranks = comm.gather({"rank": comm.rank, "cpu": cpu, "pools": described, "asleep": asleep})
     environment = surroundings(comm, paths)
     if comm.rank == 0:
-        tight = any(TIGHT in pool.communicators for pool in pools.values())
-        barrier = f"the MPI's, then {TIGHT}'s" if tight else "the MPI's"
         result = {
             "format": FORMAT,
             "launch": launch.to_dict(),
-            "environment": environment | {"measurement": {"barrier": barrier}},
+            "environment": environment | {"measurement": {"barrier": barrier(pools)}},
             "ranks": ranks,
-            "cells": cells,
+            "cells": cells.found,
             "began": began,
             "seconds": time.time() - began,
         }
-        np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
+        np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
@@ -102,8 +95,9 @@ def _pools(
     """The buffers of every kind and locality asked for, and why some cannot be had."""
     pools: dict[tuple[str, str], Pool] = {}
     skipped: dict[tuple[str, str], str] = {}
-    lengths = _lengths(comm.rank, launch)
-    _check_memory(comm, launch, lengths)
+    cache = machine.last_level_cache()
+    lengths = footprint.lengths(launch, comm.rank, cache)
+    require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)
     for kind, locality in dict.fromkeys((cell.kind, cell.locality) for cell in launch.cells):
         asked = {cell.transport for cell in launch.cells}
         transports = [name for name in TRANSPORTS if name in asked]
@@ -116,121 +110,23 @@ def _pools(
     return pools, skipped
 
 
-def _lengths(rank: int, launch: Launch) -> tuple[int, int]:
-    """Elements of send and receive memory that the largest cell needs, or that fool the cache."""
-    itemsize = np.dtype(launch.dtype).itemsize
-    needs = [
-        (operations.sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize)
-        for cell in _with_copies(launch.cells)
-    ]
-    send = max(need.send * elements for need, elements in needs)
-    recv = max(need.recv * elements for need, elements in needs)
-    if launch.measurement.cache == "rotating":
-        twice = 2 * machine.last_level_cache() // itemsize
-        largest = max(elements for _, elements in needs)
-        send, recv = send + max(twice, largest), recv + max(twice, largest)
-    return send, recv
+def _measure(comm: MPI.Intracomm, launch: Launch, cells: Cells, folder: Path) -> dict[str, float]:
+    """Every cell, in the turns that the driver gives; else rank 0 decides as the driver would.
 
-
-def _check_memory(comm: MPI.Intracomm, launch: Launch, lengths: tuple[int, int]) -> None:
-    pools = len({(cell.kind, cell.locality) for cell in launch.cells})
-    needed = sum(lengths) * np.dtype(launch.dtype).itemsize * pools
-    require_memory(comm, needed, launch.name)
-
-
-def _longest_send(launch: Launch) -> int:
-    """Elements of the longest send buffer that any rank has in any cell."""
-    itemsize = np.dtype(launch.dtype).itemsize
-    return (
-        max(
-            operations.sizes(cell.operation, operations.ROOT, launch.ranks).send * cell.bytes
-            for cell in _with_copies(launch.cells)
-        )
-        // itemsize
-    )
-
-
-def _with_copies(cells: tuple[Cell, ...]) -> Iterator[Cell]:
-    """The cells in their order, each kind and size preceded by the copy that bounds it."""
-    seen: set[tuple[str, str, int]] = set()
-    for cell in cells:
-        key = (cell.kind, cell.locality, cell.bytes)
-        if key not in seen:
-            seen.add(key)
-            yield Cell(COPY, cell.transport, cell.kind, cell.locality, cell.bytes)
-        yield cell
-
-
-def _measure(
-    comm: MPI.Intracomm,
-    launch: Launch,
-    pools: dict[tuple[str, str], Pool],
-    skipped: dict[tuple[str, str], str],
-    progress: Progress,
-) -> tuple[list[dict[str, Any]], Samples]:
-    cost = timing.clock_cost()
-    pattern = operations.ramp(_longest_send(launch), launch.dtype)
-    cells: list[dict[str, Any]] = []
-    samples: Samples = {}
-    planned = list(_with_copies(launch.cells))
-    for number, cell in enumerate(planned):
-        progress.cells(number, len(planned))
-        pool = pools.get((cell.kind, cell.locality))
-        reason = pool.lacking.get(cell.transport) if pool else skipped[cell.kind, cell.locality]
-        if pool is None or (reason and cell.operation != COPY):
-            cells.append(asdict(cell) | {"skipped": reason})
-            continue
-        found = _time(comm, launch, cell, pool, pattern, cost, progress)
-        key = f"c{number:05d}"
-        samples[key] = found.seconds
-        cells.append(
-            asdict(cell)
-            | {"samples": key, "warmup": found.warmup, "group": found.group}
-            | {"emulated": pool.emulated}
-        )
-    return cells, samples
-
-
-def _time(
-    comm: MPI.Intracomm,
-    launch: Launch,
-    cell: Cell,
-    pool: Pool,
-    pattern: operations.Array,
-    cost: float,
-    progress: Progress,
-) -> timing.Samples:
-    """Time one cell, its data checked at the first and at the last iteration."""
-    elements = cell.bytes // np.dtype(launch.dtype).itemsize
-    slots = pool.slots(cell.operation, elements, comm.rank, comm.size)
-    rotating = launch.measurement.cache == "rotating"
-    slots = slots[: comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
-    moves = comm if cell.operation == COPY else pool.communicators[cell.transport]
-    trial = Trial(cell.operation, moves, slots, pattern)
-    trial.prepare(0)()
-    trial.check()
-    gate = _gate(comm, pool.communicators)
-    found = timing.measure(trial.prepare, comm, launch.measurement, cost, progress.tick, gate)
-    trial.check()
-    return found
-
-
-def _gate(comm: MPI.Intracomm, transports: Mapping[str, MPI.Intracomm]) -> timing.Call:
-    """The barrier that sets all ranks off at once.
-
-    MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds apart,
-    and the first one's wait would count as the operation's: where ranks share memory, a barrier
-    follows that they leave together.
+    Returns:
+        How long this rank slept between turns, and used the CPU nevertheless: see orders.Orders.
     """
-    if TIGHT not in transports:
-        return comm.Barrier
-    tight = transports[TIGHT]
-
-    def both() -> None:
-        comm.Barrier()
-        tight.Barrier()
-
-    return both
+    if orders.are_given(folder):
+        given = orders.Orders(folder, comm.rank)
+        given.obey(cells.carry_out)
+        return given.asleep
+    if comm.rank == 0:
+        alone = {launch.arm: lambda order: cells.carry_out(comm.bcast(order))}
+        conduct(alone, len(launch.plan), launch.measurement, random.Random())
+    else:
+        while (order := comm.bcast(None)).action is not Action.LEAVE:
+            cells.carry_out(order)
+    return {}
 
 
 def _describe(key: tuple[str, str], pool: Pool) -> dict[str, Any]:

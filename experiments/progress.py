@@ -21,7 +21,7 @@ class Display:
     def __init__(self, total: int, done: int, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._total, self._done, self._before = total, done, done
-        self._name, self._began = "", 0.0
+        self._name, self._began, self._many = "", 0.0, 1
         self._started = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -46,18 +46,18 @@ class Display:
     ) -> None:
         self._bar.stop()
 
-    def begin(self, name: str) -> None:
-        """A launch starts."""
-        self._name, self._began = name, time.monotonic()
+    def begin(self, name: str, launches: int = 1) -> None:
+        """So many launches start, which run at the same time."""
+        self._name, self._began, self._many = name, time.monotonic(), launches
         self._bar.update(self._task, description=name)
 
     def within(self, share: float) -> None:
-        """How much of the current launch is done, 0 to 1."""
-        self._bar.update(self._task, completed=self._done + share)
+        """How much of the current launches is done, 0 to 1."""
+        self._bar.update(self._task, completed=self._done + share * self._many)
 
     def end(self) -> None:
-        """The current launch is complete."""
-        self._done += 1
+        """The current launches are complete."""
+        self._done += self._many
         self._bar.update(self._task, completed=self._done)
         if not self._console.is_terminal:
             seconds = time.monotonic() - self._began

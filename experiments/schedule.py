@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
+from experiments.bound import COPY
 from experiments.spec import (
     ENGINES,
     Experiment,
@@ -68,6 +69,22 @@ class Launch:
         """Names the launch within its campaign: 0003-docker-tuned-one."""
         return f"{self.block:04d}-{self.arm}"
 
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its ranks can sleep while those of other arms measure."""
+        return self.program == HARNESS and not machine_of(self.environment)
+
+    @property
+    def plan(self) -> tuple[Cell, ...]:
+        """The cells in their order, each kind and size preceded by the copy that bounds it."""
+        found: dict[Cell, None] = {}
+        for cell in self.cells:
+            bounded = {(each.kind, each.locality, each.bytes) for each in found}
+            if (cell.kind, cell.locality, cell.bytes) not in bounded:
+                found[replace(cell, operation=COPY)] = None
+            found[cell] = None
+        return tuple(found)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the harness reads them."""
         return asdict(self)
@@ -84,7 +101,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Block:
-    """One launch per arm, back to back, in random order; MPI, ranks, binding are alike in all."""
+    """One launch per arm, which take turns; MPI, ranks, binding and cells are alike in all."""
 
     number: int
     mpi: str
@@ -110,8 +127,8 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def labels(launches: Sequence[Launch]) -> dict[str, str]:
-    """{name: name, and where these vary MPI, ranks, binding: "0001-host (4 ranks, spread)"}.
+def varied(launches: Sequence[Launch]) -> dict[str, str]:
+    """{name: where these vary its MPI, ranks and binding: " (4 ranks, spread)"}.
 
     Blocks are numbered over every MPI, rank count and binding: a number alone looks like one more
     replicate.
@@ -120,11 +137,11 @@ def labels(launches: Sequence[Launch]) -> dict[str, str]:
         launches: all of a campaign.
     """
     forms = {"mpi": "{}", "ranks": "{} ranks", "binding": "{}"}
-    varied = [key for key in forms if len({getattr(launch, key) for launch in launches}) > 1]
+    several = [key for key in forms if len({getattr(launch, key) for launch in launches}) > 1]
     found = {}
     for launch in launches:
-        place = ", ".join(forms[key].format(getattr(launch, key)) for key in varied)
-        found[launch.name] = f"{launch.name} ({place})" if place else launch.name
+        place = ", ".join(forms[key].format(getattr(launch, key)) for key in several)
+        found[launch.name] = f" ({place})" if place else ""
     return found
 
 
@@ -166,6 +183,7 @@ def _block(
 ) -> Block:
     order = arms(experiment.launches, mpi)
     rng.shuffle(order)
+    cells = _shuffled_cells(experiment.factors, rng)  # for all arms alike: they take turns
     launches = tuple(
         Launch(
             experiment=experiment.name,
@@ -180,7 +198,7 @@ def _block(
             binding=binding,
             dtype=experiment.factors.dtype,
             measurement=experiment.measurement,
-            cells=_shuffled_cells(experiment.factors, rng),
+            cells=cells,
         )
         for arm in order
     )

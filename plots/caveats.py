@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.confounders import flatten
-from experiments.statistics import noise_floor, paired_ratio
+from experiments.ratios import noise_floor, paired_ratio
 from plots import paths
 from plots.labels import bytes_text, ranks_text, ratio_and_interval
 

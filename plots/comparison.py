@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from experiments import results
+from experiments import reading
 from experiments.comparison import KEYS, Comparison, compare
 from experiments.stages import Stages
 from experiments.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
@@ -45,7 +45,7 @@ def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stag
         ExperimentsError: a folder cannot be read, or the two cannot be compared.
     """
     with stages.stage("comparison"):
-        found = compare(results.load(first), results.load(second), other_mpi)
+        found = compare(reading.load(first), reading.load(second), other_mpi)
     if as_json:
         print(to_json(found), end="")
         return

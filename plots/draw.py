@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.bench import store
 from experiments.errors import ExperimentsError
-from experiments.results import load
+from experiments.reading import load
 from plots.figures.container import container
 from plots.figures.contest import contest
 from plots.figures.map import placement_map

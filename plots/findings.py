@@ -11,17 +11,10 @@ import pandas as pd
 
 from experiments.emulated import recorded
 from experiments.measure.machine import NOT_EMULATED
-from experiments.results import Campaign
+from experiments.ratios import group_ratio, noise_floor, paired_ratio
+from experiments.reading import Campaign
 from experiments.schedule import TWIN
-from experiments.statistics import (
-    CONTAINER,
-    FACTORS,
-    group_ratio,
-    noise_floor,
-    over_launches,
-    paired_ratio,
-    verdict,
-)
+from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
 from plots import caveats, paths, places
 from plots.labels import EMULATED, ENVIRONMENTS, VM_DOCKER, arm_place, in_container
 from plots.places import Place
@@ -52,7 +45,7 @@ class Findings:
         containers: each container arm (columns `arm`, environment, profile, layout) over the
             host; above 1 is slower.
         groups: containers over the host once more, one ratio for all sizes of an operation and
-            transport (statistics.group_ratio).
+            transport (ratios.group_ratio).
         transports: each transport (column `transport`) over direct; above 1 is slower.
         python: the host's MPI calls from Python over those of the benchmark in C.
         floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
@@ -111,7 +104,7 @@ def find(campaign: Campaign) -> Findings:
 def from_cells(
     cells: pd.DataFrame, *, blocks: int, missing: dict[str, str], caveats: tuple[str, ...] = ()
 ) -> Findings:
-    """The same from launch medians alone (columns as experiments.results.COLUMNS)."""
+    """The same from launch medians alone (columns as experiments.reading.COLUMNS)."""
     arms = cells[cells["arm"] != TWIN]
     ours = arms[arms["arm"] != REFERENCE]
     kinds = [kind for kind in _levels(ours, "kind") if kind != BASELINE]

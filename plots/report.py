@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.confounders import flatten
-from experiments.results import Campaign, load
+from experiments.reading import Campaign, load
 from experiments.statistics import CLAIM_BLOCKS, least_p
 from plots import paths, samples
 from plots.answers import answers

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.results import Campaign, read_samples
+from experiments.reading import Campaign
+from experiments.results import read_samples
 from plots.findings import HOST, numbered
 from plots.labels import (
     arm_name,

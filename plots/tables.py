@@ -223,8 +223,9 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         bindings = "binding" in set(data.get("factor", ()))
         others = " (of bindings the n-th block of one with the n-th of the other)"
         caption += (
-            f" Ratios of launch medians paired within a block{others * bindings}, median and BCa "
-            f"bootstrap 95 % interval over blocks ({COVERAGE}). The verdict is that the ratio "
+            f" Ratios paired within a block{others * bindings}, turn by turn where launches took "
+            "turns, else of launch medians; median and BCa bootstrap 95 % interval over blocks "
+            f"({COVERAGE}). The verdict is that the ratio "
             "differs from 1 where the whole interval lies beyond the noise floor, that both are "
             f"equivalent where it lies within ±{100 * EQUIVALENCE:.0f} %, and else that nothing is "
             "decided. p is of Wilcoxon's signed-rank test, Holm-corrected over the sizes of a "

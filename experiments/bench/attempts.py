@@ -6,11 +6,11 @@ and rank count leave it out too.
 
 from dataclasses import replace
 
+from experiments.attend import LaunchFailed
 from experiments.bench.names import OURS
 from experiments.bench.schedule import Launch, LeftOut
 from experiments.bench.settings import DEFAULT
 from experiments.bench.turn import FILE, parse
-from experiments.runner import LaunchFailed
 
 PATIENCE = 60.0  # seconds in which a launch in a setting gets on, or is taken to hang
 MOST = 4  # failures of an MPI in one setting, after which it is given up there

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from mpi4py import MPI
 
 from experiments.bound import BARRIER, COPY
+from experiments.footprint import ROOT
 from experiments.measure import operations
-from experiments.measure.operations import ROOT, Array
+from experiments.measure.operations import Array
 from experiments.measure.timing import Call
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments import guard, results, runner
+from experiments import attend, guard, results
+from experiments.attend import LaunchFailed
 from experiments.bench import attempts, other_build, store
 from experiments.bench.attempts import Attempts
 from experiments.bench.compare import against_peers, noise, own
@@ -23,7 +24,6 @@ from experiments.environments.mpiexec import FLAVOURS
 from experiments.progress import Display
 from experiments.provision import mpi
 from experiments.provision.mpi import MpiMissing
-from experiments.runner import LaunchFailed
 from experiments.stages import Stages
 
 PROGRAM = "experiments.bench.program"
@@ -123,7 +123,7 @@ def _attempt(
         try:
             return _measure(out, each, prefix, other, display)
         except LaunchFailed as failure:
-            if runner.disk_full(out):
+            if attend.disk_full(out):
                 raise
             display.say(attempted.failed(each, failure))
             log = out / "logs" / f"{launch.name}.log"
@@ -136,7 +136,7 @@ def _measure(
     out: Path, launch: Launch, prefix: Path, other: OtherBuild | None, display: Display
 ) -> None:
     program = (PROGRAM, str(other.package)) if other else (PROGRAM,)
-    patience = runner.STALLED if launch.setting == DEFAULT else attempts.PATIENCE
+    patience = attend.STALLED if launch.setting == DEFAULT else attempts.PATIENCE
     extra = variables(launch.flavour, launch.setting)
     measure(out, launch, prefix, program, extra, display.within, ADVICE, patience)
 

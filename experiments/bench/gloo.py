@@ -12,7 +12,8 @@ from mpi4py import MPI
 
 from experiments.bench.contenders import Contender, Ready
 from experiments.bound import BARRIER
-from experiments.measure.operations import ROOT, Array
+from experiments.footprint import ROOT
+from experiments.measure.operations import Array
 
 
 class GlooMissing(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import results, runner
+from experiments import attend, results
 from experiments.bench import turn
 from experiments.environments.command import Command, Process
 from experiments.environments.mpiexec import mpiexec
@@ -45,7 +45,7 @@ def measure(
     variables: Mapping[str, str],
     within: Callable[[float], None],
     advice: str,
-    patience: float = runner.STALLED,
+    patience: float = attend.STALLED,
 ) -> None:
     """Run a launch and take what it found into the folder `out`.
 
@@ -53,7 +53,7 @@ def measure(
         prefix: the environment of its MPI.
         program: a module, which is given the launch's folder, and further arguments.
         variables: of its environment, beside those that start the MPI at all.
-        within, advice, patience: as runner.attended() takes them.
+        within, advice, patience: as attend.attended() takes them.
 
     Raises:
         LaunchFailed: it ended badly or stood still; `left` has the text of turn.FILE.
@@ -70,7 +70,7 @@ def measure(
         return Process(tuple(argv), environment | dict(variables))
 
     options = (within, advice, patience)
-    with runner.attended(out, launch.name, prepare, None, *options, keep=(turn.FILE,)):
+    with attend.attended(out, launch.name, prepare, None, *options, keep=(turn.FILE,)):
         pass
 
 

@@ -19,6 +19,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
+from experiments import footprint
 from experiments.bench.checked import entrant
 from experiments.bench.contenders import Ready, plain
 from experiments.bench.gloo import leave
@@ -93,7 +94,7 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int) -> Pool:
     """The buffers of all cells and contenders: in the arena, or ordinary NumPy arrays."""
     itemsize = np.dtype(launch.dtype).itemsize
     needs = [
-        (operations.sizes(operation, comm.rank, comm.size), size // itemsize)
+        (footprint.sizes(operation, comm.rank, comm.size), size // itemsize)
         for operation, size in _with_copies(launch.cells)
     ]
     lengths = (
@@ -133,7 +134,7 @@ def _measure(
     cost, rng = timing.clock_cost(), random.Random(launch.seed)
     planned = list(_with_copies(launch.cells))
     longest = max(
-        operations.sizes(operation, operations.ROOT, comm.size).send * size
+        footprint.sizes(operation, footprint.ROOT, comm.size).send * size
         for operation, size in planned
     )
     pattern = operations.ramp(longest // itemsize, launch.dtype)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.footprint import MEMORY_SHARE, sizes
 from experiments.measure import machine
-from experiments.measure.operations import Array, sizes
+from experiments.measure.operations import Array
 
 PAGE = 4096
-MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
 
 
 class Unavailable(Exception):

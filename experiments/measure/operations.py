@@ -1,11 +1,10 @@
-"""What each operation calls, how large its buffers are, and what must be in them afterwards.
+"""What each operation calls, and what must be in its buffers afterwards.
 
 Values are small whole numbers that name their rank, position and iteration, so that every
 reduction is exact in every dtype and a byte in the wrong place shows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,44 +12,15 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from experiments.bound import BARRIER, COPY
+from experiments.footprint import ROOT
 
-ROOT = 0
 PERIOD = 251  # values repeat after a prime number of elements, so shifted data never matches
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Messages that a rank's buffers hold.
-
-    A message is what one rank contributes; where it contributes something else for every other
-    rank (alltoall, reduce_scatter), what it contributes for one.
-    """
-
-    send: int
-    recv: int
-
-
-def sizes(operation: str, rank: int, ranks: int) -> Sizes:
-    """Buffer sizes of one rank, in messages."""
-    at_root = rank == ROOT
-    return {
-        COPY: Sizes(1, 1),
-        "bcast": Sizes(1, 0),
-        "gather": Sizes(1, ranks if at_root else 0),
-        "scatter": Sizes(ranks if at_root else 0, 1),
-        "reduce": Sizes(1, 1 if at_root else 0),
-        "allreduce": Sizes(1, 1),
-        "allgather": Sizes(1, ranks),
-        "reduce_scatter": Sizes(ranks, 1),
-        "alltoall": Sizes(ranks, ranks),
-        BARRIER: Sizes(0, 0),
-    }[operation]
-
-
 def call(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> Callable[[], object]:
-    """The operation as a function of no arguments. Arrays as sizes() tells, flat."""
+    """The operation as a function of no arguments. Arrays as footprint.sizes() tells, flat."""
     at_root = comm.rank == ROOT
     taken = recv if at_root else None
     given = send if at_root else None

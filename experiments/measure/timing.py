@@ -1,4 +1,4 @@
-"""The clock, its cost, and the loop that times one operation until the answer is narrow enough.
+"""The clock, its cost, and the loops that time one operation.
 
 Knows nothing of what it times: it is given a call, a preparation and a communicator.
 Source: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (stopping rule, rank maximum).
@@ -13,9 +13,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from experiments.spec import Measurement
-
-WARMUP = 10  # operations before the first that counts, and at least a tenth of those that count
+WARMUP = 10  # operations before the first that counts
+FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
 CLOCK_SHARE = 0.05  # of an interval that reading the clock may take
 NARROW = 0.025  # half-width of the median's interval, relative to it, at which timing stops
 
@@ -64,49 +63,58 @@ def is_narrow(seconds: NDArray[np.float64]) -> bool:
     return bool(ordered[high] - ordered[low - 1] <= 2 * NARROW * np.median(ordered))
 
 
-def measure(
-    prepare: Prepare,
-    comm: MPI.Intracomm,
-    asked: Measurement,
-    cost: float,
-    tick: Tick,
-    gate: Call,
-) -> Samples:
-    """Time one operation; a collective over comm.
+class Timer:
+    """One operation, timed turn by turn; every method is a collective over comm.
 
-    Args:
-        prepare: given the iteration's number, makes the buffers ready, outside the timed interval,
-            and returns the call to be timed. A group repeats one call: its buffers are not made
-            ready again in between, so their lines are in the cache of whoever used them last.
-        comm: for the decisions of rank 0, not for the operation.
-        cost: clock_cost() of this rank.
-        tick: given the operations of each batch when it is done, outside the timed intervals.
-        gate: the barrier that sets all ranks off, where the cadence is isolated.
+    Attributes:
+        seconds: of one operation as warming up showed it, the slowest rank's; on rank 0.
+        group: operations that an interval needs so that the clock costs little; on rank 0.
     """
-    before = gate if asked.cadence == "isolated" else None
 
-    def batch_of(first: int, count: int, group: int) -> NDArray[np.float64]:
-        found = batch(prepare, comm, before, first, count, group)
-        tick(count * group)
+    def __init__(
+        self, prepare: Prepare, comm: MPI.Intracomm, cost: float, tick: Tick, gate: Call | None
+    ) -> None:
+        """Warm up.
+
+        Args:
+            prepare: given the iteration's number, makes the buffers ready, outside the timed
+                interval, and returns the call to be timed. A group repeats one call: its buffers
+                are not made ready again in between, so their lines are in the cache of whoever used
+                them last.
+            comm: for the decisions of rank 0, not for the operation.
+            cost: clock_cost() of this rank.
+            tick: given the operations of each batch when it is done, outside the timed intervals.
+            gate: the barrier that sets all ranks off, where the cadence is isolated.
+        """
+        self._prepare, self._comm, self._tick, self._gate = prepare, comm, tick, gate
+        self._done, self._group = 0, 1
+        self._warm = [self._batch(WARMUP)]
+        self._timed: list[NDArray[np.float64]] = []
+        warm = self._warm[0]
+        self.seconds = float(np.median(warm.max(axis=1)))
+        self.group = group_size(float(np.median(warm, axis=0).min()), cost)
+
+    def turn(self, count: int, group: int) -> None:
+        """Time `count` intervals of `group` operations, after some that do not count."""
+        self._group = group
+        self._warm.append(self._batch(max(FIRST, math.ceil(count / 10))))
+        self._timed.append(self._batch(count))
+
+    def is_narrow(self) -> bool:
+        """Whether the median of all turns so far is known well enough; on rank 0."""
+        return is_narrow(np.concatenate(self._timed).max(axis=1))
+
+    def samples(self) -> Samples:
+        """What was timed, those that do not count first."""
+        warm = np.concatenate(self._warm)
+        turn = len(self._timed[0]) if self._timed else 0
+        return Samples(np.concatenate([warm, *self._timed]), len(warm), self._group, turn)
+
+    def _batch(self, count: int) -> NDArray[np.float64]:
+        first, self._done = self._done, self._done + count
+        found = batch(self._prepare, self._comm, self._gate, first, count, self._group)
+        self._tick(count * self._group)
         return found
-
-    warm = [batch_of(0, WARMUP, 1)]
-    planned, group = _plan(warm[0], comm, asked, cost)
-    more = max(0, math.ceil(planned / 10) - WARMUP)
-    if more:
-        warm.append(batch_of(WARMUP, more, group))
-    warmup = WARMUP + more
-
-    timed: list[NDArray[np.float64]] = []
-    done, count, started = 0, asked.min_iterations, time.monotonic()
-    while count:
-        timed.append(batch_of(warmup + done, count, group))
-        done += count
-        left = min(planned, 10 * warmup) - done
-        late = time.monotonic() - started > asked.time_cap
-        enough = comm.rank == 0 and is_narrow(np.concatenate(timed).max(axis=1))
-        count = comm.bcast(0 if left <= 0 or late or enough else min(left, done), root=0)
-    return Samples(np.concatenate(warm + timed), warmup, group)
 
 
 def batch(
@@ -133,14 +141,3 @@ def batch(
     every = np.empty((comm.size, count)) if comm.rank == 0 else None
     comm.Gather(own, every, root=0)
     return every.T if every is not None else own[:, np.newaxis]
-
-
-def _plan(
-    warm: NDArray[np.float64], comm: MPI.Intracomm, asked: Measurement, cost: float
-) -> tuple[int, int]:
-    """Iterations to time and operations per interval, decided by rank 0 for all."""
-    typical, quickest = float(np.median(warm.max(axis=1))), float(np.median(warm, axis=0).min())
-    fitting = math.ceil(asked.time_cap / max(typical, 1e-9))
-    planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
-    found: tuple[int, int] = comm.bcast((planned, group_size(quickest, cost)), root=0)
-    return found

@@ -12,7 +12,7 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import results
+from experiments import reading, results
 from experiments.provision.image import Image
 
 pytestmark = pytest.mark.ranks
@@ -89,7 +89,7 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
     assert "Traceback" not in said
     assert len(results.finished(out)) == 1
     driver.resume(out)
-    assert len(results.load(out).launches) == 3
+    assert len(reading.load(out).launches) == 3
     label = f"hbmcomm.campaign={results.read_header(out)['id']}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from experiments.cautions import cautions
-from experiments.results import COLUMNS
+from experiments.reading import COLUMNS
 
 HEADER = {
     "schedule": [{"launches": ["0000-docker", "0000-host"]}],

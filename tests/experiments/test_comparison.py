@@ -9,7 +9,7 @@ import pytest
 
 from experiments import comparison, spec
 from experiments.comparison import Comparison, Difference, NotComparable, compare
-from experiments.results import COLUMNS, Campaign
+from experiments.reading import COLUMNS, Campaign
 from experiments.statistics import Verdict
 
 OPENMPI, MPICH = "Open MPI v5.0.11", "MPICH 5.0.2"

@@ -10,7 +10,7 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import results
+from experiments import reading, results
 from experiments.provision.image import Image
 
 pytestmark = pytest.mark.ranks
@@ -47,7 +47,7 @@ def interrupted(
 def structure(out: Path) -> list[list[Any]]:
     """What a campaign holds, its times apart."""
     factors = ["block", "arm", "operation", "transport", "kind", "bytes"]
-    cells = results.load(out).cells[factors].sort_values(factors)
+    cells = reading.load(out).cells[factors].sort_values(factors)
     return cells.to_numpy().tolist()  # type: ignore[no-any-return]
 
 
@@ -74,7 +74,7 @@ def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran
     assert not (out / "incoming").exists()
     first = {path: path.read_bytes() for path in (out / "launches").iterdir()}
     driver.resume(out)
-    campaign = results.load(out)
+    campaign = reading.load(out)
     assert len(campaign.launches) == 3
     assert {path: path.read_bytes() for path in first} == first
     assert structure(out) == structure(through)
@@ -92,4 +92,4 @@ def test_in_a_container_nothing_of_the_campaign_is_left_in_the_engine(
     assert engine.containers.list(all=True, filters={"label": label}) == []
     assert len(results.finished(out)) == 1
     driver.resume(out)
-    assert len(results.load(out).launches) == 3
+    assert len(reading.load(out).launches) == 3

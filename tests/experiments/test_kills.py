@@ -21,7 +21,7 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import claim, leftovers, results
+from experiments import claim, leftovers, reading, results
 from experiments.bound import COPY
 from experiments.environments.docker import LABEL
 from experiments.provision.image import Image
@@ -177,7 +177,7 @@ def cells(out: Path) -> list[tuple[str, ...]]:
             *(str(launch["launch"]["block"]), launch["launch"]["arm"], launch["launch"]["mpi"]),
             *(str(cell[name]) for name in ("operation", "transport", "kind", "bytes")),
         )
-        for launch in results.load(out).launches
+        for launch in reading.load(out).launches
         for cell in launch["cells"]
         if cell["operation"] != COPY
     )
@@ -186,7 +186,7 @@ def cells(out: Path) -> list[tuple[str, ...]]:
 def planned(out: Path) -> list[tuple[str, ...]]:
     """What it must hold in the end."""
     header = results.read_header(out)
-    blocks = schedule(results.load(out).experiment, header["seed"])
+    blocks = schedule(reading.load(out).experiment, header["seed"])
     launches: list[Launch] = [launch for block in blocks for launch in block.launches]
     return sorted(
         (

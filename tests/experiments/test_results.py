@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import results, spec
+from experiments import reading, results, spec
 from experiments.results import ResultsError
 from experiments.schedule import Block, Cell, Launch, schedule
 
@@ -60,8 +60,8 @@ def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Pa
     launches = [launch for block in begin(tmp_path) for launch in block.launches]
     for launch in launches:
         finish(tmp_path, launch)
-    campaign = results.load(tmp_path)
-    assert list(campaign.cells.columns) == list(results.COLUMNS)
+    campaign = reading.load(tmp_path)
+    assert list(campaign.cells.columns) == list(reading.COLUMNS)
     assert len(campaign.cells) == len(launches) * len(launches[0].cells)
     assert campaign.experiment == TINY
     assert "copy" not in set(campaign.cells["operation"])
@@ -70,8 +70,8 @@ def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Pa
 def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: Path) -> None:
     launch = begin(tmp_path)[0].launches[0]
     finish(tmp_path, launch)
-    controls = results.load(tmp_path).controls
-    assert list(controls.columns) == list(results.COLUMNS)
+    controls = reading.load(tmp_path).controls
+    assert list(controls.columns) == list(reading.COLUMNS)
     assert set(controls["operation"]) == {"copy"}
     assert set(controls["transport"]) == {"none"}
     assert len(controls) == len({(cell.kind, cell.bytes) for cell in launch.cells})
@@ -79,7 +79,7 @@ def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: P
 
 def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
-    cells = results.load(tmp_path).cells
+    cells = reading.load(tmp_path).cells
     assert (cells["median_s"] == 1e-5).all()
     assert (cells["n"] == 20).all()
     assert cells["p99_s"].isna().all()
@@ -87,14 +87,14 @@ def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path
 
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
-    cells = results.load(tmp_path).cells.set_index("operation")
+    cells = reading.load(tmp_path).cells.set_index("operation")
     assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 12)
     assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 12)
 
 
 def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
-    told = " ".join(results.load(tmp_path).warnings)
+    told = " ".join(reading.load(tmp_path).warnings)
     assert "1 of 8 planned launches are finished" in told
     assert "hbw is emulated" in told
     assert "2 paired blocks" in told
@@ -130,12 +130,12 @@ def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="there is no results folder"):
-        results.load(tmp_path / "nowhere")
+        reading.load(tmp_path / "nowhere")
     with pytest.raises(ResultsError, match=r"holds no campaign\.json"):
-        results.load(tmp_path)
+        reading.load(tmp_path)
     begin(tmp_path)
     with pytest.raises(ResultsError, match=r"no finished launch yet.*--resume"):
-        results.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     header = json.loads((tmp_path / "campaign.json").read_text())
     results.write_json(tmp_path / "campaign.json", header | {"format": 1})
     with pytest.raises(ResultsError, match="is of format 1; this version reads format 2"):
-        results.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
     finish(tmp_path, other, mpi="MPICH 4")
     told = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
     with pytest.raises(ResultsError, match=told):
-        results.load(tmp_path)
+        reading.load(tmp_path)
 
 
 @pytest.mark.parametrize("key", ["name", "experiment", "seed", "schedule"])
@@ -163,7 +163,7 @@ def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
     del header[key]
     results.write_json(tmp_path / "campaign.json", header)
     with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
-        results.load(tmp_path)
+        reading.load(tmp_path)
 
 
 @pytest.mark.parametrize("ending", ["json", "npz"])
@@ -173,7 +173,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
     path = tmp_path / "launches" / f"{launch.name}.{ending}"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
-        results.load(tmp_path)
+        reading.load(tmp_path)
     assert f"delete {launch.name}.json and complete" in str(refused.value)
     path.with_suffix(".json").unlink()
     assert results.finished(tmp_path) == set()  # so that --resume measures it again
@@ -183,7 +183,7 @@ def test_a_truncated_header_is_named(tmp_path: Path) -> None:
     begin(tmp_path)
     (tmp_path / "campaign.json").write_text('{"format": 2')
     with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
-        results.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

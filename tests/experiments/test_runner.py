@@ -8,24 +8,37 @@ from pathlib import Path
 
 import pytest
 
-from experiments import results, runner, spec
+from experiments import attend, channel, footprint, results, runner, spec
+from experiments.attend import LaunchFailed
 from experiments.environments.command import Process
+from experiments.launching import Environment, Environments
 from experiments.results import ResultsError
-from experiments.runner import LaunchFailed, MachineGone
+from experiments.runner import MachineGone
 from experiments.schedule import Block, Launch, schedule
 
 ME = (os.getuid(), os.getgid())
 HARNESS = """
-import json, pathlib, sys
+import json, pathlib, sys, threading
 import numpy as np
+from experiments.measure import orders
+from experiments.turns import Answer
 folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("said by the launch", flush=True)
+if code == 0 and orders.are_given(folder):
+    ranks = [
+        threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
+        for rank in (0, 1)
+    ]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
 launch = json.loads((folder / "launch.json").read_text())
 environment = {"versions": {"mpi": mpi}}
 result = {"format": 2, "launch": launch, "cells": [], "environment": environment, "ranks": []}
 if code == 0:
     (folder / "result.json").write_text(json.dumps(result))
     np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
-print("said by the launch")
 sys.exit(code)
 """
 
@@ -42,14 +55,11 @@ class Instant:
         return Process(argv)
 
 
-FAILS = {"host": Instant(code=3), "docker": Instant()}
-
-
-def alike(every: Instant) -> runner.Environments:
+def alike(every: Instant) -> Environments:
     return lambda launch: every
 
 
-def apart(docker: Instant) -> runner.Environments:
+def apart(docker: Instant) -> Environments:
     return lambda launch: docker if launch.environment == "docker" else Instant()
 
 
@@ -87,9 +97,8 @@ def test_the_launches_of_a_block_are_shown_with_their_binding(
     asked = spec.restrict(spec.load("placement"), ranks="2", sizes="1KiB", blocks=1)
     one = schedule(asked, 1)
     runner.run(folder, one, alike(Instant()), {}, ME)
-    launches = [launch for block in one for launch in block.launches]
-    for launch, line in zip(launches, capsys.readouterr().err.splitlines(), strict=True):
-        assert f"] {launch.name} ({launch.binding}): " in line
+    for block, line in zip(one, capsys.readouterr().err.splitlines(), strict=True):
+        assert f"] block {block.number} in turns ({block.binding}): " in line
 
 
 def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
@@ -107,16 +116,42 @@ def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, 
     assert len(results.finished(folder)) == 6
 
 
+def test_arms_whose_buffers_do_not_fit_together_run_one_after_the_other(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = footprint.own_bytes(blocks[0].launches[0], 0, 0)
+    monkeypatch.setattr(runner.machine, "available_memory", lambda: 5 * one)  # of 3 arms, 2 ranks
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    for name in results.finished(folder):
+        assert "company" not in results.read_launch(folder, name)
+
+
+def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    first, second = ({launch.name for launch in block.launches} for block in blocks)
+    kept = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
+    (folder / "launches" / f"{min(first)}.json").unlink()  # its JSON is taken in last
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    now = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
+    assert {name for name in now if now[name] == kept[name]} == second
+    assert results.read_launch(folder, min(first))["company"] == sorted(first)
+
+
 def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
+    def failing(launch: Launch) -> Instant:
+        return Instant(code=3 if launch.environment == "host" and launch.block else 0)
+
     with pytest.raises(LaunchFailed) as caught:
-        runner.run(folder, blocks, lambda launch: FAILS[launch.environment], {}, ME)
+        runner.run(folder, blocks, failing, {}, ME)
     assert "failed with exit code 3" in str(caught.value)
     assert "said by the launch" in str(caught.value)
     assert "--resume" in str(caught.value)
-    before = [launch.environment for launch in blocks[0].launches].index("host")
-    assert len(results.finished(folder)) == before
+    assert results.finished(folder) == {launch.name for launch in blocks[0].launches}
+    assert not (folder / "incoming").exists()
 
 
 def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
@@ -167,15 +202,20 @@ def test_a_launch_that_stands_still_is_ended(
             return Process((sys.executable, "-c", "import time; time.sleep(600)"))
 
     monkeypatch.setattr(runner, "STALLED", 0.5)
-    with pytest.raises(LaunchFailed, match="stood still for 0 s"):
+    monkeypatch.setattr(channel, "START_PATIENCE", 0.5)
+    with pytest.raises(LaunchFailed, match="did not start within 0 s"):
         runner.run(folder, blocks, alike(Sleeping()), {}, ME)
+    host = next(launch for launch in blocks[0].launches if launch.arm == "host")
+    alone = replace(blocks[0], launches=(host,))
+    with pytest.raises(LaunchFailed, match="stood still for 0 s"):
+        runner.run(folder, [alone], alike(Sleeping()), {}, ME)
     assert results.finished(folder) == set()
 
 
 def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    def failing(where: str) -> runner.Environments:
+    def failing(where: str) -> Environments:
         return lambda launch: Instant(code=3 if launch.environment == where else 0)
 
     told = runner.run(folder, there(blocks), failing("vm-docker:knl"), {}, ME)
@@ -197,7 +237,7 @@ def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
             ended.append("Kernel panic - not syncing")
             return super().command(launch, folder)
 
-    def environments(launch: Launch) -> runner.Environment:
+    def environments(launch: Launch) -> Environment:
         return Crashing(code=1) if launch.environment == "vm-docker:knl" else Instant()
 
     gone = {"vm-docker:knl": lambda: "".join(ended)}
@@ -255,7 +295,7 @@ def test_a_failure_is_told_with_the_files_that_were_asked_for(
         return Process((sys.executable, "-c", f"{write}; {program}"))
 
     watched = (folder, "0000-mpich", prepare, None, lambda share: None, "try again", 1.0)
-    with pytest.raises(LaunchFailed) as caught, runner.attended(*watched, keep=("turn", "none")):
+    with pytest.raises(LaunchFailed) as caught, attend.attended(*watched, keep=("turn", "none")):
         pass
     assert (caught.value.why, caught.value.left) == (why, {"turn": "bcast", "none": ""})
     assert not (folder / "incoming").exists()

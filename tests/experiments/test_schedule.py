@@ -38,15 +38,17 @@ def test_the_order_of_the_arms_differs_between_blocks() -> None:
     assert len(orders) > 1
 
 
-def test_every_launch_measures_every_cell_once_in_an_order_of_its_own() -> None:
-    first, second, *_ = schedule.schedule(QUICK, 1)[0].launches
+def test_every_block_measures_every_cell_once_in_an_order_of_its_own() -> None:
+    block, other, *_ = schedule.schedule(QUICK, 1)
+    first, *others = block.launches
     factors = QUICK.factors
     every = product(factors.operations, factors.kinds, _moves(factors))
     assert Counter((c.operation, c.kind, (c.transport, c.bytes)) for c in first.cells) == Counter(
         every
     )
-    assert set(first.cells) == set(second.cells)
-    assert first.cells != second.cells
+    assert all(each.cells == first.cells for each in others)  # the arms take turns
+    assert set(first.cells) == set(other.launches[0].cells)
+    assert first.cells != other.launches[0].cells
 
 
 def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
@@ -55,23 +57,23 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     assert most == {"direct": 2**24, "mpi": 2**24, "pickle": 2**22}
 
 
-def test_the_bindings_of_one_block_are_told_apart_by_their_labels() -> None:
+def test_the_bindings_of_one_replicate_are_told_apart() -> None:
     one = spec.restrict(spec.load("placement"), ranks="4", blocks=1)
     launches = [launch for block in schedule.schedule(one, 1) for launch in block.launches]
-    told = schedule.labels(launches)
+    told = schedule.varied(launches)
     assert [told[launch.name] for launch in launches] == [
-        f"{launch.name} ({launch.binding})" for launch in launches
+        f" ({launch.binding})" for launch in launches
     ]
     assert {launch.binding for launch in launches} == {"packed", "spread"}
 
 
-def test_a_label_says_what_varies_in_the_campaign() -> None:
+def test_what_varies_in_the_campaign_is_told_beside_a_launch() -> None:
     launches = [launch for b in schedule.schedule(MANY, 1) for launch in b.launches]
-    assert schedule.labels(launches)[launches[0].name] == (
-        f"{launches[0].name} ({launches[0].ranks} ranks, {launches[0].binding})"
+    assert schedule.varied(launches)[launches[0].name] == (
+        f" ({launches[0].ranks} ranks, {launches[0].binding})"
     )
     launches = [launch for b in schedule.schedule(QUICK, 1) for launch in b.launches]
-    assert all(name == label for name, label in schedule.labels(launches).items())
+    assert set(schedule.varied(launches).values()) == {""}
 
 
 def test_each_replicate_visits_every_combination_of_mpi_ranks_and_binding() -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from experiments import statistics
+from experiments import ratios, statistics
 from experiments.statistics import FACTORS
 
 CELL = {
@@ -39,7 +39,7 @@ def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
         for value, medians in times.items()
         for block, seconds in enumerate(medians)
     ]
-    measured = ["median_s", "p95_s", "p99_s", "bound_s", "group", "n"]
+    measured = ["median_s", "p95_s", "p99_s", "bound_s", "group", "n", "turns", "company"]
     return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, *measured])
 
 
@@ -102,7 +102,7 @@ def test_six_blocks_reach_the_exact_signed_rank_p_that_is_promised() -> None:
 
 def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> None:
     drift = [1.0, 3.0, 1.2, 2.5, 1.1, 2.0]
-    found = statistics.paired_ratio(
+    found = ratios.paired_ratio(
         cells({"host": drift, "docker": [1.1 * each for each in drift]}), "arm", "docker", "host"
     )
     assert len(found) == 1
@@ -122,24 +122,24 @@ def sizes(count: int, blocks: int) -> pd.DataFrame:
 
 def test_holms_family_is_one_series_of_a_figure() -> None:
     series = [sizes(15, 10).assign(operation=name) for name in ("bcast", "gather", "allreduce")]
-    found = statistics.paired_ratio(pd.concat(series), "arm", "docker", "host")
+    found = ratios.paired_ratio(pd.concat(series), "arm", "docker", "host")
     assert len(found) == 45
     assert found["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
     assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
 
 
 def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
-    found = statistics.paired_ratio(sizes(8, 6), "arm", "docker", "host")
+    found = ratios.paired_ratio(sizes(8, 6), "arm", "docker", "host")
     assert found["least_p_holm"].tolist() == [0.25] * 8
     assert (found["p_holm"] >= found["least_p_holm"]).all()
     assert statistics.least_p(6) == 0.03125
     assert statistics.least_p(0) == 1
-    alone = statistics.paired_ratio(sizes(8, 1), "arm", "docker", "host")
+    alone = ratios.paired_ratio(sizes(8, 1), "arm", "docker", "host")
     assert alone["least_p_holm"].isna().all()
 
 
 def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
-    found = statistics.paired_ratio(
+    found = ratios.paired_ratio(
         cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}), "arm", "docker", "host"
     )
     assert found["blocks"][0] == 2
@@ -148,7 +148,7 @@ def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
 def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
     frame = cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0, 9.0]})
     frame.loc[frame["median_s"] == 9.0, "group"] = 7
-    found = statistics.paired_ratio(frame, "arm", "docker", "host")
+    found = ratios.paired_ratio(frame, "arm", "docker", "host")
     assert found["blocks"][0] == 2
     assert found["ratio"][0] == 2.0
 
@@ -156,11 +156,22 @@ def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
 def test_no_pair_in_groups_of_one_size_gives_no_ratio() -> None:
     frame = cells({"host": [1.0, 1.0], "docker": [2.0, 2.0]})
     frame.loc[frame["arm"] == "docker", "group"] = 7
-    assert statistics.paired_ratio(frame, "arm", "docker", "host").empty
+    assert ratios.paired_ratio(frame, "arm", "docker", "host").empty
+
+
+def test_launches_that_took_turns_are_paired_turn_by_turn() -> None:
+    """The machine slows down in the middle of a block, and one turn of an arm is disturbed."""
+    frame = cells({"host": [1.0], "docker": [1.5]}).assign(company="0000-docker 0000-host")
+    host = (1.0, 1.0, 2.0, 2.0, 2.0)
+    docker = (1.1, 1.1, 2.2, 9.0, 2.2)
+    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
+    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.1)
+    apart = frame.assign(company=["0000-host" if a == "host" else "" for a in frame["arm"]])
+    assert ratios.paired_ratio(apart, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.5)
 
 
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
-    found = statistics.paired_ratio(
+    found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
     )
     assert found["ratio"][0] == pytest.approx(3.0)
@@ -170,21 +181,21 @@ def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
 def test_bindings_which_never_share_a_block_are_paired_by_replicate() -> None:
     frame = cells({"packed": [1.0, 2.0], "spread": [2.0, 4.0]}, "binding")
     frame.loc[frame["binding"] == "spread", "block"] += 10
-    found = statistics.paired_ratio(frame, "binding", "spread", "packed")
+    found = ratios.paired_ratio(frame, "binding", "spread", "packed")
     assert found["ratio"][0] == pytest.approx(2.0)
     assert found["blocks"][0] == 2
 
 
 def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
-    found = statistics.paired_ratio(cells({"host": [1.0]}), "arm", "docker", "host")
+    found = ratios.paired_ratio(cells({"host": [1.0]}), "arm", "docker", "host")
     assert found.empty
     assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
 
 
 def test_the_noise_floor_is_how_far_the_twins_stray() -> None:
     frame = cells({"host": [1.0] * 6, "host-again": [1.04] * 6})
-    assert statistics.noise_floor(frame) == pytest.approx(0.04)
-    assert np.isnan(statistics.noise_floor(cells({"host": [1.0]})))
+    assert ratios.noise_floor(frame) == pytest.approx(0.04)
+    assert np.isnan(ratios.noise_floor(cells({"host": [1.0]})))
 
 
 def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
@@ -238,13 +249,13 @@ def test_an_undecided_ratio_is_told_how_many_blocks_it_needs() -> None:
 def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
     whole = cells({"host": [1.0] * 6, "docker": [1.1] * 6})
     torn = cells({"host": [1.0] * 6, "docker": [9.0] * 5}).assign(bytes=2048)
-    found = statistics.group_ratio(
+    found = ratios.group_ratio(
         pd.concat([whole, torn]), "arm", "docker", "host", ["operation", "transport"]
     )
     assert found["ratio"].tolist() == pytest.approx([1.1])
     assert found["cells"].tolist() == [1]
     assert found["blocks"].tolist() == [6]
-    none = statistics.group_ratio(whole, "arm", "podman", "host", ["operation"])
+    none = ratios.group_ratio(whole, "arm", "podman", "host", ["operation"])
     assert none.empty
     assert set(none) == {"operation", "ratio", "low", "high", "blocks", "p", "cells"}
 

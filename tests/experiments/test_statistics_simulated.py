@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments import statistics
+from experiments import ratios, statistics
 from experiments.statistics import FACTORS, Verdict
 
 Array = NDArray[np.float64]
@@ -203,11 +203,11 @@ def test_the_ratio_of_a_group_is_narrower_than_those_of_its_cells_and_right() ->
                 rows.append(
                     dict.fromkeys(FACTORS, "alike")
                     | {"arm": arm, "block": block, "environment": arm, "bytes": 2**size}
-                    | {"median_s": seconds, "group": 1}
+                    | {"median_s": seconds, "group": 1, "turns": (), "company": ""}
                 )
     frame = pd.DataFrame(rows)
-    cells = statistics.paired_ratio(frame, "arm", "docker", "host")
-    (group,) = statistics.group_ratio(
+    cells = ratios.paired_ratio(frame, "arm", "docker", "host")
+    (group,) = ratios.group_ratio(
         frame, "arm", "docker", "host", ["operation", "transport"]
     ).itertuples(index=False)
     assert (group.operation, group.cells, group.blocks) == ("alike", 8, 10)

@@ -23,7 +23,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from experiments import results, spec
-from experiments.results import COLUMNS
+from experiments.reading import COLUMNS
 from experiments.schedule import Cell, Launch, schedule
 from experiments.statistics import CONTAINER
 from plots import tiles
@@ -70,7 +70,7 @@ def make_cells(
     emulated: bool = True,
     machine: str = "no",
 ) -> pd.DataFrame:
-    """Launch medians as results.load gives them; the arm "imb" is the benchmark in C."""
+    """Launch medians as reading.load gives them; the arm "imb" is the benchmark in C."""
     rng = np.random.default_rng(7)
     rows = []
     places = list(product(range(blocks), mpis, ranks, bindings))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments import results
+from experiments import reading
 from experiments.comparison import compare
 from experiments.stages import Stages
 from plots import comparison
@@ -15,7 +15,7 @@ from plots import comparison
 
 def text(first: Path, second: Path) -> str:
     console = Console(file=io.StringIO(), width=comparison.WIDTH)
-    console.print(comparison.render(compare(results.load(first), results.load(second))))
+    console.print(comparison.render(compare(reading.load(first), reading.load(second))))
     return console.file.getvalue()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from experiments.results import load
+from experiments.reading import load
 from plots import findings
 from plots.findings import Findings, alerts, container_arms
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results import load
+from experiments.reading import load
 from plots.answers import answers
 from plots.findings import find
 from plots.report import command, commands, plain, redraw, report

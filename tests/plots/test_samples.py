@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.results import Campaign, load
+from experiments.reading import Campaign, load
 from plots import samples
 from plots.findings import Findings, find
 

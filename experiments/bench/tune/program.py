@@ -23,6 +23,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
+from experiments import footprint
 from experiments.bench.checked import entrant
 from experiments.bench.contenders import Ready, plain
 from experiments.bench.interleave import Entrant, interleave
@@ -89,7 +90,7 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int, private: bool) -> Pool:
     """The buffers of all cells of one sort: in the arena, or ordinary NumPy arrays."""
     itemsize = np.dtype(launch.dtype).itemsize
     needs = [
-        (operations.sizes(cell.operation, comm.rank, comm.size), cell.bytes // itemsize)
+        (footprint.sizes(cell.operation, comm.rank, comm.size), cell.bytes // itemsize)
         for trial, cell in launch.cells()
         if trial.private == private
     ]

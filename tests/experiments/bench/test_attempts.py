@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from experiments.attend import LaunchFailed
 from experiments.bench.attempts import MOST, Attempts
 from experiments.bench.names import OURS
 from experiments.bench.question import ask
 from experiments.bench.schedule import Launch, LeftOut, schedule
 from experiments.bench.turn import FILE, Turn
-from experiments.runner import LaunchFailed
 
 LAUNCHES = schedule(ask(4, peers="openmpi", ranks="2,3", tuned=True, blocks=2), 1)
 

@@ -10,8 +10,8 @@ import docker
 import pytest
 
 from experiments.execute import execute
+from experiments.launching import FOREIGN, Environment
 from experiments.provision import passthrough
-from experiments.runner import FOREIGN, Environment
 from experiments.schedule import HARNESS, Cell, Launch
 from experiments.spec import OPERATIONS, Measurement
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from experiments import campaign, claim, leftovers, results, spec
+from experiments import campaign, claim, leftovers, reading, results, spec
 from experiments.campaign import Request
 from experiments.emulated import description, qemu
 from experiments.guests.disk import Disk
-from experiments.results import Campaign
+from experiments.reading import Campaign
 from experiments.stages import Stages
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
@@ -56,7 +56,7 @@ def measured(experiment: Path, disk: Disk, tmp_path_factory: pytest.TempPathFact
     """One boot, one launch in each arm."""
     out = tmp_path_factory.mktemp("measured") / "out"
     assert campaign.run(spec.load(str(experiment)), Request(out, seed=1), Stages()) == []
-    return results.load(out)
+    return reading.load(out)
 
 
 def pools(measured: Campaign) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from experiments.measure import timing
-from experiments.spec import Measurement
+from experiments.measure.timing import Timer
 
 
 def test_reading_the_clock_costs_something_and_far_less_than_a_microsecond_or_two() -> None:
@@ -28,13 +28,14 @@ def test_launches_that_differ_a_little_group_alike() -> None:
     assert {timing.group_size(seconds, 50e-9) for seconds in np.linspace(0.26e-6, 0.49e-6)} == {4}
 
 
-def test_the_quickest_rank_decides_the_group() -> None:
+def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its median over all warm-ups: one rank's quick turn here and there is no quick rank."""
-    asked = Measurement()
-    turns = np.full((10, 2), 1e-6)
-    turns[::2, 0] = turns[1::2, 1] = 0.1e-6
-    turns[0] = turns[1] = 1e-6
-    assert timing._plan(turns, MPI.COMM_SELF, asked, 49e-9)[1] == 1
+    warm = np.full((10, 2), 1e-6)
+    warm[::2, 0] = warm[1::2, 1] = 0.1e-6
+    warm[0] = warm[1] = 1e-6
+    monkeypatch.setattr(timing, "batch", lambda *_: warm)
+    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None)
+    assert (timer.group, timer.seconds) == (1, 1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 5])
@@ -52,20 +53,40 @@ def test_many_scattered_samples_become_narrow() -> None:
     assert timing.is_narrow(1 + 0.2 * rng.standard_normal(5000))
 
 
-@pytest.mark.parametrize("cadence", ["isolated", "streaming"])
-def test_every_operation_is_told_batch_by_batch(cadence: str) -> None:
-    done, told, gates = [], [], []
-    asked = Measurement(cadence=cadence, time_cap=0.02, min_iterations=6, max_iterations=50)
-    found = timing.measure(
+@pytest.mark.parametrize("has_gate", [True, False])
+def test_turns_begin_with_operations_that_do_not_count_and_all_are_told(has_gate: bool) -> None:
+    done: list[int] = []
+    told: list[int] = []
+    gates: list[int] = []
+    timer = Timer(
         lambda iteration: lambda: done.append(iteration),
         MPI.COMM_SELF,
-        asked,
-        cost=50e-9,
-        tick=lambda operations: told.append((operations, len(done))),
-        gate=lambda: gates.append(len(done)),
+        50e-9,
+        told.append,
+        (lambda: gates.append(len(done))) if has_gate else None,
     )
-    assert (gates == []) == (cadence == "streaming")
-    assert len(gates) in (0, len(found.seconds))
-    assert [so_far for _, so_far in told] == list(np.cumsum([each for each, _ in told]))
-    assert told[0] == (10, 10)
-    assert told[-1][1] == len(done) == 10 + (len(found.seconds) - 10) * found.group
+    assert len(done) == sum(told) == timing.WARMUP
+    for _ in range(3):
+        timer.turn(50, 2)
+    found = timer.samples()
+    assert (found.group, found.turn, found.seconds.shape) == (2, 50, (175, 1))
+    assert found.warmup == timing.WARMUP + 3 * 5
+    assert len(done) == sum(told) == timing.WARMUP + 3 * 2 * 55
+    assert len(gates) == (175 if has_gate else 0)
+    assert sorted(set(done)) == list(range(175))  # every interval has buffers of its own
+    assert timer.is_narrow() in (True, False)
+
+
+def test_those_that_do_not_count_come_first_in_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = iter(range(10))
+    monkeypatch.setattr(
+        timing, "batch", lambda *asked: np.full((asked[4], 1), float(next(numbers)))
+    )
+    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 50e-9, lambda _: None, None)
+    timer.turn(4, 1)
+    timer.turn(4, 1)
+    found = timer.samples()
+    assert found.seconds[: found.warmup, 0].tolist() == [0] * 10 + [1] * 2 + [3] * 2
+    assert found.seconds[found.warmup :, 0].tolist() == [2] * 4 + [4] * 4

@@ -3,6 +3,7 @@
 import numpy as np
 from mpi4py import MPI
 
+from experiments import footprint
 from experiments.bound import COPY
 from experiments.measure import operations
 from experiments.spec import OPERATIONS
@@ -15,13 +16,13 @@ class Result:
     """What one operation left in fresh buffers."""
 
     def __init__(self, operation: str, dtype: str, iteration: int) -> None:
-        need = operations.sizes(operation, COMM.rank, COMM.size)
+        need = footprint.sizes(operation, COMM.rank, COMM.size)
         self.operation, self.iteration = operation, iteration
         self.pattern = operations.ramp(ELEMENTS * COMM.size, dtype)
         self.send = np.empty(need.send * ELEMENTS, dtype)
         self.recv = np.full(need.recv * ELEMENTS, 99, dtype)
         operations.fill(self.send, self.pattern, COMM.rank, iteration)
-        if operation == "bcast" and COMM.rank != operations.ROOT:
+        if operation == "bcast" and COMM.rank != footprint.ROOT:
             self.send[:] = 99
         operations.call(operation, COMM, self.send, self.recv)()
         self.found = self.send if operation == "bcast" else self.recv

@@ -10,6 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
+from experiments import footprint
 from experiments.bench.contenders import Contender, nonblocking, persistent, pickled, plain
 from experiments.bench.gloo import GlooMissing, gloo, leave
 from experiments.bench.names import BROKEN, CALLS
@@ -45,7 +46,7 @@ done = []
 pattern = operations.ramp(ELEMENTS * COMM.size, "float32")
 for make in makers:
     for operation in CALLS:
-        need = operations.sizes(operation, COMM.rank, COMM.size)
+        need = footprint.sizes(operation, COMM.rank, COMM.size)
         send, recv = make(need.send * ELEMENTS), make(need.recv * ELEMENTS)
         for name, contender in contenders.items():
             ready = contender(operation, send, recv)

@@ -1,0 +1,73 @@
+"""How much memory the buffers of a launch take. Pure.
+
+Counts elements of messages; where they are allocated is measure/buffers.py's business.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.bound import BARRIER, COPY
+from experiments.schedule import Launch
+
+ROOT = 0
+MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Messages that a rank's buffers hold.
+
+    A message is what one rank contributes; where it contributes something else for every other
+    rank (alltoall, reduce_scatter), what it contributes for one.
+    """
+
+    send: int
+    recv: int
+
+
+def sizes(operation: str, rank: int, ranks: int) -> Sizes:
+    """Buffer sizes of one rank, in messages."""
+    at_root = rank == ROOT
+    return {
+        COPY: Sizes(1, 1),
+        "bcast": Sizes(1, 0),
+        "gather": Sizes(1, ranks if at_root else 0),
+        "scatter": Sizes(ranks if at_root else 0, 1),
+        "reduce": Sizes(1, 1 if at_root else 0),
+        "allreduce": Sizes(1, 1),
+        "allgather": Sizes(1, ranks),
+        "reduce_scatter": Sizes(ranks, 1),
+        "alltoall": Sizes(ranks, ranks),
+        BARRIER: Sizes(0, 0),
+    }[operation]
+
+
+def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
+    """Elements of a rank's send and receive memory: what its largest cell needs.
+
+    Args:
+        cache: bytes of the last-level cache, which buffers that rotate must exceed.
+    """
+    itemsize = np.dtype(launch.dtype).itemsize
+    needs = [
+        (sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize) for cell in launch.plan
+    ]
+    send = max(need.send * elements for need, elements in needs)
+    recv = max(need.recv * elements for need, elements in needs)
+    if launch.measurement.cache == "rotating":
+        more = max(2 * cache // itemsize, *(elements for _, elements in needs))
+        send, recv = send + more, recv + more
+    return send, recv
+
+
+def own_bytes(launch: Launch, rank: int, cache: int) -> int:
+    """Bytes of a rank's buffers, of all kinds and localities together."""
+    pools = len({(cell.kind, cell.locality) for cell in launch.cells})
+    return sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize * pools
+
+
+def longest_send(launch: Launch) -> int:
+    """Elements of the longest send buffer that any rank has in any cell."""
+    most = max(sizes(each.operation, ROOT, launch.ranks).send * each.bytes for each in launch.plan)
+    return most // np.dtype(launch.dtype).itemsize

@@ -1,0 +1,125 @@
+"""The cells of a launch on one rank: carries out the driver's orders, and keeps what was timed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from experiments.bound import COPY
+from experiments.footprint import longest_send
+from experiments.measure import operations, timing
+from experiments.measure.buffers import Pool
+from experiments.measure.progress import Progress
+from experiments.measure.timing import Timer
+from experiments.measure.trial import Trial
+from experiments.schedule import Cell, Launch
+from experiments.turns import Action, Answer, Order
+
+TIGHT = "direct"  # the transport whose barrier ranks leave together
+Key = tuple[str, str]  # kind and locality
+
+
+class Cells:
+    """The cells of a launch, each begun, timed in turns and ended; a collective, each time.
+
+    Attributes:
+        found: for each cell that was ended, or cannot be measured, what is stored of it.
+        samples: seconds of its operations by the key that `found` names; complete on rank 0 only.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        launch: Launch,
+        pools: Mapping[Key, Pool],
+        skipped: Mapping[Key, str],
+        progress: Progress,
+    ) -> None:
+        self._comm, self._launch, self._progress = comm, launch, progress
+        self._pools, self._skipped = pools, skipped
+        self._plan = launch.plan
+        self._itemsize = np.dtype(launch.dtype).itemsize
+        self._cost = timing.clock_cost()
+        self._pattern = operations.ramp(longest_send(launch), launch.dtype)
+        self.found: list[dict[str, Any]] = []
+        self.samples: dict[str, NDArray[np.float64]] = {}
+
+    def carry_out(self, order: Order) -> Answer:
+        """Do what the driver wants of all ranks now."""
+        match order.action:
+            case Action.BEGIN:
+                return self._begin(order.cell)
+            case Action.TURN:
+                self._timer.turn(order.count, order.group)
+                return Answer(narrow=self._timer.is_narrow())
+            case Action.END:
+                self._end(order.cell)
+        return Answer()
+
+    def _begin(self, number: int) -> Answer:
+        """Make a cell ready; its data is checked after the first operation."""
+        cell = self._plan[number]
+        self._progress.cells(number, len(self._plan))
+        key = (cell.kind, cell.locality)
+        pool = self._pools.get(key)
+        reason = pool.lacking.get(cell.transport) if pool else self._skipped[key]
+        if pool is None or (reason and cell.operation != COPY):
+            self.found.append(asdict(cell) | {"skipped": reason})
+            return Answer()
+        self._trial = self._trial_of(cell, pool)
+        self._trial.prepare(0)()
+        self._trial.check()
+        gate = _gate(self._comm, pool.communicators)
+        isolated = self._launch.measurement.cadence == "isolated"
+        self._timer = Timer(
+            *(self._trial.prepare, self._comm, self._cost, self._progress.tick),
+            gate if isolated else None,
+        )
+        return Answer(seconds=self._timer.seconds, group=self._timer.group)
+
+    def _trial_of(self, cell: Cell, pool: Pool) -> Trial:
+        elements = cell.bytes // self._itemsize
+        slots = pool.slots(cell.operation, elements, self._comm.rank, self._comm.size)
+        rotating = self._launch.measurement.cache == "rotating"
+        slots = slots[: self._comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
+        moves = self._comm if cell.operation == COPY else pool.communicators[cell.transport]
+        return Trial(cell.operation, moves, slots, self._pattern)
+
+    def _end(self, number: int) -> None:
+        """Keep what was timed; the data is checked after the last operation."""
+        self._trial.check()
+        cell, key, taken = self._plan[number], f"c{number:05d}", self._timer.samples()
+        emulated = self._pools[cell.kind, cell.locality].emulated
+        self.samples[key] = taken.seconds
+        self.found.append(
+            asdict(cell)
+            | {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
+            | {"emulated": emulated}
+        )
+
+
+def barrier(pools: Mapping[Key, Pool]) -> str:
+    """The name of the barrier that sets all ranks off."""
+    tight = any(TIGHT in pool.communicators for pool in pools.values())
+    return f"the MPI's, then {TIGHT}'s" if tight else "the MPI's"
+
+
+def _gate(comm: MPI.Intracomm, transports: Mapping[str, MPI.Intracomm]) -> timing.Call:
+    """The barrier that sets all ranks off at once.
+
+    MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds apart,
+    and the first one's wait would count as the operation's: where ranks share memory, a barrier
+    follows that they leave together.
+    """
+    if TIGHT not in transports:
+        return comm.Barrier
+    tight = transports[TIGHT]
+
+    def both() -> None:
+        comm.Barrier()
+        tight.Barrier()
+
+    return both

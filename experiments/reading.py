@@ -1,0 +1,181 @@
+"""A results folder read back: its launches, and a DataFrame of all their cells.
+
+How they are stored is results.py's business.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from experiments import results
+from experiments.bound import COPY, least_seconds
+from experiments.cautions import cautions
+from experiments.confounders import flatten
+from experiments.emulated import recorded
+from experiments.spec import Experiment
+from experiments.statistics import FACTORS, median_interval
+
+NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
+LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
+"""What a launch's cells have in common, as the launch names it."""
+COLUMNS = (
+    "block",
+    "arm",
+    *FACTORS,
+    "group",
+    "n",
+    "turns",
+    "company",
+    "median_s",
+    "low_s",
+    "high_s",
+    "p95_s",
+    "p99_s",
+    "min_s",
+    "bound_s",
+    "unstable",
+    recorded.COLUMN,
+)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A results folder, read.
+
+    Attributes:
+        header: campaign.json.
+        failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
+        launches: each finished launch's JSON, in the order of the file names.
+        cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
+            the medians of its turns, `company` the launches that it took them with.
+        controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
+        warnings: one sentence each; what a reader must know before believing a figure.
+    """
+
+    folder: Path
+    name: str
+    experiment: Experiment
+    header: dict[str, Any]
+    launches: list[dict[str, Any]]
+    failed: dict[str, dict[str, Any]]
+    cells: pd.DataFrame
+    controls: pd.DataFrame
+    warnings: list[str]
+
+
+def load(folder: str | Path) -> Campaign:
+    """Read a results folder.
+
+    Raises:
+        ResultsError: naming the file that is missing, torn or of another version, or the launches
+            that hold different MPIs.
+    """
+    folder = Path(folder)
+    header = results.read_header(folder)
+    experiment = Experiment.from_dict(header["experiment"], str(folder / "campaign.json"))
+    names = sorted(results.finished(folder))
+    if not names:
+        raise results.ResultsError(
+            f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
+        )
+    launches = {name: results.read_launch(folder, name) for name in names}
+    _refuse_other_mpi(folder, launches)
+    rows: list[dict[str, Any]] = []
+    for name, launch in launches.items():
+        rows.extend(_rows(launch, results.read_samples(folder / "launches" / f"{name}.npz")))
+    every = pd.DataFrame(rows, columns=list(COLUMNS))
+    copied = every["operation"] == COPY
+    cells = every[~copied].reset_index(drop=True)
+    controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
+    broken = results.failed(folder)
+    return Campaign(
+        folder,
+        header["name"],
+        experiment,
+        header,
+        list(launches.values()),
+        broken,
+        cells,
+        controls,
+        cautions(header, launches, cells, broken),
+    )
+
+
+def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
+    first_with: dict[str, dict[str, str]] = {}
+    for name, launch in launches.items():
+        version = flatten(launch["environment"]).get("versions.mpi", "not recorded")
+        first_with.setdefault(launch["launch"]["mpi"], {}).setdefault(version, name)
+    for flavour, versions in first_with.items():
+        if len(versions) > 1:
+            told = ", ".join(f"{version} in {name}" for version, name in versions.items())
+            raise results.ResultsError(
+                f"the launches of {folder} with {flavour} hold different MPIs ({told}), so they "
+                "cannot be compared; measure again into another --out"
+            )
+
+
+def _rows(
+    launch: dict[str, Any], samples: Mapping[str, NDArray[np.float64]]
+) -> Iterator[dict[str, Any]]:
+    asked = launch["launch"]
+    common = {key: asked[key] for key in LEVELS}
+    common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
+    common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
+    common |= {"company": " ".join(launch.get("company", []))}
+    measured = [cell for cell in launch["cells"] if "skipped" not in cell]
+    copies = {
+        (cell["kind"], cell["locality"], cell["bytes"]): float(
+            np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1))
+        )
+        for cell in measured
+        if cell["operation"] == COPY
+    }
+    for cell in measured:
+        times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
+        middle = median_interval(times)
+        copy = copies.get((cell["kind"], cell["locality"], cell["bytes"]), np.nan)
+        yield (
+            common
+            | {
+                key: cell[key]
+                for key in (
+                    "operation",
+                    "transport",
+                    "kind",
+                    "locality",
+                    "bytes",
+                    "emulated",
+                    "group",
+                )
+            }
+            | {
+                "n": times.size,
+                "turns": _turns(times, cell.get("turn", 0)),
+                "median_s": middle.value,
+                "low_s": middle.low,
+                "high_s": middle.high,
+                "p95_s": float(np.quantile(times, 0.95)),
+                "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
+                "min_s": float(times.min()),
+                "bound_s": least_seconds(cell["operation"], asked["ranks"], copy),
+                "unstable": _unstable(times),
+            }
+        )
+
+
+def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:
+    """The median of each turn; none where the launch took no turns."""
+    if not length:
+        return ()
+    return tuple(np.median(times.reshape(-1, length), axis=1))
+
+
+def _unstable(times: NDArray[np.float64]) -> bool:
+    mean = float(times.mean())
+    return bool(times.std() >= 0.1 * mean or times.min() < 0.5 * mean or times.max() > 1.5 * mean)

@@ -1,0 +1,30 @@
+"""Rank program: the harness, whose rank 0 dies or hangs in the third cell's turn.
+
+Usage: in_a_turn.py dies|hangs FOLDER
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from mpi4py import MPI
+
+from experiments import harness
+from experiments.measure.cells import Cells
+from experiments.turns import Action, Answer, Order
+
+carry_out = Cells.carry_out
+
+
+def sabotaged(cells: Cells, order: Order) -> Answer:
+    if order.action is Action.TURN and order.cell == 2 and MPI.COMM_WORLD.rank == 0:
+        if sys.argv[1] == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(600)
+    return carry_out(cells, order)
+
+
+Cells.carry_out = sabotaged  # type: ignore[method-assign]
+harness.run(Path(sys.argv[2]))

@@ -1,0 +1,127 @@
+"""Arms take turns in random order, as many each; what one lacks costs the others nothing."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import turns
+from experiments.spec import Measurement
+from experiments.turns import Action, Answer, Lost, Order, conduct
+
+QUICK = Measurement(time_cap=0.01, min_iterations=10, max_iterations=1000)
+USUAL = Answer(1e-4)
+
+
+class Recorded:
+    """Arms that note every order, in one common list."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, Order]] = []
+
+    def arm(
+        self, name: str, answer: Answer = USUAL, fails: Callable[[Order], bool] | None = None
+    ) -> turns.Arm:
+        def carry_out(order: Order) -> Answer:
+            self.orders.append((name, order))
+            if fails and fails(order):
+                raise Lost(f"{name} is lost")
+            return answer
+
+        return carry_out
+
+    def of(self, action: Action, cell: int) -> list[str]:
+        return [name for name, each in self.orders if (each.action, each.cell) == (action, cell)]
+
+
+@given(st.sampled_from(list(Action)), st.integers(-1, 9999), st.integers(0, 10**6))
+def test_an_order_is_read_as_it_was_written(action: Action, cell: int, count: int) -> None:
+    order = Order(action, cell, count, 4)
+    line = order.line()
+    assert line.endswith("\n") and "\n" not in line[:-1] and len(line) < 512  # written at once
+    assert Order.parse(line) == order
+
+
+def test_every_arm_has_every_cell_and_as_many_turns_of_as_many_operations() -> None:
+    seen, shares = Recorded(), []
+    arms = {name: seen.arm(name) for name in ("host", "again", "docker")}
+    assert conduct(arms, 3, QUICK, random.Random(1), shares.append) == {}
+    for cell in range(3):
+        assert sorted(seen.of(Action.BEGIN, cell)) == sorted(seen.of(Action.END, cell))
+        taken = Counter(seen.of(Action.TURN, cell))
+        assert set(taken) == set(arms) and len(set(taken.values())) == 1
+        assert taken["host"] >= turns.FEWEST_ROUNDS
+    assert {(each.count, each.group) for _, each in seen.orders if each.count} == {(10, 1)}
+    assert [order.action for _, order in seen.orders[-3:]] == [Action.LEAVE] * 3
+    assert shares == [0, 1 / 3, 2 / 3]
+
+
+def test_rounds_visit_all_arms_in_orders_that_differ() -> None:
+    seen = Recorded()
+    names = ("a", "b", "c")
+    conduct({name: seen.arm(name) for name in names}, 4, QUICK, random.Random(1))
+    taken = [seen.of(Action.TURN, cell) for cell in range(4)]
+    rounds = [tuple(each[i : i + 3]) for each in taken for i in range(0, len(each), 3)]
+    assert all(sorted(each) == sorted(names) for each in rounds)
+    assert len(set(rounds)) > 3
+
+
+def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
+    seen = Recorded()
+    arms = {"quick": seen.arm("quick", Answer(2e-7, 8)), "slow": seen.arm("slow", Answer(2e-3, 1))}
+    conduct(arms, 1, QUICK, random.Random(1))
+    orders = {(each.count, each.group) for _, each in seen.orders if each.action is Action.TURN}
+    ((count, group),) = orders
+    assert group == 8
+    assert count * group * 2e-3 <= turns.TURN + 2e-3 * group
+
+
+def test_a_cell_that_one_arm_cannot_measure_is_measured_by_the_others() -> None:
+    seen = Recorded()
+    arms = {"able": seen.arm("able"), "lacking": seen.arm("lacking", Answer(0))}
+    conduct(arms, 1, QUICK, random.Random(1))
+    assert set(seen.of(Action.TURN, 0)) == set(seen.of(Action.END, 0)) == {"able"}
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_an_arm_that_is_lost_is_asked_nothing_more_and_the_others_go_on(action: Action) -> None:
+    seen = Recorded()
+    arms = {
+        "good": seen.arm("good"),
+        "bad": seen.arm("bad", fails=lambda order: order.action is action),
+    }
+    lost = conduct(arms, 2, QUICK, random.Random(1))
+    assert [(name, str(why)) for name, why in lost.items()] == [("bad", "bad is lost")]
+    asked = [each.action for name, each in seen.orders if name == "bad"]
+    assert asked.count(action) == 1 and asked[-1] is action
+    assert set(seen.of(Action.END, 1)) >= {"good"}
+
+
+def test_nothing_is_left_to_do_where_all_are_lost() -> None:
+    seen = Recorded()
+    assert set(conduct({"a": seen.arm("a", fails=lambda _: True)}, 3, QUICK, random.Random(1)))
+    assert len(seen.orders) == 1
+
+
+def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap() -> None:
+    known, capped = Recorded(), Recorded()
+    long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
+    conduct({"a": known.arm("a", Answer(1e-3, narrow=True))}, 1, long, random.Random(1))
+    assert len(known.of(Action.TURN, 0)) == turns.FEWEST_ROUNDS
+    short = Measurement(time_cap=1e-9, min_iterations=100, max_iterations=10**6)
+    conduct({"a": capped.arm("a")}, 1, short, random.Random(1))
+    assert len(capped.of(Action.TURN, 0)) == turns.FEWEST_ROUNDS
+
+
+@given(st.floats(1e-7, 1.0), st.floats(1e-3, 2.0), st.integers(1, 100), st.integers(0, 10**4))
+def test_the_turns_hold_what_was_asked_for(
+    seconds: float, cap: float, least: int, more: int
+) -> None:
+    asked = Measurement(time_cap=cap, min_iterations=least, max_iterations=least + more)
+    count, rounds = turns._dealt(seconds, asked)
+    assert 1 <= rounds <= turns.MOST_ROUNDS
+    assert count * rounds <= asked.max_iterations
+    assert count == 1 or (count - 1) * seconds < turns.TURN
