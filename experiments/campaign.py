@@ -21,6 +21,7 @@ from experiments.environments.asking import asking
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
 from experiments.equipment import Equipment
 from experiments.external import imb
@@ -185,7 +186,8 @@ def _environments(
             )
         unpacked_here = (flavour, unpacked.place(flavour), image.PREFIX, cores, passed, spoken)
         made["charliecloud", flavour] = Charliecloud(*unpacked_here)
-        made["apptainer", flavour] = Apptainer(*unpacked_here, root=os.getuid() == 0)
+        for name, of_a_tree in (("apptainer", Apptainer), ("userland", Userland)):
+            made[name, flavour] = of_a_tree(*unpacked_here, root=os.getuid() == 0)
         for name in filter(machine_of, experiment.launches.environments):
             made[name, flavour] = _there(name, flavour, campaign, spoken, found)
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)

@@ -37,7 +37,11 @@ LACKS = (
 )
 """What a machine may lack for a container; an image that does not build is a defect instead."""
 
-RUNTIMES = {"charliecloud": ("ch-run", "charliecloud"), "apptainer": ("apptainer", "apptainer")}
+RUNTIMES = {
+    "userland": ("unshare", "util-linux"),
+    "charliecloud": ("ch-run", "charliecloud"),
+    "apptainer": ("apptainer", "apptainer"),
+}
 """Environments that run an unpacked image without an engine: their program and its package."""
 
 

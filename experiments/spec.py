@@ -27,7 +27,7 @@ TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
-ENVIRONMENTS = ("host", "docker", "podman", "charliecloud", "apptainer")
+ENVIRONMENTS = ("host", "userland", "docker", "podman", "charliecloud", "apptainer")
 ENGINES = ("docker", "podman")
 """Environments whose containers have a profile and a layout; the others have their one way."""
 VM, VM_DOCKER = "vm", "vm-docker"

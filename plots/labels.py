@@ -29,6 +29,7 @@ MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 
 ENVIRONMENTS = {
     "host": "host",
+    "userland": "the image's files, no container",
     "docker": "Docker",
     "podman": "Podman",
     "charliecloud": "Charliecloud",

@@ -6,6 +6,7 @@ golden/ holds one file for each environment and profile, with the command of eac
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import PROFILES, Machine
+from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -31,7 +33,7 @@ LAUNCH = replace(
     profile="tuned",
     layout="one",
 )
-UNPACKED = ("charliecloud", "apptainer")
+UNPACKED = {"charliecloud": Charliecloud, "apptainer": Apptainer, "userland": Userland}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
@@ -47,15 +49,13 @@ def container(profile: str, ranks: int = 2, **changed: str) -> Container:
 
 
 def unpacked_lines(name: str) -> list[str]:
-    """Charliecloud's commands; Apptainer's, of a user and of root."""
+    """Of Charliecloud; of the others, those of a user and of root."""
     launch, tree = replace(LAUNCH, profile=""), Path("/build/unpacked")
     known = *(PREFIX, 16, QUADRANT), {"MEMKIND_HBW_NODES": "0,4"}
-    if name == "charliecloud":
-        made = [Charliecloud(mpi, tree / mpi, *known) for mpi in FLAVOURS]
-        return [each.command(launch, FOLDER).shell() for each in made]
+    options: list[dict[str, Any]] = [{"root": False}, {"root": True}]
     return [
-        Apptainer(mpi, tree / mpi, *known, root=root).command(launch, FOLDER).shell()
-        for root in (False, True)
+        UNPACKED[name](mpi, tree / mpi, *known, **option).command(launch, FOLDER).shell()
+        for option in ([{}] if name == "charliecloud" else options)
         for mpi in FLAVOURS
     ]
 

@@ -1,4 +1,4 @@
-"""Charliecloud and Apptainer for real: the harness over the image as a folder, data checked."""
+"""Charliecloud, Apptainer and chroot for real: the harness over the image as a folder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +10,8 @@ import pytest
 
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
+from experiments.environments.docker import FOLDER
+from experiments.environments.userland import Userland
 from experiments.execute import execute
 from experiments.leftovers import MARK
 from experiments.provision import passthrough, programs, unpacked
@@ -72,6 +74,24 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
     assert "of the host" not in said
     assert "Read-only file system" in said
     assert "USER=" not in said
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_every_operation_is_right_over_the_images_files_without_a_container(
+    tree: Path,
+    small_launch: Callable[..., Launch],
+    measured: Callable[..., dict[str, Any]],
+    root: bool,
+) -> None:
+    """As root and, which root may be as well, as a user who is mapped to root."""
+    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
+    environment = Userland("openmpi", tree, *known, root=root and passthrough.is_root())
+    result = measured(environment, small_launch("userland" if root else "host"))  # whose folder
+    tried = result["environment"]["datapath"]
+    assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
+    assert tried["seccomp"] == "0"
+    assert (tried["uid"] != 0) == (root and passthrough.is_root())
+    assert result["environment"]["versions"]["python"] != "" and not Path(FOLDER).exists()
 
 
 @needs("apptainer")

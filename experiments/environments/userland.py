@@ -1,0 +1,66 @@
+"""The image's files on the host, without a container: chroot, in a mount namespace of its own.
+
+Network, processes, /dev with /dev/shm, cgroup and rules are the host's. What an arm in a container
+costs over this one is the container's own doing; what this one costs over the host is that of other
+files: another Python, another libc.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.environments.command import Process
+from experiments.environments.docker import FOLDER
+from experiments.environments.mpiexec import mpiexec
+from experiments.environments.profiles import Machine
+from experiments.leftovers import MARK
+from experiments.schedule import Launch
+
+ENTER = f"""
+tree=$1; user=$2
+for each in dev proc sys tmp; do mount --rbind "/$each" "$tree/$each"; done
+mount --bind "$3" "$tree{FOLDER}"
+shift 3
+exec chroot ${{user:+--userspec=$user}} "$tree" \\
+    env --ignore-environment --chdir=/tmp {MARK}="${MARK}" "$@"
+"""
+"""For a shell with the tree, UID:GID or nothing, the launch's folder, and what runs there, its
+variables first."""
+
+
+@dataclass(frozen=True)
+class Userland:
+    """Launches over the image's files.
+
+    Attributes:
+        tree: the folder that holds the image, and prefix of the environment in it.
+        root: whether the driver is root; anybody else is mapped to root in a user namespace, since
+            the kernel lets nobody else mount and change the root.
+    """
+
+    flavour: str
+    tree: Path
+    prefix: Path
+    cores: int
+    machine: Machine
+    variables: Mapping[str, str] = field(default_factory=dict)
+    root: bool = False
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json."""
+        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
+        ranks, told = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
+        seen = {**told, **self.variables, "HOME": "/tmp"}
+        argv = [
+            "unshare",
+            "--mount",
+            "--propagation=private",
+            *(() if self.root else ("--map-root-user",)),
+            *("/bin/sh", "-ec", ENTER, "sh"),
+            str(self.tree),
+            f"{self.machine.uid}:{self.machine.gid}" if self.root else "",
+            str(folder),
+            *(f"{name}={value}" for name, value in sorted(seen.items())),
+            *ranks,
+        ]
+        return Process(tuple(argv))
