@@ -226,12 +226,13 @@ def _check_ranks(experiment: Experiment) -> None:
 
 def _refuse_other_machine(header: Mapping[str, Any], experiment: Experiment, out: Path) -> None:
     """Launches in another machine than the first ones ran in are no part of their campaign."""
-    machine = _machine(experiment)
-    if machine and header["emulated"]["description"] != _plain(machine):
+    emulated = _machine(experiment)
+    if emulated and header["emulated"]["description"] != _plain(emulated):
         raise results.ResultsError(
-            f"the description of {machine} has changed since {out} was begun, so that what is "
+            f"the description of {emulated} has changed since {out} was begun, so that what is "
             "missing would be measured in another machine; measure again into another --out"
         )
+    _refuse_changes("this machine", header.get("machine", {}), machine.identity(), out)
 
 
 def _refuse_other_guest(
@@ -239,14 +240,17 @@ def _refuse_other_guest(
 ) -> None:
     """What emulates the machine, and what its guest holds, is told once for all launches."""
     begun, now = header["emulated"], _emulated(experiment, found)
+    _refuse_changes(_machine(experiment), begun, now, out)
+
+
+def _refuse_changes(what: str, begun: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
     others = [
         f"{key}: {begun.get(key)} then, {now[key]} now" for key in now if begun.get(key) != now[key]
     ]
     if others:
         raise results.ResultsError(
-            f"{_machine(experiment)} is not as it was when {out} was begun ({'; '.join(others)}), "
-            "so that what is missing would be measured in another machine; measure again into "
-            "another --out"
+            f"{what} is not as it was when {out} was begun ({'; '.join(others)}), so that what is "
+            "missing would be measured in another machine; measure again into another --out"
         )
 
 
@@ -288,6 +292,7 @@ def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[
         "base": request.base,
         "variables": _variables(experiment),
         "containers": _containers(found),
+        "engines": {name: engine.parts(client) for name, client in found.clients.items()},
         "emulated": _emulated(experiment, found),
         "missing": [f"{name}: {why}" for name, why in found.missing.items()],
         "machine": machine.machine(),

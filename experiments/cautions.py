@@ -40,6 +40,7 @@ def cautions(
         *_skipped(launches),
         *_other_files(launches),
         *_elsewhere(launches),
+        *_apart(cells),
         *_unequal_groups(cells),
         *_external(launches),
         *_unstable(cells),
@@ -137,6 +138,19 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
         share = sum(out for out, _ in shares) / sum(total for _, total in shares)
         places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
         yield f"{kind}: {100 * share:.0f} % of its pages lie outside its nodes in {places}"
+
+
+def _apart(cells: pd.DataFrame) -> Iterator[str]:
+    """Launches that took no turns, though their block has other arms to compare them with."""
+    arms = cells[["block", "arm", "company"]].drop_duplicates()
+    compared = arms[arms.groupby("block")["arm"].transform("size") > 1]
+    apart = int((compared["company"] == "").sum())
+    if apart:
+        yield (
+            f"{apart} of {len(compared)} launches took no turns with the other arms of their block "
+            "but ran before or after them: whatever changed on the machine in between is in their "
+            "ratios"
+        )
 
 
 def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:

@@ -69,6 +69,12 @@ def machine() -> dict[str, str]:
     } | {name: read(path) for name, path in SETTINGS.items()}
 
 
+def identity() -> dict[str, str]:
+    """What does not change as long as it is the same machine, booted with the same kernel."""
+    every = machine()
+    return {key: every[key] for key in ("kernel", "kernel_build", "architecture", "cpu")}
+
+
 def emulated(dmi: Path = DMI) -> str:
     """The emulated machine of ours that this is, and how it is run: "knl-snc4-flat (tcg)"; or "no".
 

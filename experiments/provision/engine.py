@@ -68,6 +68,16 @@ def version_of(client: docker.DockerClient) -> str:
         return ""
 
 
+def parts(client: docker.DockerClient) -> dict[str, str]:
+    """Versions of the engine, its kernel, and what it runs containers with: runc and so on."""
+    try:
+        told = client.version()
+    except FAILURES:
+        return {}
+    found = {part["Name"]: str(part["Version"]) for part in told.get("Components", [])}
+    return found | {"kernel": str(told.get("KernelVersion", "not told"))}
+
+
 def hindrance() -> EngineMissing | None:
     """Why no engine answers and none could be started from here; None where running() would."""
     client, silence = _connect()

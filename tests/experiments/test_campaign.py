@@ -15,6 +15,7 @@ from experiments import campaign, equipment, guard, results, spec
 from experiments.campaign import Request
 from experiments.choices import SpecError
 from experiments.emulated import description
+from experiments.measure import machine
 from experiments.provision import emulator
 from experiments.provision.emulator import QemuMissing
 from experiments.results import ResultsError
@@ -85,7 +86,7 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
     monkeypatch.setattr(equipment, "ready", refuse)
     out, said, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
     header = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
-    results.create(out, header | {"base": "auto", "emulated": {}})
+    results.create(out, header | {"base": "auto", "machine": machine.machine(), "emulated": {}})
     names = [launch.name for block in schedule(experiment, 1) for launch in block.launches]
     for name in names:
         with pytest.raises(AssertionError, match="started"):
@@ -98,7 +99,8 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
 def begin(out: Path, **emulated: Any) -> None:
     """A results folder whose campaign was begun in an emulated machine like this."""
     header = {"name": "quick", "experiment": asked("vm:plain").to_dict(), "seed": 1, "schedule": []}
-    results.create(out, header | {"base": "auto", "emulated": emulated})
+    header |= {"base": "auto", "emulated": emulated, "machine": machine.machine()}
+    results.create(out, header)
 
 
 def plain() -> dict[str, Any]:
@@ -107,10 +109,22 @@ def plain() -> dict[str, Any]:
     return found
 
 
-def test_a_campaign_is_not_completed_in_another_machine(tmp_path: Path) -> None:
-    machine = plain()
-    machine["nodes"][0]["memory_bytes"] += 1
-    begin(tmp_path / "out", description=machine)
+@pytest.mark.parametrize("part", ["kernel", "cpu"])
+def test_a_campaign_is_not_completed_on_another_machine_or_kernel(
+    part: str, tmp_path: Path
+) -> None:
+    header = {"name": "quick", "experiment": asked("host").to_dict(), "seed": 1, "schedule": []}
+    other = machine.machine() | {part: "another"}
+    results.create(tmp_path / "out", header | {"base": "auto", "machine": other, "emulated": {}})
+    said = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
+    with pytest.raises(ResultsError, match=said):
+        campaign.resume(tmp_path / "out", Stages())
+
+
+def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path) -> None:
+    other = plain()
+    other["nodes"][0]["memory_bytes"] += 1
+    begin(tmp_path / "out", description=other)
     with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
         campaign.resume(tmp_path / "out", Stages())
 

@@ -58,6 +58,15 @@ def test_a_campaign_without_fault_says_nothing() -> None:
     assert cautions(HEADER, launches(), cells(), {}) == []
 
 
+def test_arms_that_took_no_turns_are_told() -> None:
+    frame = cells().assign(company="")
+    (told,) = cautions(HEADER, launches(), frame, {})
+    assert told.startswith("2 of 2 launches took no turns with the other arms of their block")
+    together = frame.assign(company="0000-docker 0000-host")
+    assert cautions(HEADER, launches(), together, {}) == []
+    assert cautions(HEADER, launches(), frame[frame["arm"] == "host"], {}) == []
+
+
 def test_other_files_in_a_launch_are_told_with_its_name() -> None:
     (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells(), {})
     assert said == (

@@ -1,4 +1,5 @@
 import os
+import platform
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -75,6 +76,14 @@ def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, system
     assert found.ok is False
     assert found.lack == "the container engine does not run; as root, ./inv starts one itself"
     assert found.remedy == remedy
+
+
+@pytest.mark.container
+def test_an_engine_tells_what_it_runs_containers_with(engine):
+    found = engine_provision.parts(engine)
+    assert found["kernel"] == platform.release()
+    assert found["Engine"] == engine_provision.version_of(engine)
+    assert "runc" in found
 
 
 @pytest.mark.container
