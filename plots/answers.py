@@ -26,6 +26,7 @@ from plots.findings import (
 )
 from plots.labels import (
     OPERATIONS,
+    USERLAND,
     arm_name,
     bytes_text,
     interval_text,
@@ -200,8 +201,14 @@ def _transport(found: Findings, transport: str) -> str:
 
 def _containers(found: Findings) -> list[Answer]:
     """An answer per operation, and one per arm that is missing."""
-    operations = in_order(found.containers.get("operation", []), OPERATIONS)
-    told = [
+    arms = found.containers.get("arm", pd.Series(dtype=str))
+    contained = found.containers[arms != USERLAND]
+    operations = in_order(contained.get("operation", []), OPERATIONS)
+    told = []
+    if USERLAND in set(arms):
+        question = "What do the image's files cost without a container: its Python, its libc?"
+        told.append(Answer(question, cost.files(found)))
+    told += [
         Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
         for name in operations
     ]

@@ -24,6 +24,7 @@ from plots.labels import (
     MPIS,
     NOTHING,
     OPERATIONS,
+    USERLAND,
     arm_levels,
     arm_name,
     arm_place,
@@ -51,7 +52,8 @@ class Grid:
 
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     """A sentence on the tuned container and on the worst one; a grid where there are more arms."""
-    frame = usual(found.containers[found.containers["operation"] == operation])
+    contained = found.containers[found.containers["arm"] != USERLAND]
+    frame = usual(contained[contained["operation"] == operation])
     groups = usual(found.groups[found.groups["operation"] == operation])
     transports = in_order(frame["transport"], TRANSPORTS)
     arms = sorted(set(frame["arm"]), key=arm_place)
@@ -70,6 +72,16 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
             f" The worst is {worst.transport} in {container(worst.arm)}, {_cell(worst, found)}."
         )
     return sentence + _ending(frame, found), _grid(frame, groups, arms, transports)
+
+
+def files(found: Findings) -> str:
+    """What other files than the host's cost, where there is no container."""
+    frame = usual(found.containers[found.containers["arm"] == USERLAND])
+    told = [
+        f"with {name}, {outcome(frame[frame['transport'] == name], found)}"
+        for name in in_order(frame["transport"], TRANSPORTS)
+    ]
+    return f"Over the host's: {'; '.join(told)}." + _ending(frame, found)
 
 
 def losses(found: Findings) -> tuple[str, ...]:

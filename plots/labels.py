@@ -35,6 +35,7 @@ ENVIRONMENTS = {
     "charliecloud": "Charliecloud",
     "apptainer": "Apptainer",
 }
+USERLAND = "userland"
 VM_DOCKER = "vm-docker-"
 _EMULATED = {VM_DOCKER: "Docker in emulated {}", "vm-": "emulated {}"}
 """How an arm in an emulated machine begins, before the machine's name, and what it says."""

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from plots.cost import NONE, brief, container, cost, losses, overall, python
+from plots.answers import answers
+from plots.cost import NONE, brief, container, cost, files, losses, overall, python
 from plots.findings import Findings
 from plots.paths import Loss
 
@@ -38,6 +39,19 @@ def decided(found: Findings, ratio: float, verdict: str) -> Findings:
 def test_a_container_is_named_by_layout_engine_and_profile() -> None:
     assert container("docker-tuned-per-rank") == "a container per rank (Docker, tuned)"
     assert container("charliecloud") == "one container (Charliecloud)"
+
+
+def test_the_images_files_are_told_apart_from_the_container(findings: Find) -> None:
+    arms = ("host", "host-again", "userland", "docker-tuned-one")
+    found = findings(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
+    said, _ = cost(found, "bcast")
+    assert said.startswith("In one container (Docker, tuned): with direct, ")
+    assert files(found).startswith("Over the host's: with direct, ")
+    first, *others = [each.question for each in answers(found) if "cost" in each.question]
+    assert first == "What do the image's files cost without a container: its Python, its libc?"
+    assert others[0].startswith("What does a container cost Broadcast")
+    alone = answers(findings(arms=arms[:3], kinds=("regular",), transports=("direct",)))
+    assert not [each for each in alone if each.question.startswith("What does a container cost")]
 
 
 def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> None:
