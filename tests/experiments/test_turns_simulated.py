@@ -1,0 +1,126 @@
+"""Known effects on a machine that changes its speed: found by turns, and nothing else is claimed.
+
+The machine is simulated; who measures when, what is kept of it and what is claimed are real.
+"""
+
+import random
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import reading
+from experiments.ratios import noise_floor, paired_ratio
+from experiments.spec import Measurement
+from experiments.statistics import FACTORS, Verdict, verdict
+from experiments.turns import Action, Answer, Order, conduct
+
+BLOCKS, CELLS = 6, 15
+ASKED = Measurement(time_cap=0.1, min_iterations=10, max_iterations=1000)
+DWELL, SPREAD = 0.2, 0.2  # seconds that the machine keeps its speed; log standard deviation of that
+JITTER = 0.03  # of one operation
+OPERATION = 1e-3  # seconds
+
+
+@dataclass
+class Machine:
+    """Shared with others: its speed is another one every now and then."""
+
+    rng: np.random.Generator
+    now: float = 0.0
+    until: float = 0.0
+    pace: float = 1.0
+
+    def take(self, seconds: float) -> float:
+        """How long something takes that takes so long on average."""
+        if self.now >= self.until:
+            self.until = self.now + self.rng.exponential(DWELL)
+            self.pace = float(self.rng.lognormal(0, SPREAD))
+        taken = seconds * self.pace * float(self.rng.lognormal(0, JITTER))
+        self.now += taken
+        return taken
+
+
+@dataclass
+class Arm:
+    """A launch whose operations take `factor` times as long as the host's."""
+
+    machine: Machine
+    factor: float
+    samples: dict[int, list[float]] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
+
+    def carry_out(self, order: Order) -> Answer:
+        if order.action is Action.TURN:
+            self.turns[order.cell] = order.count
+            times = [self.machine.take(OPERATION * self.factor) for _ in range(order.count)]
+            self.samples.setdefault(order.cell, []).extend(times)
+        return Answer(seconds=self.machine.take(OPERATION), group=1)
+
+
+def rows(block: int, name: str, arm: Arm, company: str) -> list[dict[str, object]]:
+    """As results are read back."""
+    levels = dict.fromkeys(FACTORS, "")
+    return [
+        levels
+        | {"block": block, "arm": name, "bytes": cell, "group": 1, "company": company}
+        | {"median_s": float(np.median(times))}
+        | {"turns": reading._turns(np.array(times), arm.turns[cell])}
+        for cell, times in arm.samples.items()
+    ]
+
+
+def campaign(factor: float, seed: int, *, in_turns: bool) -> pd.DataFrame:
+    """Blocks of the host, the host again and a container that takes `factor` times as long."""
+    machine, order = Machine(np.random.default_rng(seed)), random.Random(seed)
+    found: list[dict[str, object]] = []
+    for block in range(BLOCKS):
+        factors = {"host": 1.0, "host-again": 1.0, "docker": factor}
+        arms = {name: Arm(machine, each) for name, each in factors.items()}
+        parties = [arms] if in_turns else [{name: arms[name]} for name in order.sample([*arms], 3)]
+        for party in parties:
+            asked = {name: arm.carry_out for name, arm in party.items()}
+            assert conduct(asked, CELLS, ASKED, order) == {}
+        for name, arm in arms.items():
+            found += rows(block, name, arm, " ".join(arms) if in_turns else "")
+    return pd.DataFrame(found)
+
+
+def claims(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[Verdict]]:
+    floor = noise_floor(cells)
+    found = paired_ratio(cells, "arm", "docker", "host")
+    ends = zip(found["low"], found["high"], strict=True)
+    return found, [verdict(low, high, floor) for low, high in ends]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01, 1.02, 1.05, 1.2])
+def test_a_known_effect_is_found_to_one_per_cent(factor: float) -> None:
+    for seed in range(6):
+        cells = campaign(factor, seed, in_turns=True)
+        assert noise_floor(cells) < 0.03
+        found, said = claims(cells)
+        assert np.median(np.abs(found["ratio"] / factor - 1)) < 0.01
+        if factor == 1:
+            assert Verdict.DIFFERS not in said
+        if factor >= 1.05:
+            assert said.count(Verdict.DIFFERS) >= 0.8 * CELLS
+        if factor >= 1.2:
+            assert set(said) == {Verdict.DIFFERS}
+
+
+def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
+    held = [
+        low <= factor <= high
+        for factor, seed in product((1.0, 1.02, 1.2), range(6))
+        for low, high in claims(campaign(factor, 100 + seed, in_turns=True))[0][
+            ["low", "high"]
+        ].to_numpy()
+    ]
+    assert np.mean(held) > 0.88
+
+
+def test_one_after_the_other_the_same_machine_hides_all_but_large_effects() -> None:
+    floors = [noise_floor(campaign(1.05, seed, in_turns=False)) for seed in range(3)]
+    assert min(floors) > 0.05
