@@ -208,6 +208,10 @@ def _containers(found: Findings) -> list[Answer]:
     if USERLAND in set(arms):
         question = "What do the image's files cost without a container: its Python, its libc?"
         told.append(Answer(question, cost.files(found)))
+    if not found.isolation.empty:
+        first, *others = cost.isolation(found)
+        question = "What does a container cost over the same files without one?"
+        told.append(Answer(question, first, points=tuple(others)))
     told += [
         Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
         for name in operations

@@ -77,11 +77,26 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
 def files(found: Findings) -> str:
     """What other files than the host's cost, where there is no container."""
     frame = usual(found.containers[found.containers["arm"] == USERLAND])
-    told = [
+    return f"Over the host's: {_by_transport(frame, found)}." + _ending(frame, found)
+
+
+def isolation(found: Findings) -> tuple[str, ...]:
+    """What each container costs over the same files without one, the one to run first."""
+    frame = usual(found.isolation)
+    arms = sorted(set(frame["arm"]), key=arm_place)
+    first = _headline(arms)
+    each = {arm: frame[frame["arm"] == arm] for arm in (first, *(a for a in arms if a != first))}
+    return tuple(
+        f"In {container(arm)}: {_by_transport(mine, found)}." + _ending(mine, found)
+        for arm, mine in each.items()
+    )
+
+
+def _by_transport(frame: pd.DataFrame, found: Findings) -> str:
+    return "; ".join(
         f"with {name}, {outcome(frame[frame['transport'] == name], found)}"
         for name in in_order(frame["transport"], TRANSPORTS)
-    ]
-    return f"Over the host's: {'; '.join(told)}." + _ending(frame, found)
+    )
 
 
 def losses(found: Findings) -> tuple[str, ...]:

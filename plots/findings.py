@@ -16,7 +16,7 @@ from experiments.reading import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
 from plots import caveats, paths, places
-from plots.labels import EMULATED, ENVIRONMENTS, VM_DOCKER, arm_place, in_container
+from plots.labels import EMULATED, ENVIRONMENTS, USERLAND, VM_DOCKER, arm_place, in_container
 from plots.places import Place
 
 HOST = "host"
@@ -44,6 +44,7 @@ class Findings:
         placements: spread over packed and remote over local (column `factor`); above 1 is slower.
         containers: each container arm (columns `arm`, environment, profile, layout) over the
             host; above 1 is slower.
+        isolation: each container arm over the arm userland, the same files without a container.
         groups: containers over the host once more, one ratio for all sizes of an operation and
             transport (ratios.group_ratio).
         transports: each transport (column `transport`) over direct; above 1 is slower.
@@ -65,6 +66,7 @@ class Findings:
     speedups: pd.DataFrame
     placements: pd.DataFrame
     containers: pd.DataFrame
+    isolation: pd.DataFrame
     groups: pd.DataFrame
     transports: pd.DataFrame
     python: pd.DataFrame
@@ -122,6 +124,11 @@ def from_cells(
         paired_ratio(cells, "arm", arm, HOST).assign(**_container(ours, arm))
         for arm in container_arms(ours)
     ]
+    isolation = [
+        paired_ratio(cells, "arm", arm, USERLAND).assign(**_container(ours, arm))
+        for arm in container_arms(ours)
+        if arm != USERLAND
+    ]
     by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
     groups = [
         group_ratio(cells, "arm", arm, HOST, by).assign(**_container(ours, arm))
@@ -138,6 +145,7 @@ def from_cells(
         speedups=_on(machines, _together(speedups, floor)),
         placements=_on(machines, _together(placements, floor)),
         containers=_on(machines, _together(containers, floor)),
+        isolation=_on(machines, _together(isolation, floor)),
         groups=_on(machines, _together(groups, floor)),
         transports=_on(machines, _together(transports, floor)),
         python=_on(machines, _together([_python(arms)], floor)),

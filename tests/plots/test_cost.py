@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from plots.answers import answers
-from plots.cost import NONE, brief, container, cost, files, losses, overall, python
+from plots.cost import NONE, brief, container, cost, files, isolation, losses, overall, python
 from plots.findings import Findings
 from plots.paths import Loss
 
@@ -49,7 +49,10 @@ def test_the_images_files_are_told_apart_from_the_container(findings: Find) -> N
     assert files(found).startswith("Over the host's: with direct, ")
     first, *others = [each.question for each in answers(found) if "cost" in each.question]
     assert first == "What do the image's files cost without a container: its Python, its libc?"
-    assert others[0].startswith("What does a container cost Broadcast")
+    assert others[0] == "What does a container cost over the same files without one?"
+    assert others[1].startswith("What does a container cost Broadcast")
+    (said,) = isolation(found)
+    assert said.startswith("In one container (Docker, tuned): with direct, ")
     alone = answers(findings(arms=arms[:3], kinds=("regular",), transports=("direct",)))
     assert not [each for each in alone if each.question.startswith("What does a container cost")]
 
