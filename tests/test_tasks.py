@@ -157,16 +157,17 @@ def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path
 def test_a_dry_run_prints_every_command_and_starts_nothing(tmp_path: Path) -> None:
     found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
     lines = found.stdout.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 10
     assert sum(line.startswith("docker run") for line in lines) == 4
-    assert sum("experiments.harness" in line for line in lines) == 8
+    assert sum(line.startswith("unshare") for line in lines) == 2
+    assert sum("experiments.harness" in line for line in lines) == 10
     assert not (tmp_path / "out").exists()
 
 
 def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:
     words = ("run", "--dry-run", "--blocks", "1", "--out", str(tmp_path / "out"))
     lines = invoke(*words, MEMKIND_HBW_NODES="0").stdout.splitlines()
-    assert [line.count("MEMKIND_HBW_NODES=0") for line in lines] == [1, 1, 1, 1]
+    assert [line.count("MEMKIND_HBW_NODES=0") for line in lines] == [1] * 5
 
 
 def test_a_campaign_is_not_measured_over_another(tmp_path: Path) -> None:

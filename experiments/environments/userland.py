@@ -16,14 +16,16 @@ from experiments.environments.profiles import Machine
 from experiments.leftovers import MARK
 from experiments.schedule import Launch
 
-ENTER = f"""
-tree=$1; user=$2
-for each in dev proc sys tmp; do mount --rbind "/$each" "$tree/$each"; done
-mount --bind "$3" "$tree{FOLDER}"
-shift 3
-exec chroot ${{user:+--userspec=$user}} "$tree" \\
-    env --ignore-environment --chdir=/tmp {MARK}="${MARK}" "$@"
-"""
+ENTER = "; ".join(
+    (
+        "tree=$1 user=$2",
+        'for each in dev proc sys tmp; do mount --rbind "/$each" "$tree/$each"; done',
+        f'mount --bind "$3" "$tree{FOLDER}"',
+        "shift 3",
+        'exec chroot ${user:+--userspec=$user} "$tree" env --ignore-environment --chdir=/tmp '
+        f'{MARK}="${MARK}" "$@"',
+    )
+)
 """For a shell with the tree, UID:GID or nothing, the launch's folder, and what runs there, its
 variables first."""
 

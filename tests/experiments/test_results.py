@@ -95,7 +95,7 @@ def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: 
 def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
     told = " ".join(reading.load(tmp_path).warnings)
-    assert "1 of 8 planned launches are finished" in told
+    assert "1 of 10 planned launches are finished" in told
     assert "hbw is emulated" in told
     assert "2 paired blocks" in told
     assert "p they can reach is 0.500" in told

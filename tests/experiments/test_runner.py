@@ -65,7 +65,12 @@ def apart(docker: Instant) -> Environments:
 
 @pytest.fixture
 def blocks() -> tuple[Block, ...]:
-    return schedule(spec.restrict(spec.load("quick"), profiles="tuned", sizes="1KiB", blocks=2), 1)
+    return schedule(
+        spec.restrict(
+            spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=2
+        ),
+        1,
+    )
 
 
 def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -172,7 +177,9 @@ def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
 
 
 def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> None:
-    blocks = schedule(spec.restrict(spec.load("quick"), profiles="tuned", blocks=4), 1)
+    blocks = schedule(
+        spec.restrict(spec.load("quick"), environments="host,docker", profiles="tuned", blocks=4), 1
+    )
     told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
     assert len(told) == runner.FAILURES < 4
     assert len(results.finished(folder)) == 8
