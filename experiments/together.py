@@ -60,16 +60,8 @@ class Member:
         with self._ended_where_lost():
             return self._channel.ask(order)
 
-    def take_in(self, company: Sequence[str]) -> None:
-        """Its ranks were asked to leave: wait until they have, and keep what they wrote.
-
-        Args:
-            company: the names of all launches that took turns with it to the end.
-
-        Raises:
-            Lost: they do not end well.
-            ResultsError: they wrote nothing, something torn, or hold other code than others.
-        """
+    def await_end(self) -> None:
+        """Its ranks were asked to leave: until they have; Lost where they do not end well."""
         deadline = time.monotonic() + END_PATIENCE
         with self._ended_where_lost():
             while (code := self._poll()) is None:
@@ -78,6 +70,16 @@ class Member:
                 time.sleep(POLL)
             if code:
                 raise failed(self.launch.name, code, self._log, RESUME)
+
+    def take_in(self, company: Sequence[str]) -> None:
+        """Keep what its ranks wrote.
+
+        Args:
+            company: the names of all launches that took turns with it to the end.
+
+        Raises:
+            ResultsError: they wrote nothing, something torn, or hold other code than others.
+        """
         add_chosen(self._place, self._log)
         results.add(self._place, {"company": list(company)})
         launching.look_at(self._folder, self.launch, self._place, self._command)
@@ -167,6 +169,7 @@ def run(
         for name, why in conduct(arms, len(first.plan), first.measurement, order, within).items():
             lost[name] = str(why)
             del members[name]
-        company = sorted(members)
-        of_all(lambda member: member.take_in(company))
+        of_all(Member.await_end)
+        for member in members.values():
+            member.take_in(sorted(members))
     return lost

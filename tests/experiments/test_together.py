@@ -104,7 +104,12 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
 
 
 @pytest.mark.parametrize(
-    ("does", "why"), [("dies", "failed with exit code"), ("hangs", "does not answer")]
+    ("does", "why"),
+    [
+        ("dies", "failed with exit code"),
+        ("hangs", "does not answer"),
+        ("fails at the end", "failed with exit code"),
+    ],
 )
 def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured(
     folder: Path, launches: tuple[Launch, ...], does: str, why: str

@@ -1,6 +1,7 @@
-"""Rank program: the harness, whose rank 0 dies or hangs in the third cell's turn.
+"""Rank program: the harness, whose rank 0 dies or hangs in the third cell's turn, or fails when all
+is written.
 
-Usage: in_a_turn.py dies|hangs FOLDER
+Usage: in_a_turn.py dies|hangs|"fails at the end" FOLDER
 """
 
 import os
@@ -22,9 +23,11 @@ def sabotaged(cells: Cells, order: Order) -> Answer:
     if order.action is Action.TURN and order.cell == 2 and MPI.COMM_WORLD.rank == 0:
         if sys.argv[1] == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(600)
+        if sys.argv[1] == "hangs":
+            time.sleep(600)
     return carry_out(cells, order)
 
 
 Cells.carry_out = sabotaged  # type: ignore[method-assign]
 harness.run(Path(sys.argv[2]))
+sys.exit(sys.argv[1] == "fails at the end")
