@@ -113,23 +113,28 @@ def conduct(
             continue
         group = max(answer.group for answer in able.values())
         slowest = max(answer.seconds for answer in able.values())
-        count, rounds = _dealt(slowest * group, asked)
+        count, fewest, rounds = _dealt(slowest * group, asked, len(arms) == 1)
         deadline = time.monotonic() + asked.time_cap * len(able)
         for number in range(1, rounds + 1):
             turn = Order(Action.TURN, cell, count, group)
             answers = each([name for name in able if name in present], turn)
             enough = all(answer.narrow for answer in answers.values())
-            if number >= FEWEST_ROUNDS and (enough or time.monotonic() > deadline):
+            if number >= fewest and (enough or time.monotonic() > deadline):
                 break
         each([name for name in able if name in present], Order(Action.END, cell))
     each(list(present), Order(Action.LEAVE))
     return lost
 
 
-def _dealt(seconds: float, asked: Measurement) -> tuple[int, int]:
-    """Intervals in a turn, and turns, for intervals of so many seconds."""
+def _dealt(seconds: float, asked: Measurement, alone: bool) -> tuple[int, int, int]:
+    """Intervals in a turn, and the fewest and the most turns, for intervals of so many seconds.
+
+    An arm alone takes turns with nobody: they only say how often the clock is looked at.
+    """
     fitting = math.ceil(asked.time_cap / max(seconds, 1e-9))
     planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
+    if alone:
+        return asked.min_iterations, 1, planned // asked.min_iterations
     count = min(math.ceil(TURN / max(seconds, 1e-9)), max(1, planned // ROUNDS))
     rounds = min(math.ceil(planned / count), asked.max_iterations // count)
-    return count, min(MOST_ROUNDS, rounds)
+    return count, FEWEST_ROUNDS, min(MOST_ROUNDS, rounds)

@@ -106,14 +106,18 @@ def test_nothing_is_left_to_do_where_all_are_lost() -> None:
     assert len(seen.orders) == 1
 
 
-def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap() -> None:
+@pytest.mark.parametrize(("others", "fewest"), [((), 1), (("b",), turns.FEWEST_ROUNDS)])
+def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
+    others: tuple[str, ...], fewest: int
+) -> None:
     known, capped = Recorded(), Recorded()
     long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
-    conduct({"a": known.arm("a", Answer(1e-3, narrow=True))}, 1, long, random.Random(1))
-    assert len(known.of(Action.TURN, 0)) == turns.FEWEST_ROUNDS
+    arms = {name: known.arm(name, Answer(1e-3, narrow=True)) for name in ("a", *others)}
+    conduct(arms, 1, long, random.Random(1))
+    assert Counter(known.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
     short = Measurement(time_cap=1e-9, min_iterations=100, max_iterations=10**6)
-    conduct({"a": capped.arm("a")}, 1, short, random.Random(1))
-    assert len(capped.of(Action.TURN, 0)) == turns.FEWEST_ROUNDS
+    conduct({name: capped.arm(name) for name in arms}, 1, short, random.Random(1))
+    assert Counter(capped.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
 
 
 @given(st.floats(1e-7, 1.0), st.floats(1e-3, 2.0), st.integers(1, 100), st.integers(0, 10**4))
@@ -121,7 +125,10 @@ def test_the_turns_hold_what_was_asked_for(
     seconds: float, cap: float, least: int, more: int
 ) -> None:
     asked = Measurement(time_cap=cap, min_iterations=least, max_iterations=least + more)
-    count, rounds = turns._dealt(seconds, asked)
-    assert 1 <= rounds <= turns.MOST_ROUNDS
+    count, fewest, rounds = turns._dealt(seconds, asked, alone=False)
+    assert 1 <= rounds <= turns.MOST_ROUNDS and fewest > 1
     assert count * rounds <= asked.max_iterations
     assert count == 1 or (count - 1) * seconds < turns.TURN
+    count, fewest, rounds = turns._dealt(seconds, asked, alone=True)
+    assert count == least and fewest == 1 <= rounds
+    assert count * rounds <= asked.max_iterations
