@@ -199,7 +199,7 @@ def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
 def test_its_progress_names_cells_and_operations(
     harness: Callable[..., Any], tmp_path: Path
 ) -> None:
-    slow = replace(QUICK, time_cap=0.3, min_iterations=50, max_iterations=10**6)
+    slow = replace(QUICK, time_cap=0.3, min_iterations=20_000, max_iterations=10**6)
     harness(replace(LAUNCH, measurement=slow, cells=LAUNCH.cells[:6]))
     cells, total, operations = map(int, (tmp_path / "progress").read_text().split())
     assert 0 < cells <= total == 9
