@@ -22,6 +22,7 @@ from plots.findings import HOST, Findings, absent_containers, alerts, in_order, 
 from plots.labels import (
     LAYOUTS,
     OPERATIONS,
+    USERLAND,
     arm_levels,
     arm_name,
     arm_place,
@@ -202,15 +203,16 @@ def _drawing(part: Part, found: Findings) -> Drawing:
 
 
 def _heads(panels: Sequence[tuple[str, str]]) -> list[str]:
-    """What each row of panels shows; a level that all rows share is left to the first."""
+    """What each row of panels shows; a level that all share is left to the first container."""
     levels = [arm_levels(arm) for _, arm in panels]
     several = [len(set(each)) > 1 for each in zip(*levels, strict=True)]
+    contained = [number for number, (name, *_) in enumerate(levels) if name != USERLAND]
     heads: list[str] = []
-    for (transport, _), (environment, profile, layout) in zip(panels, levels, strict=True):
-        first = not heads
-        said = [transport] if len({name for name, _ in panels}) > 1 else []
-        said += [LAYOUTS[layout]] if several[2] or first else []
-        said += [environment_name(environment)] if several[0] or first else []
+    for number, (environment, profile, layout) in enumerate(levels):
+        inside, first = number in contained, contained[:1] == [number]
+        said = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
+        said += [LAYOUTS[layout]] if inside and (several[2] or first) else []
+        said += [environment_name(environment)] if several[0] or first or not inside else []
         said += [profile] if profile and (several[1] or first) else []
         heads.append(", ".join(said))
     return heads
