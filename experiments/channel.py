@@ -13,19 +13,20 @@ import select
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from experiments.measure.orders import ANSWERS, pipe_of
-from experiments.turns import Action, Answer, Lost, Order
+from experiments.turns import FIRST, Action, Answer, Lost, Order
 
-PATIENCE = {
-    Action.BEGIN: 60.0,  # buffers of many MiB are filled by ranks that may share CPUs
-    Action.TURN: 10.0,
-    Action.END: 60.0,
-    Action.LEAVE: 10.0,
-}
-"""Seconds until an answer must have come."""
 START_PATIENCE = 180.0  # seconds until all ranks of a launch wait for orders
+PATIENCE = {
+    Action.BEGIN: START_PATIENCE,  # buffers of many MiB are filled by ranks that may share CPUs
+    Action.TURN: 8.0,
+    Action.END: START_PATIENCE,
+}
+"""Seconds until an answer must have come, beside SLACK times what a turn's operations take."""
+SLACK = 20
+REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
 POLL = 0.05  # seconds between two looks whether a rank waits for orders
 LOOK = 0.5  # seconds without an answer after which one looks whether the launch still runs
 ANSWER_BYTES = 65536
@@ -53,6 +54,7 @@ class Channel(contextlib.ExitStack):
         self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
         self.callback(os.close, self._answers)
         self._lines = b""
+        self._seconds = 0.0  # that an operation of the cell takes
 
     def open(self) -> None:
         """Wait until every rank waits for orders.
@@ -85,17 +87,27 @@ class Channel(contextlib.ExitStack):
             try:
                 os.write(pipe, line)
             except BrokenPipeError:
-                self._check()
-                raise Lost("a rank of it has ended") from None
+                self._await_end()
         answers: dict[int, Answer] = {}
         if order.action is Action.LEAVE:
             return Answer()
-        deadline = time.monotonic() + PATIENCE[order.action]
+        takes = (order.count + FIRST) * order.group * self._seconds
+        deadline = time.monotonic() + PATIENCE[order.action] + SLACK * takes
         while len(answers) < len(self._paths):
             values = self._line(deadline)
             rank = values.pop("rank")
             answers[rank] = Answer(**values)
+        if order.action is Action.BEGIN:
+            self._seconds = answers[0].seconds
         return answers[0]
+
+    def _await_end(self) -> NoReturn:
+        """A rank has ended: raise why, which its launch says when it ends as well."""
+        deadline = time.monotonic() + REASON_PATIENCE
+        while time.monotonic() < deadline:
+            self._check()
+            time.sleep(POLL)
+        raise Lost("goes on without one of its ranks")
 
     def _line(self, deadline: float) -> dict[str, Any]:
         """The next answer of any rank."""

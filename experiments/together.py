@@ -22,7 +22,6 @@ from experiments.schedule import Launch
 from experiments.turns import Answer, Lost, Order, conduct
 
 END_PATIENCE = 30.0  # seconds in which ranks that were asked to leave have written their result
-REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
 POLL = 0.02
 
 
@@ -96,27 +95,16 @@ class Member:
         try:
             yield
         except (Lost, LaunchFailed) as why:
-            text = str(self._reason(why))
+            text = str(why)
+            if isinstance(why, Lost):
+                text = (
+                    f"launch {self.launch.name} {why}; its log is {self._log}. Finished launches "
+                    f"are kept: {RESUME}"
+                )
             self._ends.close()
             if not self.launch.layout:  # no container
                 raise LaunchFailed(text) from None
             raise Lost(text) from None
-
-    def _reason(self, why: Exception) -> Exception:
-        """Why it is lost: best its exit code, which may follow the end of a rank."""
-        deadline = time.monotonic() + REASON_PATIENCE
-        while isinstance(why, Lost) and time.monotonic() < deadline:
-            try:
-                self._check()
-            except LaunchFailed as known:
-                return known
-            time.sleep(POLL)
-        if isinstance(why, LaunchFailed):
-            return why
-        return LaunchFailed(
-            f"launch {self.launch.name} {why}; its log is {self._log}. Finished launches are kept: "
-            f"{RESUME}"
-        )
 
 
 def run(

@@ -15,6 +15,7 @@ from enum import StrEnum
 from experiments.spec import Measurement
 
 TURN = 0.02  # seconds that the slowest arm is timed for in one turn, at most
+FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
 FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each arm in a cell; ROUNDS is aimed at
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from experiments.turns import FIRST
+
 WARMUP = 10  # operations before the first that counts
-FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
 CLOCK_SHARE = 0.05  # of an interval that reading the clock may take
 NARROW = 0.025  # half-width of the median's interval, relative to it, at which timing stops
 

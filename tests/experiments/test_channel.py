@@ -22,8 +22,8 @@ def carry_out(order):
     if order.action is Action.TURN and rank == 1:
         if does == "dies":
             sys.exit(3)
-        if does == "hangs":
-            time.sleep(600)
+        if does != "works":
+            time.sleep(600 if does == "hangs" else 1)
     return Answer(seconds=order.cell + rank / 10, group=order.group)
 orders = Orders(folder, rank)
 orders.obey(carry_out)
@@ -100,6 +100,18 @@ def test_a_rank_that_dies_in_its_turn_is_noticed_at_once(ranks: Ranks) -> None:
         assert time.monotonic() - began < 5 * channel.LOOK
         with pytest.raises(Lost):
             orders.ask(Order(Action.TURN, 1))
+
+
+def test_a_turn_of_slow_operations_is_given_the_time_that_they_take(
+    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(channel.PATIENCE, Action.TURN, 0.0)
+    monkeypatch.setattr(channel, "LOOK", 0.1)
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start("dawdles")
+        orders.open()
+        orders.ask(Order(Action.BEGIN, 1))  # rank 0 says: 1 s
+        assert orders.ask(Order(Action.TURN, 1)).seconds == 1
 
 
 def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_may_take(
