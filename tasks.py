@@ -8,7 +8,7 @@ from pathlib import Path
 
 from invoke import Exit, task
 
-from experiments import campaign, results, spec
+from experiments import campaign, quantities, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
 from experiments.bench.tune import command as tune_command
@@ -92,7 +92,7 @@ def doctor(context, json=False, tuning=False, ranks=""):
                HBMCOMM_EAGER_BYTES=4KiB ./inv doctor --tuning --ranks 64
     """
     if tuning:
-        count = spec.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
+        count = quantities.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
         print(machine_doctor.tuning_table(count), end="")
         return
     found = machine_doctor.findings()

@@ -35,6 +35,12 @@ from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
 
 DRY_RUN = "dry-run"
+TREES: Mapping[str, Callable[..., Environment]] = {
+    "userland": Userland,
+    "charliecloud": Charliecloud,
+    "apptainer": Apptainer,
+}
+"""Environments over the image as a folder."""
 HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
 """How a user tells memkind and us where HBM is; every arm must be told the same."""
 
@@ -185,9 +191,8 @@ def _environments(
                 host_prefix=prefix,
             )
         unpacked_here = (flavour, unpacked.place(flavour), image.PREFIX, cores, passed, spoken)
-        made["charliecloud", flavour] = Charliecloud(*unpacked_here)
-        for name, of_a_tree in (("apptainer", Apptainer), ("userland", Userland)):
-            made[name, flavour] = of_a_tree(*unpacked_here, root=os.getuid() == 0)
+        for name, runtime in TREES.items():
+            made[name, flavour] = runtime(*unpacked_here, root=os.getuid() == 0)
         for name in filter(machine_of, experiment.launches.environments):
             made[name, flavour] = _there(name, flavour, campaign, spoken, found)
     reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)

@@ -4,14 +4,14 @@ Knows nothing of how a campaign is run. A typo is answered with the file, the ke
 nearest valid name.
 """
 
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
+from experiments import quantities
 from experiments.choices import Chooser, SpecError, known_keys, positive, table_of, unknown
 from experiments.emulated import description
 from experiments.environments.mpiexec import FLAVOURS
@@ -38,9 +38,6 @@ EXTERNAL = ("IMB",)
 BINDINGS = ("packed", "spread")
 CADENCES = ("isolated", "streaming")
 CACHES = ("warm", "rotating")
-
-UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
 
 
 @dataclass(frozen=True)
@@ -174,7 +171,7 @@ def restrict(
         if text:
             launches[key] = list(every if text == "all" else text.split(","))
     if ranks:
-        launches["ranks"] = parse_ranks(ranks)
+        launches["ranks"] = quantities.parse_ranks(ranks)
     if blocks is not None:
         launches["blocks"] = blocks
     if sizes:
@@ -202,52 +199,7 @@ def in_docker_there(environment: str) -> bool:
 
 def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine") -> None:
     """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
-    check_rank_counts(experiment.launches.ranks, cores, machine)
-
-
-def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this machine") -> None:
-    """The same of bare rank counts."""
-    limit = cores * RANKS_PER_CORE
-    worst = max(counts)
-    if worst > limit:
-        raise SpecError(
-            f"{worst} ranks were asked for; {machine} has {cores} cores and can take turns on "
-            f"{limit} ranks at most: pass --ranks {min(limit, max(2, cores))}"
-        )
-
-
-def parse_size(text: str) -> int:
-    """Bytes of "64", "1KiB", "16 MiB" or "2GiB"."""
-    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2] not in UNITS:
-        units = ", ".join(unit for unit in UNITS if unit)
-        raise SpecError(f"size {text!r} does not parse; write a whole number and one of {units}")
-    return int(match[1]) * UNITS[match[2]]
-
-
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Bytes of "1KiB:64MiB" (doubling), "1KiB:64MiB:4" (quadrupling) or "1KiB,1MiB"."""
-    if ":" not in text:
-        return tuple(parse_size(part) for part in text.split(","))
-    parts = text.split(":")
-    step = parts[2] if len(parts) > 2 else "2"
-    if len(parts) > 3 or not step.isdigit() or int(step) < 2:
-        raise SpecError(f"sizes {text!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
-    first, last = parse_size(parts[0]), parse_size(parts[1])
-    if not 0 < first <= last:
-        raise SpecError(f"sizes {text!r} run from {first} to {last} bytes; put the smaller first")
-    sizes = [first]
-    while sizes[-1] * int(step) <= last:
-        sizes.append(sizes[-1] * int(step))
-    return tuple(sizes)
-
-
-def parse_ranks(text: str) -> list[int]:
-    """Rank counts of "2,4,8"."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise SpecError(f"ranks {text!r} do not parse; write whole numbers: 2,4,8") from None
+    quantities.check_rank_counts(experiment.launches.ranks, cores, machine)
 
 
 def _factors(table: Mapping[str, Any], source: str) -> Factors:
@@ -255,7 +207,7 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
     choose = Chooser(table, source, "factors")
     dtype = choose.one("dtype", DTYPES, "float32")
     sizes = table.get("sizes", "1KiB:16MiB:4")
-    found = parse_sizes(sizes) if isinstance(sizes, str) else sizes
+    found = quantities.parse_sizes(sizes) if isinstance(sizes, str) else sizes
     itemsize = int(dtype[-2:]) // 8
     if not positive(found) or any(size % itemsize for size in found):
         raise SpecError(
@@ -287,7 +239,7 @@ def _largest(
     for transport, limit in limits.items():
         if transport not in transports:
             raise SpecError(f"{source}: {unknown('transport', transport, transports)} [largest]")
-        found[transport] = parse_size(limit) if isinstance(limit, str) else limit
+        found[transport] = quantities.parse_size(limit) if isinstance(limit, str) else limit
         if type(found[transport]) is not int or found[transport] < smallest:
             raise SpecError(
                 f"{source}: largest {limit!r} leaves {transport} none of the sizes in [factors]; "

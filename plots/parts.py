@@ -1,12 +1,21 @@
-"""Which part of the findings gets a drawing of its own, where one drawing cannot hold them all."""
+"""Which part of the findings gets a drawing of its own, and what heads its panels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from plots.findings import in_order
-from plots.labels import MPIS, arm_place, in_container, mpi_name
+from plots.labels import (
+    LAYOUTS,
+    MPIS,
+    USERLAND,
+    arm_levels,
+    arm_place,
+    environment_name,
+    in_container,
+    mpi_name,
+)
 
 
 class Part(NamedTuple):
@@ -51,3 +60,19 @@ def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], str]:
     left = len(every) - most
     told = "1 other arm stands" if left == 1 else f"{left} other arms stand"
     return sorted(preferred[:most], key=arm_place), f"{told} in the tables."
+
+
+def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
+    """What each row of panels shows; a level that all share is left to the first container."""
+    levels = [arm_levels(arm) for _, arm in panels]
+    several = [len(set(each)) > 1 for each in zip(*levels, strict=True)]
+    contained = [number for number, (name, *_) in enumerate(levels) if name != USERLAND]
+    found: list[str] = []
+    for number, (environment, profile, layout) in enumerate(levels):
+        inside, first = number in contained, contained[:1] == [number]
+        said = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
+        said += [LAYOUTS[layout]] if inside and (several[2] or first) else []
+        said += [environment_name(environment)] if several[0] or first or not inside else []
+        said += [profile] if profile and (several[1] or first) else []
+        found.append(", ".join(said))
+    return found

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments import spec
+from experiments import quantities, spec
 from experiments.bench.names import CALLS, FORMS, PEERS, PERSISTENT, PLAIN
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
@@ -89,10 +89,10 @@ def ask(
     Raises:
         ExperimentsError: naming the flag, what it said and what it may say.
     """
-    counts = tuple(spec.parse_ranks(ranks)) if ranks else (min(max(2, cores), MOST_RANKS),)
+    counts = tuple(quantities.parse_ranks(ranks)) if ranks else (min(max(2, cores), MOST_RANKS),)
     if min(counts) < 2:
         raise QuestionError(f"--ranks {ranks!r}: a collective needs 2 ranks or more")
-    spec.check_rank_counts(counts, cores)
+    quantities.check_rank_counts(counts, cores)
     if cadence and cadence not in spec.CADENCES:
         raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(spec.CADENCES)}")
     return Question(
@@ -142,7 +142,7 @@ def _forms(text: str) -> tuple[str, ...]:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    found = tuple(sorted(set(spec.parse_sizes(text))))
+    found = tuple(sorted(set(quantities.parse_sizes(text))))
     if found[0] < ITEM or any(size % ITEM for size in found):
         raise QuestionError(
             f"--sizes {text!r} must be multiples of the {ITEM} bytes of one {DTYPE}"

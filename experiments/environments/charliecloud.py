@@ -5,14 +5,11 @@ call: what there is to measure is the image's own libraries. There is nobody to 
 privilege, so it has no profile.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.command import Process
 from experiments.environments.docker import FOLDER
-from experiments.environments.mpiexec import mpiexec
-from experiments.environments.profiles import Machine
+from experiments.environments.tree import Tree
 from experiments.schedule import Launch
 
 FORGOTTEN = ("[!H]*", "H[!B]*")
@@ -20,26 +17,13 @@ FORGOTTEN = ("[!H]*", "H[!B]*")
 the mark by which a driver finds what it started."""
 
 
-@dataclass(frozen=True)
-class Charliecloud:
-    """Launches in one container for all ranks.
-
-    Attributes:
-        tree: the folder that holds the image, and prefix of the environment in it.
-    """
-
-    flavour: str
-    tree: Path
-    prefix: Path
-    cores: int
-    machine: Machine
-    variables: Mapping[str, str] = field(default_factory=dict)
+class Charliecloud(Tree):
+    """Launches in one container for all ranks."""
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
-        ranks, told = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
-        seen = {**told, **self.variables, "HOME": "/tmp"}
+        ranks, variables = self.harness(launch)
+        seen = {**variables, "HOME": "/tmp"}
         argv = [
             "ch-run",
             *(f"--unset-env={each}" for each in FORGOTTEN),

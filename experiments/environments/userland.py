@@ -5,14 +5,11 @@ costs over this one is the container's own doing; what this one costs over the h
 files: another Python, another libc.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.command import Process
 from experiments.environments.docker import FOLDER
-from experiments.environments.mpiexec import mpiexec
-from experiments.environments.profiles import Machine
+from experiments.environments.tree import Tree
 from experiments.leftovers import MARK
 from experiments.schedule import Launch
 
@@ -30,29 +27,17 @@ ENTER = "; ".join(
 variables first."""
 
 
-@dataclass(frozen=True)
-class Userland:
-    """Launches over the image's files.
+class Userland(Tree):
+    """Launches without a container.
 
-    Attributes:
-        tree: the folder that holds the image, and prefix of the environment in it.
-        root: whether the driver is root; anybody else is mapped to root in a user namespace, since
-            the kernel lets nobody else mount and change the root.
+    A user other than root is mapped to root in a user namespace, since the kernel lets only root
+    mount file systems and change the root folder.
     """
-
-    flavour: str
-    tree: Path
-    prefix: Path
-    cores: int
-    machine: Machine
-    variables: Mapping[str, str] = field(default_factory=dict)
-    root: bool = False
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
-        ranks, told = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
-        seen = {**told, **self.variables, "HOME": "/tmp"}
+        ranks, variables = self.harness(launch)
+        seen = {**variables, "HOME": "/tmp"}
         argv = [
             "unshare",
             "--mount",

@@ -22,12 +22,9 @@ from plots.findings import HOST, Findings, absent_containers, alerts, in_order, 
 from plots.labels import (
     LAYOUTS,
     OPERATIONS,
-    USERLAND,
-    arm_levels,
     arm_name,
     arm_place,
     bytes_text,
-    environment_name,
     in_container,
     operation_name,
     percent_text,
@@ -36,7 +33,7 @@ from plots.labels import (
     setting,
     significant,
 )
-from plots.parts import Part, parts
+from plots.parts import Part, heads, parts
 from plots.sheet import Drawing, Skipped, say_instead, sheet
 from plots.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
@@ -173,7 +170,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         columns=len(operations),
         panel_height=_row(len(sight.kinds)) * (len(sight.sizes) + 0.3),
         column_heads=[operation_name(operation) for operation in operations],
-        row_heads=_heads(panels),
+        row_heads=heads(panels),
         legend=[*kind_handles(frame), *_bands(floor)],
         legend_columns=2,
         alerts=alerts(frame) + caveats,
@@ -200,22 +197,6 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         page.figure,
         {str(cell.Index): _words(cell) for cell in numbered(frame)},
     )
-
-
-def _heads(panels: Sequence[tuple[str, str]]) -> list[str]:
-    """What each row of panels shows; a level that all share is left to the first container."""
-    levels = [arm_levels(arm) for _, arm in panels]
-    several = [len(set(each)) > 1 for each in zip(*levels, strict=True)]
-    contained = [number for number, (name, *_) in enumerate(levels) if name != USERLAND]
-    heads: list[str] = []
-    for number, (environment, profile, layout) in enumerate(levels):
-        inside, first = number in contained, contained[:1] == [number]
-        said = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
-        said += [LAYOUTS[layout]] if inside and (several[2] or first) else []
-        said += [environment_name(environment)] if several[0] or first or not inside else []
-        said += [profile] if profile and (several[1] or first) else []
-        heads.append(", ".join(said))
-    return heads
 
 
 def _span(frame: pd.DataFrame, floor: float) -> float:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import spec
+from experiments import quantities, spec
 from experiments.choices import SpecError
 from experiments.spec import Experiment
 
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_toml_is_told_so(tmp_path: Path) -> None:
 
 @given(st.integers(1, 2**40))
 def test_a_size_in_bytes_reads_as_itself(size: int) -> None:
-    assert spec.parse_size(str(size)) == size
+    assert quantities.parse_size(str(size)) == size
 
 
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(2, 9))
@@ -100,7 +100,7 @@ def test_a_range_of_sizes_runs_from_first_by_factor_to_at_most_last(
     exponent: int, more: int, factor: int
 ) -> None:
     first, last = 2**exponent, 2 ** (exponent + more)
-    sizes = spec.parse_sizes(f"{first}:{last}:{factor}")
+    sizes = quantities.parse_sizes(f"{first}:{last}:{factor}")
     assert sizes[0] == first
     assert sizes[-1] <= last < sizes[-1] * factor
     assert all(b == a * factor for a, b in itertools.pairwise(sizes))
@@ -109,7 +109,7 @@ def test_a_range_of_sizes_runs_from_first_by_factor_to_at_most_last(
 @pytest.mark.parametrize("text", ["", "1XiB", "-1", "1KiB:", "4:2", "1:2:3:4", "1:8:1", "1.5KiB"])
 def test_sizes_that_do_not_parse_are_refused(text: str) -> None:
     with pytest.raises(SpecError, match=r"pars|smaller first"):
-        spec.parse_sizes(text)
+        quantities.parse_sizes(text)
 
 
 def test_flags_take_the_place_of_what_the_file_says() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from plots.findings import Findings
-from plots.parts import parts, some_arms
+from plots.parts import heads, parts, some_arms
 
 Find = Callable[..., Findings]
 
@@ -44,3 +44,13 @@ def test_the_host_and_the_tuned_container_are_shown_first(
     arms: list[str], shown: list[str], said: str
 ) -> None:
     assert some_arms(arms, 2) == (shown, said)
+
+
+def test_the_images_files_are_not_called_a_container() -> None:
+    arms = ("userland", "docker-default-one", "docker-tuned-one")
+    assert heads([("mpi", arm) for arm in arms]) == [
+        "the image's files, no container",
+        "one container, Docker, default",
+        "Docker, tuned",
+    ]
+    assert heads([("mpi", "userland")]) == ["the image's files, no container"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments import spec
+from experiments import quantities
 from experiments.bench.question import BLOCKS, QuestionError
 from experiments.spec import Measurement
 
@@ -46,12 +46,12 @@ def ask(cores: int, ranks: str, blocks: int | None, others: Mapping[str, str | b
             f"{', '.join(refused)}: not with --tune, which measures transport direct against "
             f"itself, at operations and sizes of its own; it takes {TAKES}"
         )
-    counts = spec.parse_ranks(ranks) if ranks else [RANKS]
+    counts = quantities.parse_ranks(ranks) if ranks else [RANKS]
     if len(counts) > 1:
         raise QuestionError(
             f"--ranks {ranks!r}: --tune takes one number of ranks; tune for each by itself"
         )
     if counts[0] < 2:
         raise QuestionError(f"--ranks {ranks!r}: a collective needs 2 ranks or more")
-    spec.check_rank_counts(counts, cores)
+    quantities.check_rank_counts(counts, cores)
     return Question(ranks=counts[0], blocks=blocks or BLOCKS)

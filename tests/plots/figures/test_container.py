@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from plots.figures.container import MOST, _heads, container
+from plots.figures.container import MOST, container
 from plots.findings import Findings
 from plots.sheet import Drawing, Skipped
 from plots.style import BAND, PAPER, style
@@ -227,13 +227,3 @@ def test_without_a_host_the_cost_is_left_out_with_the_reason(
     (left_out,) = drawn(findings(arms=("docker-tuned-one",), machine=machine, blocks=2))
     assert isinstance(left_out, Skipped)
     assert left_out.reason == reason
-
-
-def test_the_images_files_are_not_called_a_container() -> None:
-    arms = ("userland", "docker-default-one", "docker-tuned-one")
-    assert _heads([("mpi", arm) for arm in arms]) == [
-        "the image's files, no container",
-        "one container, Docker, default",
-        "Docker, tuned",
-    ]
-    assert _heads([("mpi", "userland")]) == ["the image's files, no container"]
