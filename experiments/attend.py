@@ -18,7 +18,7 @@ from experiments.execute import execute
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
-TOLD_LINES = 12  # of a failed launch's log that the error message repeats
+LAST_LINES = 12  # of a failed launch's log that the error message repeats
 
 
 class LaunchFailed(ExperimentsError):
@@ -54,7 +54,7 @@ def attended(
     Args:
         folder: the results folder.
         prepare: fills the launch's own folder; answers with the command that runs there.
-        within: told how much of the launch is done, 0 to 1.
+        within: called with the share of the launch that is done, 0 to 1.
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
         there: raises once what it runs in is gone.
@@ -109,7 +109,7 @@ def disk_full(folder: Path) -> bool:
 
 
 class _Watch:
-    """Looks at a launch's progress file; a launch that stands still is ended."""
+    """Watch a launch's progress file; raise where it no longer changes."""
 
     def __init__(
         self,
@@ -121,14 +121,14 @@ class _Watch:
     ) -> None:
         self._progress, self._name, self._within, self._advice = progress, name, within, advice
         self._patience = patience
-        self._told, self._moved = "", time.monotonic()
+        self._seen, self._moved = "", time.monotonic()
 
     def look(self) -> None:
-        told = self._progress.read_text() if self._progress.exists() else ""
+        text = self._progress.read_text() if self._progress.exists() else ""
         now = time.monotonic()
-        if told != self._told:
-            self._told, self._moved = told, now
-            done, total, *_ = [*told.split(), "0", "0"]
+        if text != self._seen:
+            self._seen, self._moved = text, now
+            done, total, *_ = [*text.split(), "0", "0"]
             if int(total):
                 self._within(int(done) / int(total))
         elif now - self._moved > self._patience:
@@ -141,14 +141,14 @@ class _Watch:
 
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
-    """What a launch that ended with that code is told as."""
+    """The error for a launch that ended with an exit code other than 0."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
+    output = "\n".join(f"  {line}" for line in lines[-LAST_LINES:])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
     if disk_full(log.parent):
         reason = f": No space left on device ({log.parent})"
     return LaunchFailed(
-        f"launch {name} failed with exit code {code}{reason}; its last lines:\n{told}\n"
+        f"launch {name} failed with exit code {code}{reason}; its last lines:\n{output}\n"
         f"The whole log is {log}. Finished launches are kept: {advice}.",
         f"exit code {code}",
     )

@@ -28,7 +28,7 @@ FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
 NO_TURN = -1
-"""The turn of a sample that warmed up, or whose launch took no turns."""
+"""The turn of a warm-up sample, and of every sample of a launch that took no turns."""
 
 OSU_NAMES = {
     "bcast": "Broadcast",

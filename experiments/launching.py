@@ -12,12 +12,8 @@ from experiments.schedule import Launch
 
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""
-FOREIGN = (
-    "userland",
-    "docker",
-    "podman",
-    "apptainer",
-)  # whose ranks are another user where the driver is root
+FOREIGN = ("userland", "docker", "podman", "apptainer")
+"""Environments where ranks run as another user than a driver that is root."""
 
 
 class Environment(Protocol):
@@ -65,10 +61,10 @@ def _refuse_other_code(folder: Path, name: str, place: Path) -> None:
     first = _first_like(folder, other["launch"])
     found = confounders.refusals(results.read_launch(folder, first), other) if first else {}
     if found:
-        told = "; ".join(f"{key}: {one} against {two}" for key, (one, two) in found.items())
+        differences = "; ".join(f"{key}: {one} against {two}" for key, (one, two) in found.items())
         raise results.ResultsError(
-            f"launches {first} and {name} do not hold the same code ({told}), so they cannot be "
-            "compared; measure again into another --out"
+            f"launches {first} and {name} do not hold the same code ({differences}) and cannot "
+            "be compared; measure again into another --out"
         )
 
 

@@ -81,15 +81,17 @@ def run(
                 display.begin(name + places[party[0].name], len(party))
                 if len(party) == 1:
                     there = _presence(gone or {}, party[0])
-                    told = _alone(folder, party[0], environments, clients, owner, display, there)
+                    broken = _alone(folder, party[0], environments, clients, owner, display, there)
                 else:
-                    told = together.run(folder, party, environments, clients, owner, display.within)
+                    broken = together.run(
+                        folder, party, environments, clients, owner, display.within
+                    )
                 for launch in party:
-                    if why := told.get(launch.name):
+                    if why := broken.get(launch.name):
                         results.fail(folder, launch.name, launch.to_dict(), why)
                         of(launch).append(why)
                 display.end()
-    return [why for told in failures.values() for why in told]
+    return [why for each in failures.values() for why in each]
 
 
 def _parties(waiting: list[Launch]) -> list[list[Launch]]:
@@ -150,10 +152,10 @@ def _alone(
         return commands[0]
 
     patience = STALLED_THERE if machine_of(launch.environment) else STALLED
-    told = (display.within, launching.RESUME, patience, there)
+    watching = (display.within, launching.RESUME, patience, there)
     try:
         client = clients.get(launch.environment)
-        with attended(folder, launch.name, prepare, client, *told) as place:
+        with attended(folder, launch.name, prepare, client, *watching) as place:
             launching.look_at(folder, launch, place, commands[0])
     except (LaunchFailed, ContainerRefused) as failure:
         if machine_of(launch.environment):

@@ -119,7 +119,7 @@ def run(
 
     Args:
         folder, environments, clients, owner: as runner.run() takes them.
-        within: told how much is done, 0 to 1.
+        within: called with the share that is done, 0 to 1.
 
     Returns:
         Why a launch in a container failed, by its name; the others were measured all the same.

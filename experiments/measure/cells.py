@@ -18,7 +18,7 @@ from experiments.measure.trial import Trial
 from experiments.schedule import Cell, Launch
 from experiments.turns import Action, Answer, Order
 
-TIGHT = "direct"  # the transport whose barrier ranks leave together
+TIGHT = "direct"  # ranks leave the barrier of this transport at the same time
 Key = tuple[str, str]  # kind and locality
 
 

@@ -71,11 +71,11 @@ def version_of(client: docker.DockerClient) -> str:
 def parts(client: docker.DockerClient) -> dict[str, str]:
     """Versions of the engine, its kernel, and what it runs containers with: runc and so on."""
     try:
-        told = client.version()
+        answer = client.version()
     except FAILURES:
         return {}
-    found = {part["Name"]: str(part["Version"]) for part in told.get("Components", [])}
-    return found | {"kernel": str(told.get("KernelVersion", "not told"))}
+    found = {part["Name"]: str(part["Version"]) for part in answer.get("Components", [])}
+    return found | {"kernel": str(answer.get("KernelVersion", "not known"))}
 
 
 def hindrance() -> EngineMissing | None:

@@ -40,7 +40,7 @@ def here() -> Host:
 
 @pytest.fixture
 def launches() -> tuple[Launch, ...]:
-    """A block of three arms on the host; one goes for a container, whose failure is a finding."""
+    """A block of three arms on the host; the failure of one is a finding, as of a container."""
     asked = spec.restrict(
         spec.load("quick"),
         environments="host,docker",

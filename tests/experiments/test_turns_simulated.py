@@ -1,6 +1,6 @@
 """Known effects on a machine that changes its speed: found by turns, and nothing else is claimed.
 
-The machine is simulated; who measures when, what is kept of it and what is claimed are real.
+The machine is simulated; the order of turns, the stored values and the claims are not.
 """
 
 import random
@@ -45,7 +45,7 @@ class Machine:
 
 @dataclass
 class Arm:
-    """A launch whose operations take `factor` times as long as the host's."""
+    """A launch; its operations take `factor` times as long as those of the host."""
 
     machine: Machine
     factor: float

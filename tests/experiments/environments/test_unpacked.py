@@ -83,10 +83,10 @@ def test_every_operation_is_right_over_the_images_files_without_a_container(
     measured: Callable[..., dict[str, Any]],
     root: bool,
 ) -> None:
-    """As root and, which root may be as well, as a user who is mapped to root."""
+    """As root, and as a user mapped to root, which root can be too."""
     known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
     environment = Userland("openmpi", tree, *known, root=root and passthrough.is_root())
-    result = measured(environment, small_launch("userland" if root else "host"))  # whose folder
+    result = measured(environment, small_launch("userland" if root else "host"))
     tried = result["environment"]["datapath"]
     assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
     assert tried["seccomp"] == "0"

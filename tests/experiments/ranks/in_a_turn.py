@@ -1,5 +1,5 @@
-"""Rank program: the harness, whose rank 0 dies or hangs in the third cell's turn, or fails when all
-is written.
+"""Rank program: the harness; rank 0 dies or hangs in a turn of the third cell, or fails when all is
+written.
 
 Usage: in_a_turn.py dies|hangs|"fails at the end" FOLDER
 """
