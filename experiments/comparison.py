@@ -16,7 +16,7 @@ import pandas as pd
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
-from experiments.ratios import noise_floor
+from experiments.ratios import floors
 from experiments.reading import Campaign
 from experiments.schedule import HOST, TWIN
 from experiments.statistics import FACTORS, median_interval, unpaired_ratio, verdict
@@ -87,8 +87,8 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
     ours, theirs = (side.cells[side.cells["arm"] != TWIN] for side in (first, second))
     if other_mpi:
         ours, theirs = _across_mpis(ours, theirs)
-    floors = (noise_floor(first.cells), noise_floor(second.cells))
-    found, left_out = _results(ours, theirs, max(floors) if all(map(isfinite, floors)) else nan)
+    noise = (floors(first.cells).overall, floors(second.cells).overall)
+    found, left_out = _results(ours, theirs, max(noise) if all(map(isfinite, noise)) else nan)
     if found.empty:
         raise NotComparable(
             f"the campaigns {first.folder} and {second.folder} share no cell: "
@@ -99,7 +99,7 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
         (str(first.folder), str(second.folder)),
         apart(first, second),
         found,
-        floors,
+        noise,
         left_out,
         recorded.meaning(recorded.machines(map(recorded.machine, launches))),
     )

@@ -4,34 +4,40 @@ Sources: Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. J. Stat. 6 (1979) 65 (co
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.schedule import HOST, TWIN
 from experiments.statistics import (
     CONFIDENCE,
     CONTAINER,
     FACTORS,
-    bca_median,
     holm,
     least_p,
+    median_ratio,
     signed_rank,
 )
 
-RATIO = ("ratio", "low", "high", "blocks", "p")
-"""What is found out about a ratio over its paired blocks."""
+RATIO = ("ratio", "low", "high", "least", "most", "blocks", "p")
+"""What is found out about a ratio over its paired blocks; least and most are those of a block."""
+BANDS = {"below 4 KiB": 0, "4 to 64 KiB": 2**12, "64 KiB to 4 MiB": 2**16, "above 4 MiB": 2**22 + 1}
+"""Sizes whose noise is alike, each from so many bytes on: what calls cost, and what bytes cost."""
+LEAST_CELLS = 8  # of an A/A pair that a noise floor is taken from
 
 
 def paired_ratio(
-    cells: pd.DataFrame, column: str, numerator: str, denominator: str
+    cells: pd.DataFrame, column: str, numerator: str, denominator: str, value: str = "median_s"
 ) -> pd.DataFrame:
-    """Ratio within each block, then median and BCa interval over the blocks.
+    """Ratio within each block, then median and exact interval over the blocks.
 
-    Of two launches that took turns it is the median over the turns of the ratio in each; else the
-    ratio of the launch medians.
+    Of two launches that took turns the ratio of medians is the median over the turns of the ratio
+    in each; else, and of any other value, that of what the launches have over all turns.
 
     Only like is paired with like: a pair whose sides were timed in groups of different sizes is
     left out, since a longer group hides more of the cost of reading the clock.
@@ -41,19 +47,19 @@ def paired_ratio(
         column: what differs between the two sides: "arm", "kind", "transport", "locality" or
             "binding".
         numerator, denominator: the two values of that column.
+        value: "median_s", or "p99_s" for what the slowest operations take.
 
     Returns:
-        One row per combination of the other factors with ratio, low, high, blocks, p, p_holm and
-        least_p_holm. Holm's family is one series of a figure: the rows that differ in `bytes`
-        only; a false rejection is then to be expected in one series of twenty, and figures show
-        several. All cells of a figure as one family would be stricter than 10 blocks can meet:
-        their least p times more than 25 cells is above 0.05 whatever the effect, and the verdicts
-        rest on intervals beyond the noise floor, not on p. least_p_holm is the smallest p_holm
-        that the blocks of the series could reach. Comparing arms, the denominator's factors stand
-        for both; comparing bindings, which never share a block, the n-th block of one is paired
-        with the n-th of the other.
+        One row per combination of the other factors with RATIO, p_holm and least_p_holm. Holm's
+        family is one series of a figure: the rows that differ in `bytes` only; a false rejection is
+        then to be expected in one series of twenty, and figures show several. All cells of a figure
+        as one family would be stricter than 10 blocks can meet: their least p times more than 25
+        cells is above 0.05 whatever the effect, and the verdicts rest on intervals beyond the noise
+        floor, not on p. least_p_holm is the smallest p_holm that the blocks of the series could
+        reach. Comparing arms, the denominator's factors stand for both; comparing bindings, which
+        never share a block, the n-th block of one is paired with the n-th of the other.
     """
-    keys, ratios = _pairs(cells, column, numerator, denominator)
+    keys, ratios = _pairs(cells, column, numerator, denominator, value)
     rows: list[dict[str, Any]] = []
     for values, group in ratios.groupby(keys, sort=True, observed=True):
         paired = group["ratio"].to_numpy(dtype=float)
@@ -68,7 +74,7 @@ def group_ratio(
     """One ratio for each group of cells, as paired_ratio() gives one for each cell.
 
     Within a block the group's ratio is the median over its cells; the blocks then give median,
-    BCa interval and p. Cells that lack a block which others of the group have are left out, so
+    interval and p. Cells that lack a block which others of the group have are left out, so
     that every block's median is over the same cells.
 
     Args:
@@ -76,10 +82,9 @@ def group_ratio(
         by: what names a group: "operation", "transport", or any others of the keys of a ratio.
 
     Returns:
-        One row per combination of `by` with ratio, low, high, blocks, p and cells, the number of
-        cells that it stands for.
+        One row per combination of `by` with RATIO and cells, the number of those that it is of.
     """
-    keys, ratios = _pairs(cells, column, numerator, denominator)
+    keys, ratios = _pairs(cells, column, numerator, denominator, "median_s")
     rows: list[dict[str, Any]] = []
     for values, group in ratios.groupby(list(by), sort=True, observed=True):
         wide = group.pivot(
@@ -95,13 +100,16 @@ def group_ratio(
 
 def _over_blocks(paired: NDArray[np.float64]) -> dict[str, float]:
     """The columns RATIO of one ratio per block."""
-    middle = bca_median(paired)
-    values = (*middle, paired.size, signed_rank(paired))
+    values = (
+        *median_ratio(paired),
+        *((paired.min(), paired.max()) if paired.size else (math.nan, math.nan)),
+        *(paired.size, signed_rank(paired)),
+    )
     return dict(zip(RATIO, values, strict=True))
 
 
 def _pairs(
-    cells: pd.DataFrame, column: str, numerator: str, denominator: str
+    cells: pd.DataFrame, column: str, numerator: str, denominator: str, value: str
 ) -> tuple[list[str], pd.DataFrame]:
     """The factors that name a ratio; those, `pair` and `ratio` of every cell and block."""
     free = {column, *CONTAINER} if column == "arm" else {column}
@@ -114,14 +122,14 @@ def _pairs(
     if not {numerator, denominator} <= set(frame[column]):
         return keys, pd.DataFrame(columns=[*keys, "pair", "ratio"])
     frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
-    values = ["median_s", "group", "turns", "company"]
+    values = [value, "group", "turns", "company"]
     every = frame.groupby([*keys, "pair", column], observed=True)[values].first()
     wide = pd.DataFrame(every.unstack(column))
-    wide = wide.dropna(subset=[("median_s", numerator), ("median_s", denominator)])
+    wide = wide.dropna(subset=[(value, numerator), (value, denominator)])
     group = wide["group"]
     alike = wide[group[numerator] == group[denominator]]
-    ratios = alike["median_s"][numerator] / alike["median_s"][denominator]
-    if column == "arm" and len(alike):
+    ratios = alike[value][numerator] / alike[value][denominator]
+    if column == "arm" and value == "median_s" and len(alike):
         ratios = _in_turns(alike["turns"], alike["company"], numerator, denominator).fillna(ratios)
     return keys, ratios.rename("ratio").reset_index()
 
@@ -134,7 +142,7 @@ def _in_turns(
     pairs = zip(turns[numerator], turns[denominator], together, strict=True)
     return pd.Series(
         [
-            float(np.median(np.asarray(above) / np.asarray(below)))
+            float(np.exp(np.median(np.log(above) - np.log(below))))
             if shared and above and len(above) == len(below)
             else math.nan
             for above, below, shared in pairs
@@ -158,14 +166,67 @@ def _replicate(frame: pd.DataFrame) -> "pd.Series[int]":
     return frame.groupby(["mpi", "ranks", "binding"])["block"].rank(method="dense").astype(int)
 
 
-def noise_floor(cells: pd.DataFrame) -> float:
-    """The smallest effect that may be claimed: how far the A/A pair strays from 1.
+@dataclass(frozen=True)
+class Floors:
+    """The smallest effect that may be claimed, by MPI and band of sizes.
 
-    Returns:
-        The 95th percentile over cells of |ratio - 1| of host-again over host; NaN where the
-        campaign holds no A/A pair.
+    Attributes:
+        strays: (MPI, band) and |ratio - 1| of each cell of the A/A pair.
     """
-    twins = paired_ratio(cells, "arm", "host-again", "host")
-    if twins.empty:
-        return float("nan")
-    return float(np.quantile(np.abs(twins["ratio"].to_numpy(dtype=float) - 1), CONFIDENCE))
+
+    strays: tuple[tuple[str, str, float], ...]
+
+    def of(self, mpi: str, size: int) -> float:
+        """The floor of cells with that MPI and so many bytes per rank.
+
+        From the A/A cells of that MPI and band, where those are LEAST_CELLS or more; else from
+        those of the MPI, else from all. NaN where even those are fewer.
+        """
+        wanted = (mpi, band(size))
+        for depth in (2, 1, 0):
+            found = [each[2] for each in self.strays if each[:depth] == wanted[:depth]]
+            if len(found) >= LEAST_CELLS:
+                return _floor(found)
+        return math.nan
+
+    @property
+    def overall(self) -> float:
+        """The floor of all cells together; NaN below LEAST_CELLS."""
+        found = [stray for *_, stray in self.strays]
+        return _floor(found) if len(found) >= LEAST_CELLS else math.nan
+
+    def frame(self) -> pd.DataFrame:
+        """A row per MPI and band that has A/A cells: mpi, band, cells, floor of those cells.
+
+        The floor is NaN below LEAST_CELLS: what is compared there has that of of().
+        """
+        rows = [
+            {"mpi": mpi, "band": name, "cells": len(found)}
+            | {"floor": _floor(found) if len(found) >= LEAST_CELLS else math.nan}
+            for mpi in sorted({each[0] for each in self.strays})
+            for name in BANDS
+            if (found := [each[2] for each in self.strays if each[:2] == (mpi, name)])
+        ]
+        return pd.DataFrame(rows, columns=["mpi", "band", "cells", "floor"])
+
+
+def band(size: int) -> str:
+    """The name of the band that a message of so many bytes belongs to."""
+    return list(BANDS)[bisect_right(list(BANDS.values()), size) - 1]
+
+
+def floors(cells: pd.DataFrame, value: str = "median_s") -> Floors:
+    """How far the A/A pair strays from 1, in each of its cells."""
+    twins = paired_ratio(cells, "arm", TWIN, HOST, value)
+    levels = zip(twins["mpi"], twins["bytes"], twins["ratio"], strict=True)
+    return Floors(tuple((str(mpi), band(int(size)), abs(r - 1)) for mpi, size, r in levels))
+
+
+def group_floor(cells: pd.DataFrame, by: Sequence[str]) -> float:
+    """The floor of ratios of groups; NaN where the A/A pair has fewer than LEAST_CELLS groups."""
+    found = np.abs(group_ratio(cells, "arm", TWIN, HOST, by)["ratio"].to_numpy(dtype=float) - 1)
+    return _floor(found) if found.size >= LEAST_CELLS else math.nan
+
+
+def _floor(strays: Any) -> float:
+    return float(np.quantile(strays, CONFIDENCE))

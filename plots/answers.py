@@ -1,9 +1,8 @@
 """One sentence per question: what may be claimed, and what may not. Draws nothing.
 
-An effect is claimed only where its whole interval lies beyond the noise floor of the campaign.
+An effect is claimed only where its whole interval lies beyond the noise floor of its MPI and size.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.external.imb import DIFFERENCES
-from experiments.statistics import CLAIM_BLOCKS
+from experiments.statistics import Verdict
 from plots import cost, whereabouts
 from plots.findings import (
     BASELINE,
@@ -31,14 +30,10 @@ from plots.labels import (
     bytes_text,
     interval_text,
     operation_name,
-    p_text,
-    percent_text,
     ranks_text,
     ratio_text,
 )
 from plots.style import TRANSPORTS
-
-NO_CLAIM = "no effect above the noise floor can be claimed"
 
 
 @dataclass(frozen=True)
@@ -135,16 +130,6 @@ def _missing(found: Findings) -> list[Answer]:
     ]
 
 
-def beyond(frame: pd.DataFrame, floor: float) -> "pd.Series[bool]":
-    """Rows whose whole interval lies above 1 + floor or below 1 - floor.
-
-    False for all without a noise floor, and for a row without an interval.
-    """
-    if not math.isfinite(floor):
-        return pd.Series(False, index=frame.index)
-    return (frame["low"] > 1 + floor) | (frame["high"] < 1 - floor)
-
-
 def _memory(found: Findings) -> str:
     frame = found.speedups
     if frame.empty:
@@ -159,19 +144,24 @@ def _memory(found: Findings) -> str:
             f"works; its ratios to {BASELINE} memory, {_range(frame)} over {len(frame)} cells, "
             "show the spread of the measurement and nothing about high-bandwidth memory."
         )
-    claimed = frame[beyond(frame, found.floor)]
-    faster = claimed[claimed["ratio"] > 1]
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return (
+            f"{_range(frame)} times as fast in {kind} as in {BASELINE} memory from cell to cell, "
+            f"{cost.few(frame)}."
+        )
+    faster = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
     if faster.empty:
         return (
-            f"In {kind} over {BASELINE} memory {_no_claim(found.floor)} for a speed-up in any of "
-            f"{len(frame)} cells (ratios {_range(frame)})."
+            f"No speed-up in any of {len(frame)} cells: in {BASELINE} memory they take "
+            f"{cost.bound(frame)} more time than in {kind}." + cost.ending(frame, found)
         )
     best = max(rows(faster), key=lambda cell: cell.ratio)
     return (
-        f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory (95 % "
-        f"interval {interval_text(best.low, best.high)}; {_cell(best)}, {best.arm}); "
-        f"faster beyond the noise floor in {len(faster)} of {len(frame)} cells. The paper claims "
-        "4.45 for Broadcast at 16 ranks and 4.87 at most." + _quick(found)
+        f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
+        f"({_cell(best)}, {arm_name(best.arm)}; from block to block "
+        f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
+        f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Broadcast at 16 "
+        "ranks, and 487 % at most." + cost.ending(frame, found)
     )
 
 
@@ -200,32 +190,33 @@ def _transport(found: Findings, transport: str) -> str:
 
 
 def _containers(found: Findings) -> list[Answer]:
-    """An answer per operation, and one per arm that is missing."""
-    arms = found.containers.get("arm", pd.Series(dtype=str))
-    contained = found.containers[arms != USERLAND]
+    """What a container costs: in all, step by step, by operation; an answer per missing arm."""
+    every = cost.compared(found)
+    contained = every.cells[every.cells["arm"] != USERLAND] if len(every.cells) else every.cells
     operations = in_order(contained.get("operation", []), OPERATIONS)
-    told = []
-    if USERLAND in set(arms):
+    answered = []
+    if not found.steps.empty:
         question = "What do the image's files cost without a container: its Python, its libc?"
-        told.append(Answer(question, cost.files(found)))
-    if not found.isolation.empty:
-        first, *others = cost.isolation(found)
-        question = "What does a container cost over the same files without one?"
-        told.append(Answer(question, first, points=tuple(others)))
-    told += [
-        Answer(f"What does a container cost {operation_name(name)}?", *cost.cost(found, name))
+        answered.append(Answer(question, cost.files(found)))
+    over = cost.base_name(every.base)
+    answered += [
+        Answer(
+            f"What does a container cost {operation_name(name)}, {over}?", *cost.cost(found, name)
+        )
         for name in operations
     ]
-    if told and found.paths:
+    if slowest := cost.tails(found) if operations else "":
+        answered.append(Answer(f"What do the slowest operations (p99) take {over}?", slowest))
+    if answered and found.paths:
         way = "Which data path did a container lose, what gets it back, and what did it cost?"
         none = "None: each MPI took the same ways in every container as on the host."
         points = (*found.paths, *cost.losses(found))
-        told.append(Answer(way, found.lost or none, points=points))
+        answered.append(Answer(way, found.lost or none, points=points))
     others = [each for each in found.caveats if each != found.lost]
-    if told and others:
+    if answered and others:
         cause = "What may be the cause beside the container itself?"
-        told.append(Answer(cause, others[0], points=tuple(others[1:])))
-    return told + [
+        answered.append(Answer(cause, others[0], points=tuple(others[1:])))
+    return answered + [
         Answer(
             f"What does a container cost ({arm_name(arm)})?",
             f"Not measured. {arm}: {found.unmeasured[arm]}",
@@ -241,53 +232,28 @@ def _python(found: Findings) -> list[Answer]:
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
-    floor = found.floor
     middle = float(np.median(frame["ratio"]))
     start = (
-        f"The median cell takes {ratio_text(middle)} times as long {done} (ratios {_range(frame)} "
-        f"over {len(frame)} cells); "
+        f"The median cell takes {ratio_text(middle)} times as long {done} ({_range(frame)} from "
+        f"cell to cell of {len(frame)})"
     )
-    claimed = frame[beyond(frame, floor)]
-    if claimed.empty:
-        return start + f"{_no_claim(floor)} in any of them."
-    slower, faster = claimed[claimed["ratio"] > 1], claimed[claimed["ratio"] < 1]
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return f"{start}, {cost.few(frame)}."
+    slower = cost.is_slower(frame)
+    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
     parts = []
-    if len(slower):
-        worst = max(rows(slower), key=lambda cell: cell.ratio)
-        parts.append(f"{_are(slower)} slower beyond the noise floor, up to {_ratio(worst)}")
-    if len(faster):
-        best = min(rows(faster), key=lambda cell: cell.ratio)
-        parts.append(f"{_are(faster)} faster beyond the noise floor, down to {_ratio(best)}")
-    rest = len(frame) - len(claimed)
-    end = f" In the other {rest} {_no_claim(floor)}." if rest else ""
-    significant = int((claimed["p_holm"] < 0.05).sum())
-    test = (
-        f"Holm-corrected p is below 0.05 in {significant or 'none'} of them; the smallest that "
-        f"these blocks can reach is {p_text(frame['least_p_holm'].min())}."
-    )
-    return start + "; ".join(parts) + f". {test}" + _quick(found) + end
-
-
-def _quick(found: Findings) -> str:
-    """What keeps a quick campaign's effect from being a claim."""
-    if found.blocks >= CLAIM_BLOCKS:
-        return ""
-    return f" Seen in {found.blocks} paired blocks; a claim needs {CLAIM_BLOCKS}."
-
-
-def _are(frame: pd.DataFrame) -> str:
-    return "1 is" if len(frame) == 1 else f"{len(frame)} are"
-
-
-def _no_claim(floor: float) -> str:
-    if not math.isfinite(floor):
-        return f"{NO_CLAIM} (this campaign has no A/A pair, so its noise floor is unknown)"
-    return f"{NO_CLAIM} (±{percent_text(floor)})"
-
-
-def _ratio(cell: Any) -> str:
-    interval = interval_text(cell.low, cell.high)
-    return f"{ratio_text(cell.ratio)} times (95 % interval {interval}; {_cell(cell)})"
+    for which, pick, word in ((slower, max, "slower"), (faster, min, "faster")):
+        if which.any():
+            most = pick(rows(frame[which]), key=lambda cell: cell.ratio)
+            parts.append(
+                f"{word} beyond the noise floor in {int(which.sum())}, most in {_cell(most)}: "
+                f"{ratio_text(most.ratio)} times, from block to block "
+                f"{interval_text(most.least, most.most)}"
+            )
+    rest = frame[~slower & ~faster]
+    if len(rest):
+        parts.append(f"{cost.bound(rest)} in {'the other' if parts else 'all'} {len(rest)}")
+    return f"{start}: {'; '.join(parts)}." + cost.ending(frame, found)
 
 
 def _cell(cell: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.confounders import flatten
-from experiments.ratios import noise_floor, paired_ratio
+from experiments.ratios import floors, paired_ratio
 from plots import paths
 from plots.labels import bytes_text, ranks_text, ratio_and_interval
 
@@ -41,19 +41,17 @@ def copied(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> tuple[
         arms: the arms to compare with the baseline arm.
 
     Returns:
-        A sentence for each arm with a copy whose ratio lies outside the noise floor of the copies
-        themselves and whose interval, where the blocks suffice for one, excludes 1.
+        A sentence for each arm with a copy whose ratio strays further than any copy of the A/A
+        pair and whose interval, where the blocks suffice for one, excludes 1.
     """
-    floor = noise_floor(controls)
+    floor = max((stray for *_, stray in floors(controls).strays), default=0.0)
     told = []
     for arm in arms:
         ratios = paired_ratio(controls, "arm", arm, baseline)
         with_interval = ratios.dropna(subset=["low", "high"])
         ratios = ratios if with_interval.empty else with_interval
-        apart = ratios[
-            ~((ratios["ratio"] - 1).abs() <= np.nan_to_num(floor))
-            & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))
-        ]
+        strays = (ratios["ratio"].astype(float) - 1).abs() > floor
+        apart = ratios[strays & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))]
         if apart.empty:
             continue
         worst = apart.loc[np.log(apart["ratio"].astype(float)).abs().idxmax()]

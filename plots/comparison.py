@@ -35,7 +35,12 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "operation": operation_name,
     "bytes": lambda size: bytes_text(int(size)),
 }
-_STYLES = {Verdict.DIFFERS: "bold", Verdict.EQUIVALENT: "green", Verdict.UNDECIDED: "dim"}
+_STYLES = {
+    Verdict.DIFFERS: "bold",
+    Verdict.EQUIVALENT: "green",
+    Verdict.BOUNDED: "",
+    Verdict.TOO_FEW: "dim",
+}
 
 
 def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stages) -> None:

@@ -1,26 +1,20 @@
-"""What a container costs an operation, and what Python does: in words. Draws nothing.
+"""What a container costs, and what Python does: in words. Draws nothing.
 
-Three verdicts, as experiments.statistics.verdict gives them: slower or faster where the whole
-interval lies beyond the noise floor, no cost where it lies within 2 % of none, else undecided.
-What the cells of all sizes, MPIs, rank counts and kinds say is told together.
+A cost is claimed where the whole interval lies beyond the noise floor; of every other cell the
+bound is given: the least and the largest cost that interval and floor allow. Ranges from size to
+size are written with "times", bounds in per cent.
 """
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from experiments.statistics import (
-    CLAIM_BLOCKS,
-    EQUIVALENCE,
-    FEWEST_BLOCKS,
-    Verdict,
-    needed_blocks,
-)
-from plots.findings import Findings, in_order, rows, usual
+from experiments.statistics import CLAIM_BLOCKS, FEWEST_BLOCKS, Verdict, bounds
+from plots.chain import FILES
+from plots.findings import HOST, Findings, in_order, rows, usual
 from plots.labels import (
-    LAYOUTS,
     MPIS,
     NOTHING,
     OPERATIONS,
@@ -28,8 +22,8 @@ from plots.labels import (
     arm_levels,
     arm_name,
     arm_place,
+    bound_text,
     bytes_text,
-    environment_name,
     interval_text,
     mpi_name,
     operation_name,
@@ -37,9 +31,6 @@ from plots.labels import (
     ratio_text,
 )
 from plots.style import TRANSPORTS
-
-MOST_BLOCKS = 1000  # nobody would measure more
-NONE = f"no cost larger than {100 * EQUIVALENCE:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -50,61 +41,145 @@ class Grid:
     rows: list[list[str]]
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Container arms over one other: by cell, and for all sizes of an operation and transport."""
+
+    base: str
+    cells: pd.DataFrame
+    groups: pd.DataFrame
+
+
+def compared(found: Findings) -> Compared:
+    """What containers are best compared with: the same files without one, else the host."""
+    if not found.isolation.empty:
+        return Compared(USERLAND, usual(found.isolation), usual(found.isolated))
+    return Compared(HOST, usual(found.containers), usual(found.groups))
+
+
+def base_name(base: str) -> str:
+    """ "over the same files without a container"."""
+    return "over the same files without a container" if base == USERLAND else f"over the {base}"
+
+
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
-    """A sentence on the tuned container and on the worst one; a grid where there are more arms."""
-    contained = found.containers[found.containers["arm"] != USERLAND]
-    frame = usual(contained[contained["operation"] == operation])
-    groups = usual(found.groups[found.groups["operation"] == operation])
-    transports = in_order(frame["transport"], TRANSPORTS)
+    """A sentence on the arm to run first and on the worst; a grid where there are more arms."""
+    every = compared(found)
+    frame, groups = (each[each["operation"] == operation] for each in (every.cells, every.groups))
     arms = sorted(set(frame["arm"]), key=arm_place)
-    first = _headline(arms)
-    mine = frame[frame["arm"] == first]
-    told = []
-    for name in in_order(mine["transport"], transports):
-        said = outcome(mine[mine["transport"] == name], found)
-        every = groups[(groups["arm"] == first) & (groups["transport"] == name)]
-        told.append(f"with {name}, {said}{'' if said == NONE else overall(every)}")
-    sentence = f"In {container(first)}: {'; '.join(told)}."
-    slower = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
+    first = headline_arm(arms)
+    sentence = f"{arm_name(first)}: " + by_transport(
+        frame[frame["arm"] == first], groups[groups["arm"] == first], found
+    )
+    slower = frame[is_slower(frame)]
     worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
     if worst is not None and worst.arm != first:
-        sentence += (
-            f" The worst is {worst.transport} in {container(worst.arm)}, {_cell(worst, found)}."
-        )
-    return sentence + _ending(frame, found), _grid(frame, groups, arms, transports)
+        sentence += f" The worst is {arm_name(worst.arm)} with {worst.transport}: "
+        sentence += f"{cell_text(worst, found)}."
+    return sentence + ending(frame, found), _grid(frame, groups, arms)
 
 
 def files(found: Findings) -> str:
     """What other files than the host's cost, where there is no container."""
-    frame = usual(found.containers[found.containers["arm"] == USERLAND])
-    return f"Over the host's: {_by_transport(frame, found)}." + _ending(frame, found)
-
-
-def isolation(found: Findings) -> tuple[str, ...]:
-    """What each container costs over the same files without one, the one to run first."""
-    frame = usual(found.isolation)
-    arms = sorted(set(frame["arm"]), key=arm_place)
-    first = _headline(arms)
-    each = {arm: frame[frame["arm"] == arm] for arm in (first, *(a for a in arms if a != first))}
-    return tuple(
-        f"In {container(arm)}: {_by_transport(mine, found)}." + _ending(mine, found)
-        for arm, mine in each.items()
+    frame, groups = (
+        usual(each[each["step"] == FILES]) for each in (found.steps, found.whole_steps)
     )
+    return by_transport(frame, groups, found) + ending(frame, found)
 
 
-def _by_transport(frame: pd.DataFrame, found: Findings) -> str:
-    return "; ".join(
-        f"with {name}, {outcome(frame[frame['transport'] == name], found)}"
-        for name in in_order(frame["transport"], TRANSPORTS)
-    )
+def by_transport(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
+    """ "direct -0.9 % to +0.7 %; mpi 1.21 to 1.73 times as long in 9 of 12 cells (...)."."""
+    parts = []
+    for name in in_order(frame["transport"], TRANSPORTS):
+        mine, whole = (each[each["transport"] == name] for each in (frame, groups))
+        parts.append(f"{name} {outcome(mine, whole, found)}")
+    return "; ".join(parts) + "."
+
+
+def is_slower(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Rows that take longer, beyond the noise floor."""
+    return (frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)
+
+
+def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
+    """What the cells of one arm and transport say together.
+
+    Args:
+        groups: the ratios for all sizes of the same cells.
+    """
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return f"{_range(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
+    slower = is_slower(frame)
+    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
+    parts = []
+    for which, pick in ((slower, max), (faster, min)):
+        if which.any():
+            mine = frame[which]
+            most = pick(rows(mine), key=lambda cell: cell.ratio)
+            times = f"{_range(mine)} times as long in {_of(mine, frame)}"
+            parts.append(f"{times} ({cell_text(most, found)})" if len(mine) > 1 else "")
+            parts[-1] = parts[-1] or f"{cell_text(most, found)}"
+    rest = frame[~slower & ~faster]
+    if len(rest):
+        where = "over all sizes" if rest is frame or not parts else "elsewhere"
+        parts.append(f"{bound(groups if not parts else rest)} {where}")
+    return ", ".join(parts)
+
+
+def bound(frame: pd.DataFrame) -> str:
+    """The least and the largest cost that intervals and noise floor of all rows allow."""
+    known = frame.dropna(subset=["low", "high"])
+    if known.empty:
+        return f"{_range(frame)} times as long, {few(frame)},"
+    ends = [bounds(row.low, row.high, row.floor) for row in rows(known)]
+    return bound_text(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+def few(frame: pd.DataFrame) -> str:
+    """ "with no interval: 2 blocks, run 6"."""
+    count = int(frame["blocks"].max())
+    return f"with no interval: {count} block{'s' * (count != 1)}, run {FEWEST_BLOCKS}"
+
+
+def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
+    """The same in a few words: the largest cost and where it is, else the bound over all sizes."""
+    if frame.empty:
+        return NOTHING
+    differing = frame[frame["verdict"] == Verdict.DIFFERS]
+    if len(differing):
+        most = max(rows(differing), key=lambda cell: max(cell.ratio, 1 / cell.ratio))
+        return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
+    known = groups.dropna(subset=["low", "high"])
+    return bound(known) if len(known) else f"{_range(frame)}×, {few(frame)}"
+
+
+def tails(found: Findings) -> str:
+    """What the slowest operations take, or "" where too few were timed to know."""
+    frame = usual(found.tails)
+    parts = []
+    for arm in sorted(set(frame.get("arm", ())), key=arm_place):
+        mine = frame[(frame["arm"] == arm) & (frame["transport"] != "pickle")]
+        slower = mine[is_slower(mine)]
+        if mine["low"].isna().all():
+            continue
+        if len(slower):
+            most = max(rows(slower), key=lambda cell: cell.ratio)
+            parts.append(
+                f"{arm_name(arm)}: {_range(slower)} times as long in {_of(slower, mine)} "
+                f"({cell_text(most, found)})"
+            )
+        else:
+            middle = ratio_text(float(mine["ratio"].median()))
+            parts.append(f"{arm_name(arm)}: {middle} times in the median of {len(mine)} cells")
+    return "; ".join(parts) + "." if parts else ""
 
 
 def losses(found: Findings) -> tuple[str, ...]:
     """What each operation of an MPI costs in each arm where it lost a way, a sentence each."""
-    frame = usual(found.containers)
+    every = compared(found)
     told = []
     for loss in found.losses:
-        mine = frame[(frame["mpi"] == loss.mpi) & (frame["arm"] == loss.arm)]
+        mine = every.cells[(every.cells["mpi"] == loss.mpi) & (every.cells["arm"] == loss.arm)]
         mine = mine[mine["transport"] == "mpi"]
         each = [
             f"{operation_name(name)} {brief(mine[mine['operation'] == name], mine.iloc[:0])}"
@@ -112,85 +187,10 @@ def losses(found: Findings) -> tuple[str, ...]:
         ]
         if each:
             told.append(
-                f"What it cost {mpi_name(loss.mpi)} in {container(loss.arm)}, without "
-                f"{' and '.join(loss.ways)}, as time over the host's: {'; '.join(each)}."
+                f"Without {' and '.join(loss.ways)}, {mpi_name(loss.mpi)} in {arm_name(loss.arm)} "
+                f"takes, {base_name(every.base)}: {'; '.join(each)}."
             )
     return tuple(told)
-
-
-def container(arm: str) -> str:
-    """ "one container (Docker, tuned)"."""
-    environment, profile, layout = arm_levels(arm)
-    kind = ", ".join(filter(None, (environment_name(environment), profile)))
-    return f"{LAYOUTS.get(layout, layout)} ({kind})"
-
-
-def outcome(frame: pd.DataFrame, found: Findings) -> str:
-    """What the cells of one arm and transport say together."""
-    differing = frame[frame["verdict"] == Verdict.DIFFERS]
-    slower, faster = differing[differing["ratio"] > 1], differing[differing["ratio"] < 1]
-    undecided = frame[frame["verdict"] == Verdict.UNDECIDED]
-    parts = []
-    if len(slower):
-        worst = max(rows(slower), key=lambda cell: cell.ratio)
-        parts.append(f"slower in {_of(slower, frame)}, up to {_cell(worst, found)}")
-    if len(faster):
-        best = min(rows(faster), key=lambda cell: cell.ratio)
-        parts.append(f"faster in {_of(faster, frame)}, down to {_cell(best, found)}")
-    if len(undecided):
-        parts.append(
-            f"undecided in {_of(undecided, frame)} (ratios {_range(undecided)}; "
-            f"{_takes(undecided, found.floor)})"
-        )
-    if len(differing) + len(undecided) < len(frame):
-        parts.append(NONE + (" in the others" if parts else ""))
-    return ", ".join(parts)
-
-
-def _takes(undecided: pd.DataFrame, floor: float) -> str:
-    """What would decide half of the cells, were their ratios to stay where they are."""
-    if undecided["low"].isna().all():
-        return f"an interval takes {FEWEST_BLOCKS} paired blocks"
-    needed = [
-        needed_blocks(cell.ratio, cell.low, cell.high, int(cell.blocks), floor)
-        for cell in rows(undecided)
-    ]
-    known = sorted(count for count in needed if count is not None and count <= MOST_BLOCKS)
-    half = (len(needed) + 1) // 2
-    if len(known) < half:
-        return "to decide them takes a quieter machine"
-    whom = "half of them" if len(needed) > 1 else "it"
-    return f"about {known[half - 1]} paired blocks would decide {whom}"
-
-
-def overall(groups: pd.DataFrame) -> str:
-    """What all sizes together say, as the end of a sentence.
-
-    Args:
-        groups: rows of Findings.groups of one arm, operation and transport: one per MPI, kind ...
-    """
-    if len(groups) and (groups["verdict"] == Verdict.EQUIVALENT).all():
-        return f", and {NONE} over all sizes together"
-    if len(groups) != 1 or groups["low"].isna().any():
-        return ""
-    (group,) = rows(groups)
-    value = f"{ratio_text(group.ratio)} times ({interval_text(group.low, group.high)})"
-    return f", and over all sizes together {value}, {group.verdict}"
-
-
-def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
-    """The same in a few words: the largest effect, or that there is none, or that none is known."""
-    differing = frame[frame["verdict"] == Verdict.DIFFERS]
-    if frame.empty:
-        return NOTHING
-    if len(differing):
-        most = max(rows(differing), key=lambda cell: abs(math.log(cell.ratio)))
-        return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
-    if (frame["verdict"] == Verdict.EQUIVALENT).all():
-        return f"≤ {100 * EQUIVALENCE:.0f} %"
-    if len(groups) and (groups["verdict"] == Verdict.EQUIVALENT).all():
-        return f"≤ {100 * EQUIVALENCE:.0f} % over all sizes"
-    return f"undecided, {_range(frame)}"
 
 
 def python(found: Findings) -> str:
@@ -203,7 +203,7 @@ def python(found: Findings) -> str:
         ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
         told = " and ".join(
             f"{ratio_text(cell.ratio)} at {bytes_text(int(cell.bytes))} "
-            f"({_known(cell.low, cell.high)}, {cell.verdict})"
+            f"({_known(cell.low, cell.high)})"
             for cell in ends
         )
         parts.append(f"{operation_name(operation)} {told}")
@@ -211,21 +211,42 @@ def python(found: Findings) -> str:
     return (
         f"With {mpis} on the host, a buffer call from Python takes {ratio_text(middle)} times as "
         f"long as the same call from C (IMB-MPI1) in the median cell: {'; '.join(parts)}."
-        + _ending(frame, found)
+        + ending(frame, found)
     )
 
 
-def _headline(arms: list[str]) -> str:
+def headline_arm(arms: Iterable[str]) -> str:
     """The arm that a user should run: tuned, in one container; else the first."""
     return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_place(arm)))
 
 
-def _grid(
-    frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str], transports: list[str]
-) -> Grid | None:
+def cell_text(cell: Any, found: Findings) -> str:
+    """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
+    times = found.times
+    told = [bytes_text(int(cell.bytes))]
+    told += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
+    told += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
+    told += [str(cell.kind)] if times["kind"].nunique() > 1 else []
+    return (
+        f"{ratio_text(cell.ratio)} times at {', '.join(told)}; from block to block "
+        f"{interval_text(cell.least, cell.most)}"
+    )
+
+
+def ending(frame: pd.DataFrame, found: Findings) -> str:
+    """What keeps an effect from being a claim."""
+    if found.twins.empty:
+        return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
+    if found.blocks < CLAIM_BLOCKS and (frame["verdict"] == Verdict.DIFFERS).any():
+        return f" Seen in {found.blocks} paired blocks; a claim needs {CLAIM_BLOCKS}."
+    return ""
+
+
+def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | None:
     mpis = in_order(frame["mpi"], MPIS)
     if len(arms) * len(mpis) == 1:
         return None
+    transports = in_order(frame["transport"], TRANSPORTS)
     columns = [(transport, mpi) for transport in transports for mpi in mpis]
     names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
     keys = ["arm", "transport", "mpi"]
@@ -244,18 +265,6 @@ def _grid(
     )
 
 
-def _cell(cell: Any, found: Findings) -> str:
-    times = found.times
-    told = [bytes_text(int(cell.bytes))]
-    told += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
-    told += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
-    told += [str(cell.kind)] if times["kind"].nunique() > 1 else []
-    return (
-        f"{ratio_text(cell.ratio)} times (95 % interval {interval_text(cell.low, cell.high)}; "
-        f"{', '.join(told)})"
-    )
-
-
 def _known(low: float, high: float) -> str:
     return interval_text(low, high).replace(NOTHING, "no interval")
 
@@ -267,12 +276,3 @@ def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:
 def _range(frame: pd.DataFrame) -> str:
     low, high = ratio_text(frame["ratio"].min()), ratio_text(frame["ratio"].max())
     return low if low == high else f"{low} to {high}"
-
-
-def _ending(frame: pd.DataFrame, found: Findings) -> str:
-    """What keeps an effect from being a claim."""
-    if not math.isfinite(found.floor):
-        return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
-    if found.blocks < CLAIM_BLOCKS and (frame["verdict"] == Verdict.DIFFERS).any():
-        return f" Seen in {found.blocks} paired blocks; a claim needs {CLAIM_BLOCKS}."
-    return ""

@@ -13,6 +13,7 @@ from typing import Any
 from experiments.bench import store
 from experiments.errors import ExperimentsError
 from experiments.reading import load
+from plots.figures.chain import chain
 from plots.figures.container import container
 from plots.figures.contest import contest
 from plots.figures.map import placement_map
@@ -71,7 +72,7 @@ def drawings(found: Findings) -> list[Drawing | Skipped]:
     """
     with style():
         timed = [*times(found), *speedup(found), *placement(found)]
-        maps, costs = placement_map(found), container(found)
+        maps, costs = placement_map(found), [*chain(found), *container(found)]
     if not found.machine:
         return [*timed, *maps, *costs]
     return [_on_emulated_machine(each, found.machine) for each in (*maps, *timed, *costs)]

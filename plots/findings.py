@@ -11,11 +11,11 @@ import pandas as pd
 
 from experiments.emulated import recorded
 from experiments.measure.machine import NOT_EMULATED
-from experiments.ratios import group_ratio, noise_floor, paired_ratio
+from experiments.ratios import Floors, floors, group_floor, group_ratio, paired_ratio
 from experiments.reading import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
-from plots import caveats, paths, places
+from plots import caveats, chain, paths, places
 from plots.labels import EMULATED, ENVIRONMENTS, USERLAND, VM_DOCKER, arm_place, in_container
 from plots.places import Place
 
@@ -35,8 +35,9 @@ class Findings:
 
     A block has one binding: ratios of bindings pair the n-th block of one with that of the other.
 
-    Every ratio has a `verdict` (experiments.statistics.Verdict, as text). Every row names the
-    emulated machine that it was measured on (column recorded.COLUMN).
+    Every ratio has a `verdict` (experiments.statistics.Verdict, as text) and the noise `floor` that
+    it was held against. Every row names the emulated machine that it was measured on (column
+    recorded.COLUMN).
 
     Attributes:
         times: statistics.over_launches of every arm but the A/A twin.
@@ -45,11 +46,16 @@ class Findings:
         containers: each container arm (columns `arm`, environment, profile, layout) over the
             host; above 1 is slower.
         isolation: each container arm over the arm userland, the same files without a container.
-        groups: containers over the host once more, one ratio for all sizes of an operation and
-            transport (ratios.group_ratio).
+        tails: the same of p99, what the slowest of 100 operations takes; over the host where there
+            is no arm userland.
+        groups, isolated: containers and isolation once more, one ratio for all sizes of an
+            operation and transport (ratios.group_ratio).
+        steps, whole_steps: what each step from the host to a container costs (columns `step`,
+            `above`, `below`; see chain.py), by size and for all sizes.
         transports: each transport (column `transport`) over direct; above 1 is slower.
         python: the host's MPI calls from Python over those of the benchmark in C.
-        floor: the noise floor, 0.03 for 3 %; NaN without an A/A pair.
+        twins: the host again over the host.
+        floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
         caveats: what makes the arms unlike beside the container itself, one sentence each.
         lost: what the containers lost of the host's data path, in one sentence, or "".
@@ -67,10 +73,15 @@ class Findings:
     placements: pd.DataFrame
     containers: pd.DataFrame
     isolation: pd.DataFrame
+    tails: pd.DataFrame
     groups: pd.DataFrame
+    isolated: pd.DataFrame
+    steps: pd.DataFrame
+    whole_steps: pd.DataFrame
     transports: pd.DataFrame
     python: pd.DataFrame
-    floor: float
+    twins: pd.DataFrame
+    floors: Floors
     blocks: int
     unmeasured: dict[str, str]
     caveats: tuple[str, ...] = ()
@@ -80,6 +91,11 @@ class Findings:
     machine: str = ""
     places: tuple[Place, ...] = ()
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def floor(self) -> float:
+        """The noise floor of all cells together, 0.03 for 3 %; NaN without an A/A pair."""
+        return self.floors.overall
 
 
 def find(campaign: Campaign) -> Findings:
@@ -111,7 +127,10 @@ def from_cells(
     ours = arms[arms["arm"] != REFERENCE]
     kinds = [kind for kind in _levels(ours, "kind") if kind != BASELINE]
     emulated = set(ours.loc[ours["emulated"].astype(bool), "kind"])
-    floor = noise_floor(cells)
+    noise, contained = floors(cells), container_arms(ours)
+    by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
+    of_groups = group_floor(cells, by)
+    of_groups = noise.overall if of_groups != of_groups else of_groups
     speedups = [
         paired_ratio(ours, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
         for kind in kinds
@@ -120,19 +139,22 @@ def from_cells(
         paired_ratio(ours, factor, worse, better).assign(factor=factor)
         for factor, worse, better in PLACEMENTS
     ]
-    containers = [
-        paired_ratio(cells, "arm", arm, HOST).assign(**_container(ours, arm))
-        for arm in container_arms(ours)
-    ]
-    isolation = [
-        paired_ratio(cells, "arm", arm, USERLAND).assign(**_container(ours, arm))
-        for arm in container_arms(ours)
-        if arm != USERLAND
-    ]
-    by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
-    groups = [
-        group_ratio(cells, "arm", arm, HOST, by).assign(**_container(ours, arm))
-        for arm in container_arms(ours)
+
+    def over(below: str, value: str = "median_s") -> list[pd.DataFrame]:
+        return [
+            paired_ratio(cells, "arm", arm, below, value).assign(**_container(ours, arm))
+            for arm in contained
+            if arm != below
+        ]
+
+    def grouped(above: str, below: str) -> pd.DataFrame:
+        found = group_ratio(cells, "arm", above, below, by)
+        return found.assign(**_container(ours, above), floor=of_groups)
+
+    base = USERLAND if USERLAND in contained else HOST
+    steps = [
+        (each.above, each.below, {"step": each.name, "above": each.above, "below": each.below})
+        for each in chain.steps(set(cells["arm"]))
     ]
     transports = [
         paired_ratio(ours, "transport", transport, OURS).assign(transport=transport)
@@ -140,16 +162,30 @@ def from_cells(
         if transport != OURS
     ]
     machines = recorded.machines(cells[recorded.COLUMN])
+
+    def judged(frames: list[pd.DataFrame], held: Floors = noise) -> pd.DataFrame:
+        return _on(machines, _judged(_together(frames), held))
+
     return Findings(
         times=_on(machines, over_launches(arms)),
-        speedups=_on(machines, _together(speedups, floor)),
-        placements=_on(machines, _together(placements, floor)),
-        containers=_on(machines, _together(containers, floor)),
-        isolation=_on(machines, _together(isolation, floor)),
-        groups=_on(machines, _together(groups, floor)),
-        transports=_on(machines, _together(transports, floor)),
-        python=_on(machines, _together([_python(arms)], floor)),
-        floor=floor,
+        speedups=judged(speedups),
+        placements=judged(placements),
+        containers=judged(over(HOST)),
+        isolation=judged(over(USERLAND)),
+        tails=judged(over(base, "p99_s"), floors(cells, "p99_s")),
+        groups=judged([grouped(arm, HOST) for arm in contained]),
+        isolated=judged([grouped(arm, USERLAND) for arm in contained if arm != USERLAND]),
+        steps=judged(
+            [
+                paired_ratio(cells, "arm", above, below).assign(**said)
+                for above, below, said in steps
+            ]
+        ),
+        whole_steps=judged([grouped(above, below).assign(**said) for above, below, said in steps]),
+        transports=judged(transports),
+        python=judged([_python(arms)]),
+        twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
+        floors=noise,
         blocks=blocks,
         unmeasured=missing,
         caveats=caveats,
@@ -270,10 +306,19 @@ def _levels(frame: pd.DataFrame, column: str) -> list[str]:
     return [str(value) for value in dict.fromkeys(frame[column])]
 
 
-def _together(frames: list[pd.DataFrame], floor: float) -> pd.DataFrame:
+def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:
     filled = [frame for frame in frames if not frame.empty]
     if not filled:
         return frames[0] if frames else pd.DataFrame()
-    frame = pd.concat(filled, ignore_index=True)
-    ends = zip(frame["low"], frame["high"], strict=True)
-    return frame.assign(verdict=[str(verdict(low, high, floor)) for low, high in ends])
+    return pd.concat(filled, ignore_index=True)
+
+
+def _judged(frame: pd.DataFrame, held: Floors) -> pd.DataFrame:
+    """With `floor`, where it has none, and `verdict`."""
+    if frame.empty:
+        return frame
+    if "floor" not in frame:
+        cells = zip(frame["mpi"], frame["bytes"], strict=True)
+        frame = frame.assign(floor=[held.of(str(mpi), int(size)) for mpi, size in cells])
+    ends = zip(frame["low"], frame["high"], frame["floor"], strict=True)
+    return frame.assign(verdict=[str(verdict(*each)) for each in ends])

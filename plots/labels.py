@@ -58,6 +58,7 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NOTHING = "–"
 """Stands where there is no number."""
+MINUS = "\N{MINUS SIGN}"
 
 
 def operation_name(operation: str) -> str:
@@ -214,6 +215,21 @@ def p_text(p: float) -> str:
 def percent_text(share: float) -> str:
     """ "3.1 %" of 0.031; a dash for NaN."""
     return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
+
+
+def bound_text(low: float, high: float) -> str:
+    """ "-0.8 % to +1.3 %" of 0.992 and 1.013: how much longer something takes, at least and at
+    most; a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return " to ".join(_signed(end - 1) for end in (low, high))
+
+
+def _signed(share: float) -> str:
+    """ "+1.3 %", "-0.8 %", "0 %", "+73 %"."""
+    percent = 100 * share
+    text = f"{percent:+.{1 if abs(percent) < 9.95 else 0}f}"
+    return f"{'0' if float(text) == 0 else text.replace('-', MINUS)} %"
 
 
 def setting(frame: pd.DataFrame) -> str:

@@ -23,6 +23,7 @@ from plots.answers import answers
 from plots.apart import apart, common
 from plots.draw import drawings, write
 from plots.findings import Findings, emulated, find
+from plots.headline import headline
 from plots.inline import inline, variable
 from plots.labels import MPIS, arm_name, arm_place, mpi_name, percent_text
 from plots.sheet import Drawing, Skipped
@@ -69,6 +70,7 @@ def page(campaign: Campaign) -> str:
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
+        headline=headline(found),
         marks=marks(found),
         answers=answers(found),
         figures=[(each, Markup(inline(each))) for each in drawn if isinstance(each, Drawing)],

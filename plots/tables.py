@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.statistics import COVERAGE, EQUIVALENCE
-from plots.findings import BASELINE, HOST, OURS, PLACEMENTS, Findings, in_order
+from experiments.statistics import EQUIVALENCE
+from plots.chain import STEPS
+from plots.findings import BASELINE, HOST, OURS, PLACEMENTS, Findings, in_order, rows
 from plots.labels import (
     MPIS,
     NOTHING,
@@ -22,6 +23,7 @@ from plots.labels import (
     mpi_name,
     operation_name,
     p_text,
+    percent_text,
     ratio_text,
     seconds_text,
 )
@@ -52,10 +54,17 @@ class Table:
     cells: list[int]
 
 
+_OVER_BLOCKS = (
+    "median over blocks with its exact 95 % interval (order statistics: it covers 97 to 99 of 100 "
+    "with 6 to 10 blocks)."
+)
 _Column = tuple[str, Callable[[Any], str], bool]
 
 _FACTORS: dict[str, _Column] = {
     "factor": ("factor", str, False),
+    "step": ("step", str, False),
+    "above": ("above", str, False),
+    "below": ("below", str, False),
     "arm": ("arm", str, False),
     "mpi": ("MPI", mpi_name, False),
     "ranks": ("ranks", str, True),
@@ -115,9 +124,37 @@ def tables(found: Findings) -> list[Table]:
             "groups",
             "Cost of a container over all sizes",
             f"Time in the arm named over time on the {HOST}: in each block the median over the "
-            "sizes, then median and BCa bootstrap 95 % interval over the blocks "
-            f"({COVERAGE}); p of Wilcoxon's signed-rank test, not corrected.",
+            f"sizes, then {_OVER_BLOCKS} p is of Wilcoxon's signed-rank test, not corrected.",
             found.groups,
+        ),
+        (
+            "isolation",
+            "Cost of a container over the same files without one",
+            "Time in the arm named over time in the arm userland, which runs the image's files on "
+            "the host.",
+            found.isolation,
+        ),
+        (
+            "chain",
+            "Cost of each step from the host to a container",
+            "Time in the arm above over time in the arm below, the step before it: in each block "
+            f"the median over the sizes, then {_OVER_BLOCKS} "
+            + " ".join(f"{name.capitalize()}: {what}." for name, what in STEPS.items()),
+            found.whole_steps,
+        ),
+        (
+            "tails",
+            "Cost of a container to the slowest operations",
+            "p99 of a launch in the arm named over that in the arm userland, or on the "
+            f"{HOST} where there is none.",
+            found.tails,
+        ),
+        (
+            "twins",
+            f"The {HOST} against itself",
+            f"Time of the {HOST} once more over its own: what no container causes. From 95 of 100 "
+            f"of these ratios comes the noise floor: {_floors(found)}.",
+            found.twins,
         ),
         (
             "python",
@@ -224,11 +261,11 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         others = " (of bindings the n-th block of one with the n-th of the other)"
         caption += (
             f" Ratios paired within a block{others * bindings}, turn by turn where launches took "
-            "turns, else of launch medians; median and BCa bootstrap 95 % interval over blocks "
-            f"({COVERAGE}). The verdict is that the ratio "
-            "differs from 1 where the whole interval lies beyond the noise floor, that both are "
-            f"equivalent where it lies within ±{100 * EQUIVALENCE:.0f} %, and else that nothing is "
-            "decided. p is of Wilcoxon's signed-rank test, Holm-corrected over the sizes of a "
+            f"turns, else of launch values; {_OVER_BLOCKS} A ratio differs from 1 where the whole "
+            "interval lies beyond the noise floor of its MPI and size; two arms are equivalent "
+            f"where interval and floor lie within ±{100 * EQUIVALENCE:.0f} %; all others are "
+            "bounded by both. p is of Wilcoxon's signed-rank test, Holm-corrected over the sizes "
+            "of a "
             "series; the least is what the blocks of that series can reach."
         )
     if constant:
@@ -274,6 +311,15 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
         )
     known = in_order(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
     return column.map({value: place for place, value in enumerate(known)})
+
+
+def _floors(found: Findings) -> str:
+    """ "Open MPI 1.2 % from 64 KiB to 4 MiB, ...; 1.7 % in all"."""
+    parts = [
+        f"{mpi_name(row.mpi)} {percent_text(row.floor)} {row.band}"
+        for row in rows(found.floors.frame().dropna())
+    ]
+    return "; ".join([*parts, f"{percent_text(found.floor)} over all cells"])
 
 
 _Row = dict[Any, Any]

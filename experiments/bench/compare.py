@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.bench.names import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, OURS
 from experiments.environments.mpiexec import FLAVOURS
-from experiments.statistics import CONFIDENCE, bca_median, median_interval
+from experiments.statistics import CONFIDENCE, median_interval, median_ratio
 
 CELL = ["ranks", "operation", "bytes", "form"]
 LAUNCH = ["block", "flavour", "setting"]
@@ -55,7 +55,7 @@ def against_peers(medians: pd.DataFrame) -> pd.DataFrame:
     """Time of every peer over direct's in the same launch; above 1 direct is faster.
 
     Returns:
-        COLUMNS, a row per cell and peer: the median ratio over blocks with its BCa interval, the
+        COLUMNS, a row per cell and peer: the median ratio over blocks with its interval, the
         median time with its own (NaN below 6 blocks). An MPI is shown in the setting in which it
         did best; a peer that ran beside several MPIs (pickle, gloo), beside the one with which it
         did best. Another build, which no MPI changes, is shown over all launches. `best` marks
@@ -93,7 +93,7 @@ def _other_build(medians: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _paired(times: pd.DataFrame, contender: str) -> dict[str, Any]:
     """A contender's times and ratios; a row of `times` per launch, a column per contender."""
     ratios = (times[contender] / times[DIRECT]).dropna()
-    middle = bca_median(ratios.to_numpy(dtype=float))
+    middle = median_ratio(ratios.to_numpy(dtype=float))
     return _times(times[contender].dropna()) | {
         "blocks": ratios.size,
         "ratio": middle.value,

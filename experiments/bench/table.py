@@ -109,7 +109,7 @@ def _legend(bench: Bench) -> Iterator[RenderableType]:
         "same launch, above 1 direct is faster. Of bound: the time that the bytes take at the "
         "rate at which all ranks copy at once, over direct's time.",
         f"{blocks} blocks"
-        + (": no interval below 6" if blocks < 6 else ", 95 % BCa intervals in brackets")
+        + (": no interval below 6" if blocks < 6 else ", exact 95 % intervals in brackets")
         + f". Direct against itself strays {percent_text(noise(bench.medians), 1)}.",
         *_of_settings(bench),
         *_of_other_build(bench),

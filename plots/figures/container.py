@@ -188,11 +188,11 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         f"{NAME}{part.suffix}-{part.ranks}-ranks",
         f"{TITLE}, {told}",
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
-        "with its BCa bootstrap 95 % interval. The shaded band is the noise floor: how far two "
+        "with its exact 95 % interval. The shaded band is the noise floor: how far two "
         f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
         "whole interval lies beyond the band; where it lies between the dotted lines, the "
-        f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere nothing is decided."
-        + "".join(f" {each}" for each in caveats),
+        f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
+        "the cost." + "".join(f" {each}" for each in caveats),
         _description(frame, told, floor),
         page.figure,
         {str(cell.Index): _words(cell) for cell in numbered(frame)},

@@ -69,7 +69,7 @@ def _times(bench: Bench, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -
 
 def _ratios(bench: Bench, theirs: pd.DataFrame, ranks: int) -> Drawing:
     frame = theirs.assign(value=theirs["ratio"])
-    notes = ["Paired within a launch; median over blocks with its BCa 95 % interval."]
+    notes = ["Paired within a launch; median over blocks with its exact 95 % interval."]
     if frame["low"].isna().any():
         notes.append(HOLLOW)
     figure, panels = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)

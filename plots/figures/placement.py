@@ -116,7 +116,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         f"{TITLE}{part.said}, {ranks_text(ranks)}",
         "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
         "hold them, and time with buffers on another node's memory over time with buffers on the "
-        "rank's own; median over paired blocks with its BCa bootstrap 95 % interval. Above 1× the "
+        "rank's own; median over paired blocks with its exact 95 % interval. Above 1× the "
         "first is slower.",
         _description(frame, ranks),
         page.figure,

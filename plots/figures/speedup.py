@@ -101,7 +101,7 @@ def _drawing(frame: pd.DataFrame, mpi: str, kind: str, unmeasured: dict[str, str
         f"{NAME}-{mpi}" if mpi else NAME,
         f"{TITLE}: {kind} over {BASELINE}" + (f", {mpi_name(mpi)}" if mpi else ""),
         f"Bars: time with buffers in {BASELINE} memory over time in {kind}, paired within a block; "
-        "median over blocks with its BCa bootstrap 95 % interval; 1× is no difference."
+        "median over blocks with its exact 95 % interval; 1× is no difference."
         + (_CLAIM if real else ""),
         _description(frame, kind, largest) + (_CLAIM_IN_WORDS if real else ""),
         page.figure,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import comparison, spec
+from experiments import comparison, ratios, spec
 from experiments.comparison import Comparison, Difference, NotComparable, compare
 from experiments.reading import COLUMNS, Campaign
 from experiments.statistics import Verdict
@@ -31,6 +31,12 @@ CELL = {
     "cache": "warm",
     "group": 1,
 }
+
+
+@pytest.fixture(autouse=True)
+def one_cell_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A noise floor from the single cell that these campaigns have."""
+    monkeypatch.setattr(ratios, "LEAST_CELLS", 1)
 
 
 def cells(seconds: float, blocks: int = 10, spread: float = 0.002, **levels: Any) -> pd.DataFrame:
@@ -103,14 +109,14 @@ def test_few_launches_have_a_ratio_and_no_interval() -> None:
     (row,) = found.cells.itertuples(index=False)
     assert row.ratio == pytest.approx(2, rel=0.01)
     assert np.isnan(row.low)
-    assert row.verdict == Verdict.UNDECIDED
+    assert row.verdict == Verdict.TOO_FEW
 
 
 def test_without_an_aa_pair_nothing_differs() -> None:
     alone = cells(1.5e-5)
     found = compare(campaign("a", cells(1e-5)), campaign("b", alone[alone["arm"] == "host"]))
     assert np.isnan(found.floors[1])
-    assert found.cells["verdict"].tolist() == [Verdict.UNDECIDED]
+    assert found.cells["verdict"].tolist() == [Verdict.BOUNDED]
 
 
 def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() -> None:

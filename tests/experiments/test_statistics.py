@@ -65,23 +65,25 @@ def test_no_sample_has_no_median() -> None:
     assert np.isnan(statistics.median_interval([]).value)
 
 
-def test_the_bootstrap_interval_is_the_same_each_time_and_encloses_the_median() -> None:
-    values = [1.0, 1.1, 0.9, 1.3, 1.05, 0.97]
-    found = statistics.bca_median(values)
-    assert found == statistics.bca_median(values)
-    assert found.low <= found.value <= found.high
-    assert found.low < found.high
+def test_the_interval_of_paired_ratios_has_order_statistics_for_its_ends() -> None:
+    found = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05, 0.97])
+    assert found == pytest.approx((np.sqrt(1.0 * 1.05), 0.9, 1.3))
+    ten = statistics.median_ratio(np.exp(np.arange(10)))
+    assert ten == pytest.approx(np.exp([4.5, 1, 8]))
+    assert statistics.median_ratio([2.0] * 6) == pytest.approx((2.0, 2.0, 2.0))
 
 
-def test_equal_values_have_an_interval_of_no_width_and_one_value_has_none() -> None:
-    assert statistics.bca_median([2.0] * 6) == (2.0, 2.0, 2.0)
-    assert np.isnan(statistics.bca_median([2.0]).low)
+def test_a_ratio_and_its_inverse_say_the_same() -> None:
+    values = np.random.default_rng(5).lognormal(sigma=0.1, size=8)
+    there, back = statistics.median_ratio(values), statistics.median_ratio(1 / values)
+    assert (there.value, there.low) == pytest.approx((1 / back.value, 1 / back.high))
 
 
 def test_five_blocks_are_too_few_for_an_interval_of_a_ratio() -> None:
-    found = statistics.bca_median([1.0, 1.1, 0.9, 1.3, 1.05])
-    assert found.value == 1.05
+    found = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05])
+    assert found.value == pytest.approx(1.05)
     assert np.isnan(found.low)
+    assert np.isnan(statistics.median_ratio([]).value)
 
 
 def test_holm_matches_the_worked_example_and_leaves_what_was_not_tested() -> None:
@@ -174,7 +176,7 @@ def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
     )
-    assert found["ratio"][0] == pytest.approx(3.0)
+    assert found["ratio"][0] == pytest.approx(np.sqrt(2.0 * 4.0))
     assert found["arm"][0] == "host"
 
 
@@ -192,10 +194,69 @@ def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
     assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
 
 
-def test_the_noise_floor_is_how_far_the_twins_stray() -> None:
-    frame = cells({"host": [1.0] * 6, "host-again": [1.04] * 6})
-    assert ratios.noise_floor(frame) == pytest.approx(0.04)
-    assert np.isnan(ratios.noise_floor(cells({"host": [1.0]})))
+def strays(*each: tuple[str, int, float]) -> ratios.Floors:
+    """Floors of A/A cells with that MPI, size and ratio."""
+    frame = pd.concat(
+        cells({"host": [1.0] * 6, "host-again": [ratio] * 6}).assign(
+            mpi=mpi, bytes=size, operation=str(number)
+        )
+        for number, (mpi, size, ratio) in enumerate(each)
+    )
+    return ratios.floors(frame)
+
+
+def test_a_floor_is_of_its_mpi_and_band_of_sizes() -> None:
+    found = strays(
+        *[("mpich", 1024, 1.08)] * 8, *[("mpich", 2**20, 1.02)] * 8, *[("impi", 2**16, 0.96)] * 8
+    )
+    assert found.of("mpich", 8) == pytest.approx(0.08)
+    assert found.of("mpich", 2**16) == pytest.approx(0.02)
+    assert found.of("impi", 2**22) == pytest.approx(0.04)
+    assert found.overall == pytest.approx(0.08)
+    rows = found.frame().set_index(["mpi", "band"])
+    assert rows.loc[("impi", "64 KiB to 4 MiB"), "cells"] == 8
+
+
+def test_a_band_with_fewer_than_eight_cells_takes_the_floor_of_its_mpi_then_of_all() -> None:
+    found = strays(*[("mpich", 1024, 1.08)] * 7, ("mpich", 2**20, 1.08), ("impi", 2**20, 1.08))
+    assert found.of("mpich", 1024) == found.of("mpich", 2**20) == pytest.approx(0.08)
+    assert found.of("impi", 2**20) == found.overall == pytest.approx(0.08)
+    assert found.frame()["floor"].isna().all()
+    few = strays(*[("mpich", 1024, 1.08)] * 7)
+    assert np.isnan(few.of("mpich", 1024)) and np.isnan(few.overall)
+    assert np.isnan(ratios.floors(cells({"host": [1.0]})).overall)
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        (0, "below 4 KiB"),
+        (4095, "below 4 KiB"),
+        (4096, "4 to 64 KiB"),
+        (2**16, "64 KiB to 4 MiB"),
+        (2**22, "64 KiB to 4 MiB"),
+        (2**22 + 4, "above 4 MiB"),
+    ],
+)
+def test_every_size_is_in_one_band(size: int, name: str) -> None:
+    assert ratios.band(size) == name
+
+
+def test_groups_have_a_floor_of_their_own_where_they_are_eight() -> None:
+    frame = pd.concat(
+        cells({"host": [1.0] * 6, "host-again": [1.03] * 6}).assign(operation=str(number))
+        for number in range(8)
+    )
+    assert ratios.group_floor(frame, ["operation"]) == pytest.approx(0.03)
+    assert np.isnan(ratios.group_floor(frame[frame["operation"] != "0"], ["operation"]))
+
+
+def test_p99_is_paired_as_the_launches_have_it() -> None:
+    frame = cells({"host": [2.0] * 6, "docker": [3.0] * 6}).assign(
+        company="a b", turns=[(9.0,)] * 12
+    )
+    found = ratios.paired_ratio(frame, "arm", "docker", "host", "p99_s")
+    assert found["ratio"].tolist() == pytest.approx([1.5])
 
 
 def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
@@ -222,14 +283,15 @@ def test_the_signed_rank_test_keeps_its_size_when_there_is_no_effect() -> None:
     [
         (1.05, 1.09, 0.04, "differs"),
         (0.90, 0.95, 0.04, "differs"),
-        (1.03, 1.09, 0.04, "undecided"),
-        (0.99, 1.01, 0.04, "equivalent"),
+        (1.03, 1.09, 0.04, "bounded"),
+        (0.99, 1.01, 0.04, "bounded"),  # no equivalence narrower than the floor
+        (0.99, 1.01, 0.02, "equivalent"),
         (0.98, 1.02, 0.00, "equivalent"),
-        (0.97, 1.01, 0.04, "undecided"),
+        (0.97, 1.01, 0.01, "bounded"),
         (1.005, 1.01, 0.003, "differs"),  # real, and small
-        (1.5, 1.6, np.nan, "undecided"),
-        (0.99, 1.01, np.nan, "equivalent"),
-        (np.nan, np.nan, 0.04, "undecided"),
+        (1.5, 1.6, np.nan, "bounded"),
+        (0.99, 1.01, np.nan, "bounded"),
+        (np.nan, np.nan, 0.04, "too few blocks"),
     ],
 )
 def test_the_verdict_follows_from_the_whole_interval(
@@ -238,12 +300,10 @@ def test_the_verdict_follows_from_the_whole_interval(
     assert statistics.verdict(low, high, floor) == expected
 
 
-def test_an_undecided_ratio_is_told_how_many_blocks_it_needs() -> None:
-    assert statistics.needed_blocks(1.00, 0.96, 1.04, 10, 0.03) == 40  # half as wide: 4 times
-    assert statistics.needed_blocks(1.10, 1.02, 1.18, 10, 0.06) == 40  # to clear the floor
-    assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, 0.05) is None
-    assert statistics.needed_blocks(1.03, 1.00, 1.06, 10, np.nan) is None
-    assert statistics.needed_blocks(1.00, np.nan, np.nan, 3, 0.01) == 6
+def test_a_bound_is_no_narrower_than_the_floor() -> None:
+    assert statistics.bounds(0.999, 1.002, 0.017) == pytest.approx((0.983, 1.017))
+    assert statistics.bounds(0.96, 1.01, 0.017) == pytest.approx((0.96, 1.017))
+    assert statistics.bounds(0.99, 1.01, np.nan) == (0.99, 1.01)
 
 
 def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
@@ -257,7 +317,7 @@ def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
     assert found["blocks"].tolist() == [6]
     none = ratios.group_ratio(whole, "arm", "podman", "host", ["operation"])
     assert none.empty
-    assert set(none) == {"operation", "ratio", "low", "high", "blocks", "p", "cells"}
+    assert set(none) == {"operation", *ratios.RATIO, "cells"}
 
 
 def test_the_unpaired_ratio_is_of_the_medians_and_needs_six_on_each_side() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from experiments import reading
-from experiments.ratios import noise_floor, paired_ratio
+from experiments.ratios import floors, paired_ratio
 from experiments.spec import Measurement
 from experiments.statistics import FACTORS, Verdict, verdict
 from experiments.turns import Action, Answer, Order, conduct
@@ -33,29 +33,33 @@ class Machine:
     until: float = 0.0
     pace: float = 1.0
 
-    def take(self, seconds: float) -> float:
+    def take(self, seconds: float, noise: float = 1) -> float:
         """How long something takes that takes so long on average."""
         if self.now >= self.until:
             self.until = self.now + self.rng.exponential(DWELL)
             self.pace = float(self.rng.lognormal(0, SPREAD))
-        taken = seconds * self.pace * float(self.rng.lognormal(0, JITTER))
+        taken = seconds * self.pace * float(self.rng.lognormal(0, noise * JITTER))
         self.now += taken
         return taken
 
 
 @dataclass
 class Arm:
-    """A launch; its operations take `factor` times as long as those of the host."""
+    """A launch; its operations take `factor` times as long as those of the host, and vary by
+    `noise` times as much."""
 
     machine: Machine
     factor: float
+    noise: float = 1
     samples: dict[int, list[float]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
 
     def carry_out(self, order: Order) -> Answer:
         if order.action is Action.TURN:
             self.turns[order.cell] = order.count
-            times = [self.machine.take(OPERATION * self.factor) for _ in range(order.count)]
+            times = [
+                self.machine.take(OPERATION * self.factor, self.noise) for _ in range(order.count)
+            ]
             self.samples.setdefault(order.cell, []).extend(times)
         return Answer(seconds=self.machine.take(OPERATION), group=1)
 
@@ -72,13 +76,14 @@ def rows(block: int, name: str, arm: Arm, company: str) -> list[dict[str, object
     ]
 
 
-def campaign(factor: float, seed: int, *, in_turns: bool) -> pd.DataFrame:
+def campaign(factor: float, seed: int, *, in_turns: bool, noise: float = 1) -> pd.DataFrame:
     """Blocks of the host, the host again and a container that takes `factor` times as long."""
     machine, order = Machine(np.random.default_rng(seed)), random.Random(seed)
     found: list[dict[str, object]] = []
     for block in range(BLOCKS):
         factors = {"host": 1.0, "host-again": 1.0, "docker": factor}
         arms = {name: Arm(machine, each) for name, each in factors.items()}
+        arms["docker"].noise = noise
         parties = [arms] if in_turns else [{name: arms[name]} for name in order.sample([*arms], 3)]
         for party in parties:
             asked = {name: arm.carry_out for name, arm in party.items()}
@@ -89,7 +94,7 @@ def campaign(factor: float, seed: int, *, in_turns: bool) -> pd.DataFrame:
 
 
 def claims(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[Verdict]]:
-    floor = noise_floor(cells)
+    floor = floors(cells).overall
     found = paired_ratio(cells, "arm", "docker", "host")
     ends = zip(found["low"], found["high"], strict=True)
     return found, [verdict(low, high, floor) for low, high in ends]
@@ -99,7 +104,7 @@ def claims(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[Verdict]]:
 def test_a_known_effect_is_found_to_one_per_cent(factor: float) -> None:
     for seed in range(6):
         cells = campaign(factor, seed, in_turns=True)
-        assert noise_floor(cells) < 0.03
+        assert floors(cells).overall < 0.03
         found, said = claims(cells)
         assert np.median(np.abs(found["ratio"] / factor - 1)) < 0.01
         if factor == 1:
@@ -118,9 +123,19 @@ def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
             ["low", "high"]
         ].to_numpy()
     ]
-    assert np.mean(held) > 0.88
+    assert np.mean(held) > 0.93
+
+
+def test_an_arm_with_four_times_the_noise_is_not_called_slower_or_faster() -> None:
+    said = [
+        each
+        for seed in range(6)
+        for each in claims(campaign(1.0, 200 + seed, in_turns=True, noise=4))[1]
+    ]
+    assert said.count(Verdict.DIFFERS) <= 0.02 * len(said)
+    assert Verdict.TOO_FEW not in said
 
 
 def test_one_after_the_other_the_same_machine_hides_all_but_large_effects() -> None:
-    floors = [noise_floor(campaign(1.05, seed, in_turns=False)) for seed in range(3)]
-    assert min(floors) > 0.05
+    found = [floors(campaign(1.05, seed, in_turns=False)).overall for seed in range(3)]
+    assert min(found) > 0.05

@@ -42,7 +42,7 @@ def test_json_holds_the_same_with_null_for_what_is_no_number(
     assert {"what", "first", "second"} == set(found["differences"][0])
     cell = found["cells"][0]
     assert cell["low"] is None  # two blocks have no interval
-    assert cell["verdict"] == "undecided"
+    assert cell["verdict"] == "too few blocks"
     assert cell["ratio"] > 0
     assert cell["bytes"] in (1024, 65536, 4194304)
 

@@ -44,7 +44,7 @@ def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -
         for form in FORMATS
     } | {
         f"{stem}.{form}"
-        for stem in ("times", "transport", "speedup", "container", "groups")
+        for stem in ("times", "transport", "speedup", "container", "groups", "twins")
         for form in ("csv", "tex")
     }
     assert set(drawn[0].parent.iterdir()) == set(drawn)

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import CHOICE, FROM, UP_TO, Cell, Trial
-from experiments.statistics import FEWEST_BLOCKS, Interval, bca_median
+from experiments.statistics import FEWEST_BLOCKS, Interval, median_ratio
 
 TOO_FEW = f"fewer than {FEWEST_BLOCKS} launches: no interval, so nothing is certain"
 NOTHING = "no other value is certainly faster"
@@ -118,7 +118,7 @@ def _beyond(trial: Trial, last: int) -> int:
 
 
 def _changed(trial: Trial, value: int, gains: Iterable[Compared]) -> Proposal:
-    intervals = [(bca_median(each.ratios), each.cell) for each in gains]
+    intervals = [(median_ratio(each.ratios), each.cell) for each in gains]
     gain, cell = max(intervals, key=lambda pair: pair[0].low)
     return Proposal(trial.variable, trial.unit, trial.now, value, gain, cell)
 
@@ -126,7 +126,7 @@ def _changed(trial: Trial, value: int, gains: Iterable[Compared]) -> Proposal:
 def together(found: Sequence[Compared]) -> Interval:
     """The ratio over several cells: in each launch their geometric mean, then over launches."""
     logs = np.log([each.ratios for each in found])
-    return bca_median(np.exp(logs.mean(axis=0)))
+    return median_ratio(np.exp(logs.mean(axis=0)))
 
 
 def _verdict(found: Sequence[Compared], least: float) -> int:
@@ -140,4 +140,4 @@ def _verdict(found: Sequence[Compared], least: float) -> int:
     whole = together(found)
     if whole.high < 1:
         return -1
-    return int(whole.low > least and all(bca_median(each.ratios).high >= 1 for each in found))
+    return int(whole.low > least and all(median_ratio(each.ratios).high >= 1 for each in found))

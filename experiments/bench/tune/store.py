@@ -17,7 +17,7 @@ from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
 from experiments.results import ResultsError
 from experiments.schedule import FORMAT
-from experiments.statistics import bca_median
+from experiments.statistics import median_ratio
 
 HEADER = "tune.json"
 PROPOSAL = "proposal.json"
@@ -151,7 +151,7 @@ def _threshold(each: Proposal) -> dict[str, Any]:
 
 
 def _compared(each: Compared) -> dict[str, Any]:
-    middle = bca_median(each.ratios)
+    middle = median_ratio(each.ratios)
     return asdict(each.cell) | {
         "value": each.value,
         "ratios": list(each.ratios),

@@ -44,7 +44,7 @@ def _reason(each: Proposal) -> str:
 def _legend(found: Tuned) -> Iterator[str]:
     yield (
         "A gain is that of the operation and size that gain most: the median over launches of "
-        "ratios that are paired within a turn, with its 95 % BCa interval. The same way strays "
+        "ratios that are paired within a turn, with its exact 95 % interval. The same way strays "
         f"{percent_text(found.noise, 1)} from itself; all operations of a size together must gain "
         "more. Each threshold was measured with all others as they are now."
     )

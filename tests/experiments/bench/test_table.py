@@ -36,7 +36,7 @@ Barrier, 2 ranks
 Times are medians over launches of the maximum over ranks, arrays of the arena, isolated cadence; × is the peer's time
 over direct's in the same launch, above 1 direct is faster. Of bound: the time that the bytes take at the rate at which
 all ranks copy at once, over direct's time.
-6 blocks, 95 % BCa intervals in brackets. Direct against itself strays 0.0 %.
+6 blocks, exact 95 % intervals in brackets. Direct against itself strays 0.0 %.
 Note: gloo is left out
 """  # noqa: E501
 

@@ -1,0 +1,62 @@
+"""What each step from the host to a container costs: other files, isolation, rules. Draws nothing.
+
+An arm of the chain is compared with the one before it, so each ratio is one step's share: the
+host, the image's files without a container, a container without rules, and one with them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from experiments.schedule import HOST
+from plots.labels import PROFILES, USERLAND, arm_levels, arm_place, in_container
+
+FILES, ISOLATION, RULES = "other files", "isolation", "rules"
+STEPS = {
+    FILES: "the image's Python and libc in place of the host's, without a container",
+    ISOLATION: "namespaces and a cgroup around the same files",
+    RULES: "seccomp, capabilities and the size of /dev/shm, as the profile has them",
+}
+"""Each step, and what it changes."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: the time in the arm `above` over the time in the arm `below`."""
+
+    name: str
+    above: str
+    below: str
+
+
+def steps(arms: Iterable[str]) -> list[Step]:
+    """The steps that these arms allow, in their order.
+
+    Of each engine and layout the profile with the fewest rules shows what isolation costs, and
+    every other profile over it what its rules cost. Empty without the arm userland.
+    """
+    present = set(arms)
+    if USERLAND not in present:
+        return []
+    found = [Step(FILES, USERLAND, HOST)] if HOST in present else []
+    contained = sorted((arm for arm in present if _profile(arm)), key=arm_place)
+    families: dict[tuple[str, str], list[str]] = {}
+    for arm in contained:
+        environment, _, layout = arm_levels(arm)
+        families.setdefault((environment, layout), []).append(arm)
+    freest = {key: max(same, key=_freedom) for key, same in families.items()}
+    found += [Step(ISOLATION, arm, USERLAND) for arm in freest.values()]
+    found += [
+        Step(RULES, arm, freest[key])
+        for key, same in families.items()
+        for arm in same
+        if arm != freest[key]
+    ]
+    return found
+
+
+def _profile(arm: str) -> str:
+    return arm_levels(arm)[1] if in_container(arm) else ""
+
+
+def _freedom(arm: str) -> int:
+    return PROFILES.index(_profile(arm))

@@ -1,0 +1,224 @@
+"""Figure 5: where a container's cost comes from: a column per step, a row per operation.
+
+The steps are plots.chain's; every ratio is of a step's arm over the arm before it.
+"""
+
+import math
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from plots.chain import FILES, RULES, STEPS
+from plots.figures.marks import HOLLOW, ratio_axis
+from plots.findings import Findings, alerts, in_order, rows, usual
+from plots.labels import (
+    MPIS,
+    OPERATIONS,
+    arm_levels,
+    arm_name,
+    arm_place,
+    mpi_name,
+    operation_name,
+    percent_text,
+    ranks_text,
+    ratio_and_interval,
+    setting,
+    transport_name,
+)
+from plots.sheet import Drawing, Skipped, sheet
+from plots.style import BAND, MUTED, PAPER, PARTIES, Look
+
+NAME = "chain"
+TITLE = "Where a container's cost comes from"
+MOST = 4.0
+"""The axis ends at this ratio at the latest; what lies beyond is written there."""
+_ROW = 0.17  # inches
+_SHOWN = ("direct", "mpi")  # transports; pickle's cost is Python's
+
+
+def chain(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per engine and layout; none where the arm userland is missing."""
+    whole = usual(found.whole_steps) if len(found.whole_steps) else found.whole_steps
+    if whole.empty:
+        return [Skipped(NAME, TITLE, "it needs the arm userland, the image's files on the host")]
+    whole = whole[whole["transport"].isin(_SHOWN)]
+    cells = usual(found.steps)
+    cells = cells[cells["transport"].isin(_SHOWN)]
+    families = list(
+        dict.fromkeys(
+            (environment, layout)
+            for arm in sorted(set(whole["above"]), key=arm_place)
+            for environment, profile, layout in [arm_levels(arm)]
+            if profile
+        )
+    )
+    return [_drawing(family, whole, cells, found, len(families) > 1) for family in families]
+
+
+def _drawing(
+    family: tuple[str, str],
+    whole: pd.DataFrame,
+    cells: pd.DataFrame,
+    found: Findings,
+    several: bool,
+) -> Drawing:
+    environment, layout = family
+    whole, cells = (each[_belongs(each, family)] for each in (whole, cells))
+    columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
+    columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_place(each[1])))
+    lines = _lines(whole)
+    ranks = sorted(set(whole["ranks"]))
+    ends = _ends(whole, cells)
+    hollow = [HOLLOW] if whole["low"].isna().any() else []
+    page = sheet(
+        f"{TITLE}, {' and '.join(map(ranks_text, ranks))}",
+        setting(whole),
+        rows=1,
+        columns=len(columns),
+        panel_height=_ROW * len(lines) + 0.1,
+        column_heads=[_head(step, above) for step, above in columns],
+        legend=_legend(whole),
+        legend_columns=2,
+        alerts=alerts(whole),
+        notes=[
+            "Time in a step's arm over time in the arm before it: in each block the median over "
+            "all sizes, then over blocks, with its exact 95 % interval. Small dots: each size.",
+            *hollow,
+        ],
+        left=1.12,
+        below=0.34,
+    )
+    first = page.panels[0][0]
+    first.set_xscale("log")
+    first.set_xlim(*ends)
+    first.set_ylim(len(lines) - 0.4, -0.6)
+    first.yaxis.set_major_locator(FixedLocator(list(range(len(lines)))))
+    first.yaxis.set_major_formatter(FuncFormatter(lambda y, _: lines[round(y)][0]))
+    first.tick_params(axis="y", length=0)
+    ratio_axis(first.xaxis, max(ends[1], 1 / ends[0]))
+    for axes, (step, above) in zip(page.panels[0], columns, strict=True):
+        mine, small = (
+            each[(each["step"] == step) & (each["above"] == above)] for each in (whole, cells)
+        )
+        _panel(axes, mine, small, lines, ends)
+    page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
+    suffix = f"-{environment}-{layout}" if several else ""
+    return Drawing(
+        NAME + suffix,
+        TITLE + (f": {arm_name(columns[-1][1])}" if several else ""),
+        " ".join(
+            f"{step.capitalize()}: {STEPS[step]}." for step in dict.fromkeys(s for s, _ in columns)
+        )
+        + (f" {found.lost}" if found.lost else ""),
+        _description(whole, columns),
+        page.figure,
+    )
+
+
+def _belongs(frame: pd.DataFrame, family: tuple[str, str]) -> "pd.Series[bool]":
+    """Rows of the first step, which all share, and of this engine and layout."""
+    own = [arm_levels(arm)[::2] == family for arm in frame["above"]]
+    return (frame["step"] == FILES) | pd.Series(own, index=frame.index)
+
+
+def _lines(whole: pd.DataFrame) -> list[tuple[str, tuple[str, str, str]]]:
+    """(label, (MPI, operation, kind)) of every row of a panel, in reading order."""
+    mpis, kinds = in_order(whole["mpi"], MPIS), list(dict.fromkeys(whole["kind"]))
+    found = []
+    for mpi in mpis:
+        for operation in in_order(whole["operation"], OPERATIONS):
+            for kind in kinds:
+                said = [mpi_name(mpi)] if len(mpis) > 1 else []
+                said += [operation_name(operation)]
+                said += [kind] if len(kinds) > 1 else []
+                found.append((", ".join(said), (mpi, operation, kind)))
+    return found
+
+
+def _head(step: str, above: str) -> str:
+    return f"{step} ({arm_levels(above)[1]})" if step == RULES else step
+
+
+def _panel(
+    axes: Axes,
+    whole: pd.DataFrame,
+    cells: pd.DataFrame,
+    lines: list[tuple[str, tuple[str, str, str]]],
+    ends: tuple[float, float],
+) -> None:
+    floor = float(whole["floor"].max()) if len(whole) else math.nan
+    if math.isfinite(floor):
+        axes.axvspan(1 - floor, 1 + floor, color=BAND, lw=0, zorder=0.5)
+    axes.axvline(1, color=MUTED, linewidth=0.6, zorder=1)
+    places = {key: row for row, (_, key) in enumerate(lines)}
+    for offset, transport in zip((-0.18, 0.18), _SHOWN, strict=True):
+        look = PARTIES[transport if transport == "direct" else "openmpi"]
+        for frame, small in ((cells, True), (whole, False)):
+            for cell in rows(frame[frame["transport"] == transport]):
+                y = places[cell.mpi, cell.operation, cell.kind] + offset
+                _mark(axes, cell, y, look, ends, small)
+
+
+def _ends(whole: pd.DataFrame, cells: pd.DataFrame) -> tuple[float, float]:
+    """Where the axis begins and ends: it holds every ratio, and intervals up to MOST."""
+    drawn = [*whole["ratio"], *cells["ratio"], *whole["low"].dropna(), *whole["high"].dropna()]
+    return max(1 / MOST, min(0.95, *drawn) / 1.03), min(MOST, max(1.05, *drawn) * 1.03)
+
+
+def _mark(
+    axes: Axes, cell: Any, y: float, look: Look, ends: tuple[float, float], small: bool
+) -> None:
+    colour, x = look.colour, min(max(cell.ratio, ends[0]), ends[1])
+    if small:
+        axes.plot([x], [y], ".", color=colour, markersize=1.6, alpha=0.55, zorder=2)
+        return
+    known = math.isfinite(cell.low)
+    if known:
+        axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.4, zorder=2.5)
+    axes.plot(
+        [x],
+        [y],
+        look.marker,
+        markersize=3,
+        markerfacecolor=colour if known else PAPER,
+        markeredgecolor=colour,
+        markeredgewidth=0.7,
+        zorder=3,
+    )
+
+
+def _legend(whole: pd.DataFrame) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D(
+            [],
+            [],
+            linestyle="none",
+            color=PARTIES[party].colour,
+            marker=PARTIES[party].marker,
+            label=transport_name(name),
+        )
+        for name, party in (("direct", "direct"), ("mpi", "openmpi"))
+        if name in set(whole["transport"])
+    ]
+    floor = float(whole["floor"].max())
+    if math.isfinite(floor):
+        handles.append(Patch(color=BAND, label=f"noise floor ±{percent_text(floor)}"))
+    return handles
+
+
+def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
+    told = []
+    for step, above in columns:
+        mine = whole[(whole["step"] == step) & (whole["above"] == above)]
+        each = ", ".join(
+            f"{mpi_name(row.mpi)} {operation_name(row.operation)} {row.transport} "
+            f"{ratio_and_interval(row.ratio, row.low, row.high)}"
+            for row in rows(mine)
+        )
+        told.append(f"{_head(step, above)}: {each}.")
+    return "Dot chart of ratios of times by step. " + " ".join(told)

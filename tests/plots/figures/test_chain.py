@@ -1,0 +1,64 @@
+"""The chain's figure: a panel per step, a mark per operation and transport at its ratio."""
+
+from collections.abc import Callable
+
+import pytest
+from matplotlib.axes import Axes
+
+from plots.figures.chain import MOST, chain
+from plots.findings import Findings
+from plots.sheet import Drawing, Skipped
+from plots.style import style
+
+Find = Callable[..., Findings]
+ARMS = ("host", "host-again", "userland", "docker-default-one", "docker-tuned-one")
+
+
+def drawn(found: Findings) -> Drawing:
+    with style():
+        (drawing,) = chain(found)
+    assert isinstance(drawing, Drawing)
+    return drawing
+
+
+def marks(axes: Axes) -> list[float]:
+    """Where the large marks are."""
+    return [
+        float(line.get_xdata()[0])  # type: ignore[arg-type,index]
+        for line in axes.lines
+        if line.get_marker() in ("s", "o")
+    ]
+
+
+def test_every_step_has_a_panel_and_every_operation_a_mark(findings: Find) -> None:
+    found = findings(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
+    panels = drawn(found).figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        "other files",
+        "isolation",
+        "rules (default)",
+    ]
+    for axes in panels:
+        assert len(marks(axes)) == 2 * 3 * 2  # MPIs, operations, transports
+    rules = found.whole_steps[found.whole_steps["step"] == "rules"]
+    shown = rules[rules["transport"] != "pickle"]["ratio"]
+    assert sorted(marks(panels[2])) == pytest.approx(sorted(shown))
+
+
+def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
+    found = findings(arms=ARMS, kinds=("regular",))
+    found.whole_steps.loc[:, ["ratio", "low", "high"]] = [9.0, 8.0, 10.0]
+    for axes in drawn(found).figure.axes:
+        assert axes.get_xlim()[1] == MOST
+        assert max(marks(axes)) == MOST
+
+
+def test_the_words_hold_every_ratio_and_what_was_lost(findings: Find) -> None:
+    drawing = drawn(findings(arms=ARMS, kinds=("regular",)))
+    assert drawing.description.count("95 % interval") == 3 * 3 * 2
+    assert "Rules: seccomp, capabilities and the size of /dev/shm" in drawing.caption
+
+
+def test_without_the_arm_userland_the_reason_is_given(findings: Find) -> None:
+    (skipped,) = chain(findings())
+    assert isinstance(skipped, Skipped) and "userland" in skipped.reason

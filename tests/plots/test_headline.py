@@ -1,0 +1,48 @@
+"""The headline claims what the cells show, names why, and is silent where nothing is known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from plots.findings import Findings
+from plots.headline import headline
+from plots.paths import Loss
+
+Find = Callable[..., Findings]
+ARMS = ("host", "host-again", "docker-default-one", "docker-tuned-one")
+LOSS = Loss(
+    "openmpi",
+    "docker-default-one",
+    ("single copy",),
+    "kcmp refused (EPERM)",
+    "large messages are copied twice",
+    "the profile tuned gets it back",
+)
+
+
+def campaign(findings: Find, blocks: int = 6) -> Findings:
+    return replace(
+        findings(arms=ARMS, kinds=("regular",), transports=("direct", "mpi"), blocks=blocks),
+        losses=(LOSS,),
+    )
+
+
+def test_a_lost_way_is_named_with_its_largest_cost_and_the_arm_without_it(findings: Find) -> None:
+    said = headline(campaign(findings))
+    assert said.startswith("Docker, default makes Open MPI's ")
+    assert "times as long (4 MiB; from block to block 2." in said
+    assert "because single copy is lost: large messages are copied twice." in said
+    assert "Docker, tuned changes the time of an MPI's operations by " in said
+    assert "Every container changes the time of the operations of direct by " in said
+    assert said.endswith("All over the host.")
+
+
+def test_without_a_loss_no_reason_is_made_up(findings: Find) -> None:
+    said = headline(replace(campaign(findings), losses=()))
+    assert said.startswith("Docker, default and Docker, tuned changes the time")
+    assert "because" not in said
+
+
+def test_too_few_blocks_or_no_container_have_no_headline(findings: Find) -> None:
+    assert headline(campaign(findings, blocks=2)) == ""
+    assert headline(findings(arms=("host", "host-again"), blocks=2)) == ""
+    assert headline(replace(campaign(findings), machine="Emulated machine.")) == ""
