@@ -50,8 +50,8 @@ def copied(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> tuple[
         ratios = paired_ratio(controls, "arm", arm, baseline)
         with_interval = ratios.dropna(subset=["low", "high"])
         ratios = ratios if with_interval.empty else with_interval
-        strays = (ratios["ratio"].astype(float) - 1).abs() > floor
-        apart = ratios[strays & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))]
+        strays = np.abs(ratios["ratio"].to_numpy(dtype=float) - 1) > floor
+        apart = ratios.loc[strays & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))]
         if apart.empty:
             continue
         worst = apart.loc[np.log(apart["ratio"].astype(float)).abs().idxmax()]
