@@ -38,6 +38,7 @@ COLUMNS = (
     "p99_s",
     "min_s",
     "bound_s",
+    "skew_s",
     "unstable",
     recorded.COLUMN,
 )
@@ -52,7 +53,8 @@ class Campaign:
         failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
         launches: each finished launch's JSON, in the order of the file names.
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
-            the medians of its turns, `company` the launches that it took them with.
+            the medians of its turns, `company` the launches that it took them with; `skew_s` is the
+            median time from the first rank's begin to the last one's, NaN where none is stored.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
         warnings: one sentence each; what a reader must know before believing a figure.
     """
@@ -120,9 +122,7 @@ def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> N
             )
 
 
-def _rows(
-    launch: dict[str, Any], samples: Mapping[str, NDArray[np.float64]]
-) -> Iterator[dict[str, Any]]:
+def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     asked = launch["launch"]
     common = {key: asked[key] for key in LEVELS}
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
@@ -163,6 +163,7 @@ def _rows(
                 "p95_s": float(np.quantile(times, 0.95)),
                 "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
                 "min_s": float(times.min()),
+                "skew_s": _skew(cell, samples),
                 "bound_s": least_seconds(cell["operation"], asked["ranks"], copy),
                 "unstable": _unstable(times),
             }
@@ -174,6 +175,13 @@ def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:
     if not length:
         return ()
     return tuple(np.median(times.reshape(-1, length), axis=1))
+
+
+def _skew(cell: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> float:
+    """Median over the timed intervals; seconds."""
+    if "begins" not in cell:  # what an older version wrote
+        return np.nan
+    return float(np.median(np.ptp(samples[cell["begins"]][cell["warmup"] :], axis=1)))
 
 
 def _unstable(times: NDArray[np.float64]) -> bool:

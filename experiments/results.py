@@ -208,8 +208,12 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     return launch
 
 
-def read_samples(path: Path) -> dict[str, NDArray[np.float64]]:
-    """Seconds per operation, one array of shape (iterations, ranks) per cell."""
+def read_samples(path: Path) -> dict[str, NDArray[Any]]:
+    """By the keys that the launch's cells name, arrays of shape (iterations, ranks).
+
+    Under `samples` seconds per operation (float64); under `begins` when each rank began, in seconds
+    from the earliest begin of the interval's turn (float32), which `began_ns` names by the clock.
+    """
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}

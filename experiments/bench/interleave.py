@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.measure.timing import (
     WARMUP,
+    Batch,
     Prepare,
     Samples,
     Tick,
@@ -55,7 +56,7 @@ class _Turns:
     warmup: int = 0
     done: int = 0
     wrong: str = ""
-    batches: list[NDArray[np.float64]] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
 
     @property
     def active(self) -> bool:
@@ -73,7 +74,7 @@ class _Turns:
     @property
     def timed(self) -> NDArray[np.float64]:
         """Seconds of the iterations that count; rank 0 alone has those of all ranks."""
-        slowest: NDArray[np.float64] = np.concatenate(self.batches)[self.warmup :].max(axis=1)
+        slowest: NDArray[np.float64] = _seconds(self.batches)[self.warmup :].max(axis=1)
         return slowest
 
 
@@ -131,10 +132,21 @@ def interleave(
         last = comm.bcast(comm.rank == 0 and _enough(turns, asked, deadline), root=0)
     _leave_out_wrong(turns, wrong)
     samples = {
-        name: Samples(np.concatenate(each.batches), each.warmup, group, each.step)
+        name: Samples(
+            _seconds(each.batches),
+            each.warmup,
+            group,
+            each.step,
+            np.concatenate([one.offsets() for one in each.batches]),
+            (),
+        )
         for name, each in turns.items()
     }
     return samples, wrong
+
+
+def _seconds(batches: list[Batch]) -> NDArray[np.float64]:
+    return np.concatenate([each.seconds for each in batches])
 
 
 def _leave_out_wrong(turns: dict[str, _Turns], wrong: dict[str, str]) -> None:
@@ -170,7 +182,7 @@ def _plan(
     cost: float,
 ) -> int:
     """Decide, on rank 0 for all, how often each is called; the size of a group."""
-    warm = {name: np.concatenate(each.batches) for name, each in turns.items()}
+    warm = {name: _seconds(each.batches) for name, each in turns.items()}
     group = max(group_size(float(np.median(each, axis=0).min()), cost) for each in warm.values())
     planned = {}
     for name, each in warm.items():

@@ -27,7 +27,8 @@ class Cells:
 
     Attributes:
         found: for each cell that was ended, or cannot be measured, what is stored of it.
-        samples: seconds of its operations by the key that `found` names; complete on rank 0 only.
+        samples: by the keys that `found` names, seconds of its operations and when each began;
+            complete on rank 0 only.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Cells:
         self._cost = timing.clock_cost()
         self._pattern = operations.ramp(longest_send(launch), launch.dtype)
         self.found: list[dict[str, Any]] = []
-        self.samples: dict[str, NDArray[np.float64]] = {}
+        self.samples: dict[str, NDArray[np.floating[Any]]] = {}
 
     def carry_out(self, order: Order) -> Answer:
         """Do what the driver wants of all ranks now."""
@@ -93,10 +94,11 @@ class Cells:
         self._trial.check()
         cell, key, taken = self._plan[number], f"c{number:05d}", self._timer.samples()
         emulated = self._pools[cell.kind, cell.locality].emulated
-        self.samples[key] = taken.seconds
+        self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}
         self.found.append(
             asdict(cell)
             | {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
+            | {"begins": f"{key}.begin", "began_ns": list(taken.began)}
             | {"emulated": emulated}
         )
 

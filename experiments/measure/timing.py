@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -19,9 +20,28 @@ WARMUP = 10  # operations before the first that counts
 CLOCK_SHARE = 0.05  # of an interval that reading the clock may take
 NARROW = 0.025  # half-width of the median's interval, relative to it, at which timing stops
 
+CLOCK = time.monotonic_ns  # CLOCK_MONOTONIC: one for all processes of a host, containers too
+
 Call = Callable[[], object]
 Prepare = Callable[[int], Call]
 Tick = Callable[[int], object]
+
+
+class Batch(NamedTuple):
+    """Intervals that followed each other, shape (intervals, ranks); complete on rank 0 only.
+
+    Attributes:
+        seconds: per operation.
+        begins: when each interval began, in ns of CLOCK; all processes of a host share it.
+    """
+
+    seconds: NDArray[np.float64]
+    begins: NDArray[np.int64]
+
+    def offsets(self) -> NDArray[np.float32]:
+        """Seconds from the earliest begin; float32 keeps 1e-7 of the batch's length."""
+        offsets: NDArray[np.int64] = self.begins - self.begins.min()
+        return (offsets * 1e-9).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -30,17 +50,22 @@ class Samples:
 
     Attributes:
         turn: timed iterations of one turn, where several took turns; the last may be shorter.
+        begin: seconds from the earliest begin of the interval's batch, shape of `seconds`: those
+            of a turn are one batch.
+        began: the earliest begin of each turn, in ns of CLOCK.
     """
 
     seconds: NDArray[np.float64]
     warmup: int
     group: int
-    turn: int = 0
+    turn: int
+    begin: NDArray[np.float32]
+    began: tuple[int, ...]
 
 
 def clock_cost() -> float:
     """Seconds that one reading of the clock takes: the median of 2000 pairs."""
-    clock = time.perf_counter_ns
+    clock = CLOCK
     pairs = [clock() - clock() for _ in range(2000)]
     return float(-np.median(pairs)) * 1e-9
 
@@ -90,8 +115,8 @@ class Timer:
         self._prepare, self._comm, self._tick, self._gate = prepare, comm, tick, gate
         self._done, self._group = 0, 1
         self._warm = [self._batch(WARMUP)]
-        self._timed: list[NDArray[np.float64]] = []
-        warm = self._warm[0]
+        self._timed: list[Batch] = []
+        warm = self._warm[0].seconds
         self.seconds = float(np.median(warm.max(axis=1)))
         self.group = group_size(float(np.median(warm, axis=0).min()), cost)
 
@@ -103,15 +128,21 @@ class Timer:
 
     def is_narrow(self) -> bool:
         """Whether the median of all turns so far is known well enough; on rank 0."""
-        return is_narrow(np.concatenate(self._timed).max(axis=1))
+        return is_narrow(np.concatenate([each.seconds for each in self._timed]).max(axis=1))
 
     def samples(self) -> Samples:
         """What was timed, those that do not count first."""
-        warm = np.concatenate(self._warm)
-        turn = len(self._timed[0]) if self._timed else 0
-        return Samples(np.concatenate([warm, *self._timed]), len(warm), self._group, turn)
+        every = [*self._warm, *self._timed]
+        return Samples(
+            np.concatenate([each.seconds for each in every]),
+            warmup=sum(len(each.seconds) for each in self._warm),
+            group=self._group,
+            turn=len(self._timed[0].seconds) if self._timed else 0,
+            begin=np.concatenate([each.offsets() for each in every]),
+            began=tuple(int(each.begins.min()) for each in self._timed),
+        )
 
-    def _batch(self, count: int) -> NDArray[np.float64]:
+    def _batch(self, count: int) -> Batch:
         first, self._done = self._done, self._done + count
         found = batch(self._prepare, self._comm, self._gate, first, count, self._group)
         self._tick(count * self._group)
@@ -125,11 +156,11 @@ def batch(
     first: int,
     count: int,
     group: int,
-) -> NDArray[np.float64]:
-    """Seconds per operation of `count` iterations, gathered on rank 0: shape (count, ranks)."""
-    clock = time.perf_counter_ns
+) -> Batch:
+    """Time `count` iterations; a collective over comm, which gathers on rank 0."""
+    clock = CLOCK
     repeat = range(group)
-    own = np.empty(count)
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(count):
         call = prepare(first + i)
         if gate:
@@ -137,8 +168,11 @@ def batch(
         begin = clock()
         for _ in repeat:
             call()
-        own[i] = clock() - begin
-    own *= 1e-9 / group
-    every = np.empty((comm.size, count)) if comm.rank == 0 else None
-    comm.Gather(own, every, root=0)
-    return every.T if every is not None else own[:, np.newaxis]
+        ends[i] = clock()
+        begins[i] = begin
+    own = np.stack([begins, ends])
+    every = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
+    comm.Gather(own, every if comm.rank == 0 else None, root=0)
+    began, ended = every[:, 0].T, every[:, 1].T
+    seconds: NDArray[np.float64] = (ended - began) * (1e-9 / group)
+    return Batch(seconds, began)

@@ -95,6 +95,21 @@ def test_every_operation_is_timed_on_every_rank(
         assert cell["warmup"] >= timed / 10
 
 
+def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(
+    measured: tuple[Path, dict[str, Any]],
+) -> None:
+    """By begin times of all ranks: they read one clock."""
+    folder, result = measured
+    samples = samples_of(folder)
+    for cell in result["cells"]:
+        seconds, begins = samples[cell["samples"]], samples[cell["begins"]]
+        assert begins.shape == seconds.shape and (begins >= 0).all()
+        assert len(cell["began_ns"]) == -(-(len(seconds) - cell["warmup"]) // cell["turn"])
+        if cell["operation"] == "allreduce":
+            ends = begins + cell["group"] * seconds
+            assert (ends.min(axis=1) >= begins.max(axis=1) - 1e-8).all()
+
+
 def test_each_kind_and_size_is_bounded_by_a_copy_in_the_same_launch(
     result: dict[str, Any],
 ) -> None:

@@ -40,9 +40,11 @@ def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open M
         key = f"c{number}"
         half = np.full((30, launch.ranks), seconds / 2)
         half[10:, 1] = seconds
-        samples[key] = half
+        samples |= {key: half, f"{key}.begin": np.tile(np.float32([0, 3e-6]), (30, 1))}
         cells.append(
-            vars(cell) | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
+            vars(cell)
+            | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
+            | {"begins": f"{key}.begin"}
         )
     environment = {"versions": {"mpi": mpi}}
     result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
@@ -83,6 +85,18 @@ def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path
     assert (cells["median_s"] == 1e-5).all()
     assert (cells["n"] == 20).all()
     assert cells["p99_s"].isna().all()
+
+
+def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    assert reading.load(tmp_path).cells["skew_s"].to_numpy() == pytest.approx(3e-6)
+    path = tmp_path / "launches" / f"{launch.name}.json"
+    older = json.loads(path.read_text())
+    for cell in older["cells"]:
+        del cell["begins"]
+    path.write_text(json.dumps(older))
+    assert reading.load(tmp_path).cells["skew_s"].isna().all()
 
 
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:

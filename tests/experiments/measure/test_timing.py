@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from experiments.measure import timing
-from experiments.measure.timing import Timer
+from experiments.measure.timing import Batch, Timer
 
 
 def test_reading_the_clock_costs_something_and_far_less_than_a_microsecond_or_two() -> None:
@@ -33,7 +33,7 @@ def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) ->
     warm = np.full((10, 2), 1e-6)
     warm[::2, 0] = warm[1::2, 1] = 0.1e-6
     warm[0] = warm[1] = 1e-6
-    monkeypatch.setattr(timing, "batch", lambda *_: warm)
+    monkeypatch.setattr(timing, "batch", lambda *_: Batch(warm, np.zeros((10, 2), np.int64)))
     timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None)
     assert (timer.group, timer.seconds) == (1, 1e-6)
 
@@ -82,7 +82,12 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
 ) -> None:
     numbers = iter(range(10))
     monkeypatch.setattr(
-        timing, "batch", lambda *asked: np.full((asked[4], 1), float(next(numbers)))
+        timing,
+        "batch",
+        lambda *asked: Batch(
+            np.full((asked[4], 1), float(number := next(numbers))),
+            1_000_000_000 * number + 1000 * np.arange(asked[4])[:, np.newaxis],
+        ),
     )
     timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 50e-9, lambda _: None, None)
     timer.turn(4, 1)
@@ -90,3 +95,19 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
     found = timer.samples()
     assert found.seconds[: found.warmup, 0].tolist() == [0] * 10 + [1] * 2 + [3] * 2
     assert found.seconds[found.warmup :, 0].tolist() == [2] * 4 + [4] * 4
+    assert found.began == (2_000_000_000, 4_000_000_000)
+    assert found.begin[found.warmup :, 0] == pytest.approx([0, 1e-6, 2e-6, 3e-6] * 2)
+
+
+def test_an_interval_begins_after_the_one_before_has_ended() -> None:
+    found = timing.batch(lambda _: lambda: None, MPI.COMM_SELF, None, 0, 50, 3)
+    before = timing.CLOCK()
+    assert (found.begins[1:] >= found.begins[:-1] + 3e9 * found.seconds[:-1] - 1).all()
+    assert found.begins[-1, 0] < before
+
+
+def test_begins_are_kept_to_a_few_nanoseconds_over_a_turn() -> None:
+    begins = np.array([[10**18, 10**18 + 250], [10**18 + 20_000_000, 10**18 + 20_000_400]])
+    kept = timing.Batch(np.ones((2, 2)), begins).offsets()
+    assert kept.dtype == np.float32
+    assert np.ptp(kept, axis=1) == pytest.approx([250e-9, 400e-9], abs=4e-9)
