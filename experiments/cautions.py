@@ -42,6 +42,7 @@ def cautions(
         *_elsewhere(launches),
         *_apart(cells),
         *_unequal_groups(cells),
+        *_other_barriers(cells),
         *_external(launches),
         *_unstable(cells),
     ]
@@ -169,6 +170,21 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
                 f"{unequal} of {int(compared.sum())} cells are left out of the comparison of "
                 f"{what} in their block: timed back to back in groups of different sizes"
             )
+
+
+def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
+    """Arms of a block whose ranks were not set off alike: the wait for the last one differs."""
+    keys = [key for key in ("block", *FACTORS) if key not in CONTAINER]
+    stored = cells[cells["barrier"].notna() & (cells["barrier"] != "")]
+    barriers = stored.groupby(keys, observed=True)["barrier"]
+    unlike = int((barriers.nunique() > 1).sum())
+    if unlike:
+        names = " and ".join(sorted(set(stored["barrier"])))
+        yield (
+            f"{unlike} of {barriers.ngroups} cells began with other barriers in some arms of their "
+            f"block than in others ({names}): how long ranks wait for the last one to start is in "
+            "their ratios"
+        )
 
 
 def _external(launches: Launches) -> Iterator[str]:

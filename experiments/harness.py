@@ -27,7 +27,7 @@ from experiments.measure import (
     versions,
 )
 from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
-from experiments.measure.cells import Cells, barrier
+from experiments.measure.cells import Cells, barriers
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
 from experiments.schedule import FORMAT, Launch
@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
         result = {
             "format": FORMAT,
             "launch": launch.to_dict(),
-            "environment": environment | {"measurement": {"barrier": barrier(pools)}},
+            "environment": environment | {"measurement": {"barrier": barriers(cells.found)}},
             "ranks": ranks,
             "cells": cells.found,
             "began": began,

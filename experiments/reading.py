@@ -28,6 +28,7 @@ COLUMNS = (
     "arm",
     *FACTORS,
     "group",
+    "barrier",
     "n",
     "turns",
     "company",
@@ -53,8 +54,9 @@ class Campaign:
         failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
         launches: each finished launch's JSON, in the order of the file names.
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
-            the medians of its turns, `company` the launches that it took them with; `skew_s` is the
-            median time from the first rank's begin to the last one's, NaN where none is stored.
+            the medians of its turns, `company` the launches that it took them with; `barrier` is
+            what each interval began with, "" where that is not stored; `skew_s` is the median time
+            from the first rank's begin to the last one's, NaN where none is stored.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
         warnings: one sentence each; what a reader must know before believing a figure.
     """
@@ -155,6 +157,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
                 )
             }
             | {
+                "barrier": cell.get("barrier", ""),
                 "n": times.size,
                 "turns": _turns(times, cell.get("turn", 0)),
                 "median_s": middle.value,

@@ -36,12 +36,14 @@ class Order:
         cell: its number in the launch's plan.
         count: of timed intervals.
         group: operations in each of them.
+        tight: whether ranks start together from the barrier of shared memory, as every arm can.
     """
 
     action: Action
     cell: int = -1
     count: int = 0
     group: int = 1
+    tight: bool = False
 
     def line(self) -> str:
         """The order as one line."""
@@ -62,11 +64,13 @@ class Answer:
         seconds: after BEGIN: of one operation, the slowest rank's; 0 where the arm cannot measure
             the cell.
         group: after BEGIN: operations that an interval needs for the clock.
+        tight: after BEGIN: whether its ranks have a barrier in shared memory.
         narrow: after TURN: whether the median of this arm is known well enough.
     """
 
     seconds: float = 0.0
     group: int = 1
+    tight: bool = False
     narrow: bool = False
 
 
@@ -113,11 +117,12 @@ def conduct(
         if not able:
             continue
         group = max(answer.group for answer in able.values())
+        tight = all(answer.tight for answer in able.values())
         slowest = max(answer.seconds for answer in able.values())
         count, fewest, rounds = _dealt(slowest * group, asked, len(arms) == 1)
         deadline = time.monotonic() + asked.time_cap * len(able)
         for number in range(1, rounds + 1):
-            turn = Order(Action.TURN, cell, count, group)
+            turn = Order(Action.TURN, cell, count, group, tight)
             answers = each([name for name in able if name in present], turn)
             enough = all(answer.narrow for answer in answers.values())
             if number >= fewest and (enough or time.monotonic() > deadline):

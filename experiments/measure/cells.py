@@ -1,6 +1,6 @@
 """The cells of a launch on one rank: carries out the driver's orders, and keeps what was timed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -54,6 +54,8 @@ class Cells:
             case Action.BEGIN:
                 return self._begin(order.cell)
             case Action.TURN:
+                self._tight = order.tight
+                self._timer.gate = self._gate(order.tight)
                 self._timer.turn(order.count, order.group)
                 return Answer(narrow=self._timer.is_narrow())
             case Action.END:
@@ -73,13 +75,32 @@ class Cells:
         self._trial = self._trial_of(cell, pool)
         self._trial.prepare(0)()
         self._trial.check()
-        gate = _gate(self._comm, pool.communicators)
-        isolated = self._launch.measurement.cadence == "isolated"
+        self._starter = pool.communicators.get(TIGHT)
+        self._tight = self._starter is not None
         self._timer = Timer(
             *(self._trial.prepare, self._comm, self._cost, self._progress.tick),
-            gate if isolated else None,
+            self._gate(self._tight),
         )
-        return Answer(seconds=self._timer.seconds, group=self._timer.group)
+        return Answer(seconds=self._timer.seconds, group=self._timer.group, tight=self._tight)
+
+    def _gate(self, tight: bool) -> timing.Call | None:
+        """The barrier that sets all ranks off at once, where the cadence is isolated.
+
+        MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds
+        apart, and the first one's wait would count as the operation's: where ranks share memory, a
+        barrier follows that they leave together.
+        """
+        if self._launch.measurement.cadence != "isolated":
+            return None
+        if not tight or self._starter is None:
+            return self._comm.Barrier
+        ends, starts = self._comm.Barrier, self._starter.Barrier
+
+        def both() -> None:
+            ends()
+            starts()
+
+        return both
 
     def _trial_of(self, cell: Cell, pool: Pool) -> Trial:
         elements = cell.bytes // self._itemsize
@@ -99,29 +120,16 @@ class Cells:
             asdict(cell)
             | {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
             | {"begins": f"{key}.begin", "began_ns": list(taken.began)}
-            | {"emulated": emulated}
+            | {"emulated": emulated, "barrier": self._barrier()}
         )
 
+    def _barrier(self) -> str:
+        """The name of what the timed intervals of the cell began with."""
+        if self._launch.measurement.cadence != "isolated":
+            return "none"
+        return f"the MPI's, then {TIGHT}'s" if self._tight else "the MPI's"
 
-def barrier(pools: Mapping[Key, Pool]) -> str:
-    """The name of the barrier that sets all ranks off."""
-    tight = any(TIGHT in pool.communicators for pool in pools.values())
-    return f"the MPI's, then {TIGHT}'s" if tight else "the MPI's"
 
-
-def _gate(comm: MPI.Intracomm, transports: Mapping[str, MPI.Intracomm]) -> timing.Call:
-    """The barrier that sets all ranks off at once.
-
-    MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds apart,
-    and the first one's wait would count as the operation's: where ranks share memory, a barrier
-    follows that they leave together.
-    """
-    if TIGHT not in transports:
-        return comm.Barrier
-    tight = transports[TIGHT]
-
-    def both() -> None:
-        comm.Barrier()
-        tight.Barrier()
-
-    return both
+def barriers(found: Iterable[Mapping[str, Any]]) -> str:
+    """The names of the barriers that cells began with."""
+    return "; ".join(sorted({cell["barrier"] for cell in found if "barrier" in cell}))

@@ -93,6 +93,8 @@ class Timer:
     """One operation, timed turn by turn; every method is a collective over comm.
 
     Attributes:
+        gate: the barrier that sets all ranks off, where the cadence is isolated; turns may have
+            another than warming up.
         seconds: of one operation as warming up showed it, the slowest rank's; on rank 0.
         group: operations that an interval needs so that the clock costs little; on rank 0.
     """
@@ -110,9 +112,9 @@ class Timer:
             comm: for the decisions of rank 0, not for the operation.
             cost: clock_cost() of this rank.
             tick: given the operations of each batch when it is done, outside the timed intervals.
-            gate: the barrier that sets all ranks off, where the cadence is isolated.
+            gate: for warming up.
         """
-        self._prepare, self._comm, self._tick, self._gate = prepare, comm, tick, gate
+        self._prepare, self._comm, self._tick, self.gate = prepare, comm, tick, gate
         self._done, self._group = 0, 1
         self._warm = [self._batch(WARMUP)]
         self._timed: list[Batch] = []
@@ -144,7 +146,7 @@ class Timer:
 
     def _batch(self, count: int) -> Batch:
         first, self._done = self._done, self._done + count
-        found = batch(self._prepare, self._comm, self._gate, first, count, self._group)
+        found = batch(self._prepare, self._comm, self.gate, first, count, self._group)
         self._tick(count * self._group)
         return found
 
@@ -174,5 +176,4 @@ def batch(
     every = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
     comm.Gather(own, every if comm.rank == 0 else None, root=0)
     began, ended = every[:, 0].T, every[:, 1].T
-    seconds: NDArray[np.float64] = (ended - began) * (1e-9 / group)
-    return Batch(seconds, began)
+    return Batch((ended - began) / (1e9 * group), began)

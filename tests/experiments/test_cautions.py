@@ -146,3 +146,15 @@ def test_an_emulated_machine_is_told_once() -> None:
     assert said == (
         "Emulated machine gh200 (tcg): where ranks and pages are is real, times mean nothing"
     )
+
+
+def test_arms_that_start_from_other_barriers_are_counted() -> None:
+    both = cells()
+    both["barrier"] = ["the MPI's", "the MPI's, then direct's"]
+    (told,) = cautions(HEADER, launches(), both, {})
+    assert told.startswith("1 of 1 cells began with other barriers")
+    assert "(the MPI's and the MPI's, then direct's)" in told
+    both["barrier"] = "the MPI's"
+    assert cautions(HEADER, launches(), both, {}) == []
+    both["barrier"] = ["", "the MPI's"]  # an older version stored none
+    assert cautions(HEADER, launches(), both, {}) == []

@@ -13,7 +13,7 @@ from experiments.attend import LaunchFailed
 from experiments.environments.command import Process
 from experiments.environments.host import Host
 from experiments.provision import mpi, passthrough
-from experiments.schedule import Launch, schedule
+from experiments.schedule import Cell, Launch, schedule
 
 pytestmark = pytest.mark.ranks
 
@@ -21,17 +21,23 @@ ME = (os.getuid(), os.getgid())
 
 
 @dataclass(frozen=True)
-class Sabotaged:
-    """The host, where the first rank of a launch does something in the middle of a turn."""
+class Other:
+    """The host, where ranks run one of ranks/*.py with these words before the folder."""
 
-    does: str
+    program: str
+    words: tuple[str, ...] = ()
 
     def command(self, launch: Launch, folder: Path) -> Process:
         made = here().command(launch, folder)
-        program = Path(__file__).parent / "ranks" / "in_a_turn.py"
+        program = Path(__file__).parent / "ranks" / self.program
         at = made.argv.index("-m")
-        argv = (*made.argv[:at], str(program), self.does, *made.argv[at + 2 :])
+        argv = (*made.argv[:at], str(program), *self.words, *made.argv[at + 2 :])
         return replace(made, argv=argv)
+
+
+def sabotaged(does: str) -> Other:
+    """Where the first rank of a launch does something in the middle of a turn."""
+    return Other("in_a_turn.py", (does,))
 
 
 def here() -> Host:
@@ -103,6 +109,21 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
     assert lengths["host"] == lengths["host-again"] == lengths["docker-tuned-one"]
 
 
+def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
+    folder: Path, launches: tuple[Launch, ...]
+) -> None:
+    cells = [Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi")]
+    short = tuple(replace(each, cells=tuple(cells)) for each in launches)
+    assert run(folder, short, lambda: Other("unshared.py")) == {}
+    began: dict[tuple[str, str], list[str]] = {}
+    for launch in short:
+        for cell in results.read_launch(folder, launch.name)["cells"]:
+            key = (cell["operation"], cell["transport"])
+            began.setdefault(key, []).append(cell.get("barrier", "skipped"))
+    assert began["copy", "direct"] == began["allreduce", "mpi"] == ["the MPI's"] * 3
+    assert sorted(began["allreduce", "direct"]) == ["skipped", *["the MPI's, then direct's"] * 2]
+
+
 @pytest.mark.parametrize(
     ("does", "why"),
     [
@@ -115,7 +136,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
     folder: Path, launches: tuple[Launch, ...], does: str, why: str
 ) -> None:
     began = time.monotonic()
-    lost = run(folder, launches, lambda: Sabotaged(does))
+    lost = run(folder, launches, lambda: sabotaged(does))
     assert time.monotonic() - began < 60
     (name,) = lost
     assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
@@ -128,7 +149,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
 def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:
     only = tuple(replace(each, layout="") for each in launches)
     with pytest.raises(LaunchFailed, match="failed with exit code"):
-        run(folder, only, lambda: Sabotaged("dies"))
+        run(folder, only, lambda: sabotaged("dies"))
     assert results.finished(folder) == set()
     assert not (folder / "incoming").exists()
     assert not [

@@ -79,6 +79,20 @@ def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
     assert count * group * 2e-3 <= turns.TURN + 2e-3 * group
 
 
+@pytest.mark.parametrize("other", [True, False])
+def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
+    seen = Recorded()
+    arms = {
+        "host": seen.arm("host", Answer(1e-4, tight=True)),
+        "docker": seen.arm("docker", Answer(1e-4, tight=other)),
+        "lacking": seen.arm("lacking", Answer(0)),
+    }
+    conduct(arms, 1, QUICK, random.Random(1))
+    turns = [each for _, each in seen.orders if each.action is Action.TURN]
+    assert {each.tight for each in turns} == {other}
+    assert all(Order.parse(each.line()) == each for each in turns)
+
+
 def test_a_cell_that_one_arm_cannot_measure_is_measured_by_the_others() -> None:
     seen = Recorded()
     arms = {"able": seen.arm("able"), "lacking": seen.arm("lacking", Answer(0))}
