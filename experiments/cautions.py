@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments import disturbed
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
@@ -40,6 +41,7 @@ def cautions(
         *_skipped(launches),
         *_other_files(launches),
         *_elsewhere(launches),
+        *disturbed.sentences(launches),
         *_apart(cells),
         *_unequal_groups(cells),
         *_other_barriers(cells),

@@ -20,6 +20,7 @@ from experiments import footprint
 from experiments.measure import (
     cgroup,
     datapath,
+    disturbance,
     machine,
     nodes,
     orders,
@@ -48,9 +49,12 @@ def main(folder: Path) -> None:
     pools, skipped = _pools(comm, launch, cpu)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     cells = Cells(comm, launch, pools, skipped, progress)
+    before = disturbance.counters(cpu)
     asleep = _measure(comm, launch, cells, folder)
+    disturbed = disturbance.between(before, disturbance.counters(cpu))
     described = [_describe(key, pools[key]) for key in pools]
-    ranks = comm.gather({"rank": comm.rank, "cpu": cpu, "pools": described, "asleep": asleep})
+    own = {"rank": comm.rank, "cpu": cpu, "pools": described, "asleep": asleep}
+    ranks = comm.gather(own | {"disturbance": disturbed})
     environment = surroundings(comm, paths)
     if comm.rank == 0:
         result = {

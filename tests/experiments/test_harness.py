@@ -140,6 +140,10 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
         (pool,) = rank["pools"]
         assert sum(pool["placement"].values()) == pool["bytes"] >= 2 * 100_000
         assert pool["placement_method"] in ("move_pages", "get_mempolicy", "numa_maps")
+        counted = rank["disturbance"]
+        assert counted["own"] > 0 and 0 < counted["seconds"] < result["seconds"]
+        assert counted["voluntary"] >= 0 and counted["involuntary"] >= 0
+        assert len(counted["load"]) == 2
     topology = result["environment"]["topology"]
     assert topology == nodes.nodes()
     assert result["environment"]["machine"]["emulated"] == "no"
