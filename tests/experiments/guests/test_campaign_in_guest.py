@@ -83,7 +83,7 @@ def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Ca
         own = {node.id for node in knl.local_hbm(quadrant)}
         assert sum(pool["placement"].values()) == 2 * 64 * 2**10  # send and receive buffer
         if pool["locality"] == "local":
-            assert nodes == (own if pool["kind"] == "hbw" else {quadrant})
+            assert nodes == set(pool["nodes"]) == (own if pool["kind"] == "hbw" else {quadrant})
         else:
             every = knl.hbm_nodes if pool["kind"] == "hbw" else knl.cpu_nodes
             assert nodes == set(pool["nodes"])

@@ -13,7 +13,13 @@ import pytest
 
 import hbmcomm
 from experiments.measure import buffers
-from experiments.measure.buffers import Unavailable, misplacement, remote_nodes
+from experiments.measure.buffers import (
+    Unavailable,
+    home_nodes,
+    is_strict,
+    misplacement,
+    remote_nodes,
+)
 
 TWO_SOCKETS = ({0: 10, 1: 21}, {0: 21, 1: 10})
 
@@ -115,18 +121,45 @@ STRICT = hbmcomm.Kind("hbw", nodes=(4, 5), policy="bind", emulated=False, eviden
     "placed", [{}, {4: 4096}, {4: 8192, 0: 1808}, {0: 10000}, {4: 10000, 0: 4096}]
 )
 def test_a_byte_of_a_strict_kind_elsewhere_or_nowhere_is_told(placed: dict[int, int]) -> None:
-    told = misplacement(STRICT, placed, 10000)
+    told = misplacement("hbw", (4, 5), placed, 10000)
     assert "hbw: all 10000 bytes belong on nodes [4, 5]" in told
     assert str(placed) in told
 
 
 @pytest.mark.parametrize("placed", [{4: 10000}, {4: 8192, 5: 1808}])
 def test_buffers_wholly_on_the_nodes_of_their_kind_are_right(placed: dict[int, int]) -> None:
-    assert misplacement(STRICT, placed, 10000) == ""
+    assert misplacement("hbw", (4, 5), placed, 10000) == ""
 
 
-def test_a_kind_that_may_spill_is_never_misplaced() -> None:
-    assert misplacement(replace(STRICT, policy="preferred"), {0: 1}, 10000) == ""
+def test_a_page_elsewhere_voids_a_launch_of_strict_kinds_alone() -> None:
+    assert is_strict(STRICT, (4, 5))
+    assert not is_strict(replace(STRICT, policy="preferred"), (4, 5))
+
+
+ORDINARY = hbmcomm.Kind("regular", nodes=(0, 1), policy="bind", emulated=False, evidence="")
+
+
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_ordinary_memory_belongs_on_the_node_nearest_to_the_ranks_cpu(
+    machine: Callable[..., None], cpu: int
+) -> None:
+    machine(({0: 10, 1: 21, 2: 31}, {0: 21, 1: 10, 2: 31}, {}), accepted=(0, 1))
+    assert home_nodes(ORDINARY, cpu) == (cpu,)
+    assert home_nodes(replace(ORDINARY, nodes=(1,)), cpu) == (1,)  # asked for as remote
+    assert home_nodes(STRICT, cpu) == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("method", "voids"), [("move_pages", True), ("get_mempolicy", True), ("numa_maps", False)]
+)
+@pytest.mark.parametrize("policy", ["bind", "default"])
+def test_ordinary_memory_on_another_node_voids_a_launch_where_each_page_is_known(
+    monkeypatch: pytest.MonkeyPatch, method: str, voids: bool, policy: str
+) -> None:
+    monkeypatch.setattr(hbmcomm, "placement_method", lambda: method)
+    kind = replace(ORDINARY, policy=policy)
+    assert is_strict(kind, (1,)) == voids
+    assert "belong on nodes [1]" in misplacement("regular", (1,), {0: 4096, 1: 5904}, 10000)
 
 
 @pytest.mark.ranks
