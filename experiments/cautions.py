@@ -41,6 +41,7 @@ def cautions(
         *_skipped(launches),
         *_other_files(launches),
         *_elsewhere(launches),
+        *_moved(launches),
         *disturbed.sentences(launches),
         *_apart(cells),
         *_unequal_groups(cells),
@@ -141,6 +142,27 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
         share = sum(out for out, _ in shares) / sum(total for _, total in shares)
         places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
         yield f"{kind}: {100 * share:.0f} % of its pages lie outside its nodes in {places}"
+
+
+def _moved(launches: Launches) -> Iterator[str]:
+    """Kinds whose pages were on other nodes after timing than before; nothing of older launches."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, launch in launches.items():
+        for rank in launch.get("ranks", []):
+            for pool in rank["pools"]:
+                before, after = pool["placement"], pool.get("placement_after", pool["placement"])
+                gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
+                if gone:
+                    share = gone / sum(before.values())
+                    found[pool["kind"]][name] = max(share, found[pool["kind"]].get(name, 0.0))
+    for kind, shares in sorted(found.items()):
+        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
+        yield (
+            f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
+            f"nodes while {places} measured: {'its' if len(shares) == 1 else 'their'} times mix "
+            "both places; turn automatic NUMA balancing off (sysctl kernel.numa_balancing=0) and "
+            "measure again"
+        )
 
 
 def _apart(cells: pd.DataFrame) -> Iterator[str]:

@@ -13,6 +13,8 @@ from experiments.schedule import Launch
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
 
+OUTGROWN = 8  # a message of so many caches is out of the cache without a second slot
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -50,21 +52,20 @@ def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
         cache: bytes of the last-level cache, which buffers that rotate must exceed.
     """
     itemsize = np.dtype(launch.dtype).itemsize
-    needs = [
-        (sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize) for cell in launch.plan
-    ]
-    send = max(need.send * elements for need, elements in needs)
-    recv = max(need.recv * elements for need, elements in needs)
-    if launch.measurement.cache == "rotating":
-        more = max(2 * cache // itemsize, *(elements for _, elements in needs))
-        send, recv = send + more, recv + more
+    send = recv = 0
+    for cell in launch.plan:
+        need, elements = sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize
+        more = 0
+        if launch.measurement.cache == "rotating" and cell.bytes < OUTGROWN * cache:
+            more = max(2 * cache // itemsize, elements)
+        send = max(send, need.send * elements + more)
+        recv = max(recv, need.recv * elements + more)
     return send, recv
 
 
 def own_bytes(launch: Launch, rank: int, cache: int) -> int:
-    """Bytes of a rank's buffers, of all kinds and localities together."""
-    pools = len({(cell.kind, cell.locality) for cell in launch.cells})
-    return sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize * pools
+    """Bytes of a rank's buffers at any time: those of one kind and locality."""
+    return sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize
 
 
 def longest_send(launch: Launch) -> int:

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-import hbmcomm
-from experiments import footprint
 from experiments.measure import (
     cgroup,
     datapath,
@@ -27,12 +25,11 @@ from experiments.measure import (
     process,
     versions,
 )
-from experiments.measure.buffers import Pool, Unavailable, make_pool, require_memory
 from experiments.measure.cells import Cells, barriers
+from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
 from experiments.schedule import FORMAT, Launch
-from experiments.spec import TRANSPORTS
 from experiments.turns import Action, conduct
 
 
@@ -46,14 +43,13 @@ def main(folder: Path) -> None:
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
     cpu = process.pin(comm.rank, launch.binding)
-    pools, skipped = _pools(comm, launch, cpu)
+    pools = Pools(comm, launch, cpu)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    cells = Cells(comm, launch, pools, skipped, progress)
+    cells = Cells(comm, launch, pools, progress)
     before = disturbance.counters(cpu)
     asleep = _measure(comm, launch, cells, folder)
     disturbed = disturbance.between(before, disturbance.counters(cpu))
-    described = [_describe(key, pools[key]) for key in pools]
-    own = {"rank": comm.rank, "cpu": cpu, "pools": described, "asleep": asleep}
+    own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
     ranks = comm.gather(own | {"disturbance": disturbed})
     environment = surroundings(comm, paths)
     if comm.rank == 0:
@@ -93,27 +89,6 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     }
 
 
-def _pools(
-    comm: MPI.Intracomm, launch: Launch, cpu: int
-) -> tuple[dict[tuple[str, str], Pool], dict[tuple[str, str], str]]:
-    """The buffers of every kind and locality asked for, and why some cannot be had."""
-    pools: dict[tuple[str, str], Pool] = {}
-    skipped: dict[tuple[str, str], str] = {}
-    cache = machine.last_level_cache()
-    lengths = footprint.lengths(launch, comm.rank, cache)
-    require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)
-    for kind, locality in dict.fromkeys((cell.kind, cell.locality) for cell in launch.cells):
-        asked = {cell.transport for cell in launch.cells}
-        transports = [name for name in TRANSPORTS if name in asked]
-        try:
-            pools[kind, locality] = make_pool(
-                comm, kind, locality, transports, launch.dtype, lengths, cpu
-            )
-        except Unavailable as reason:
-            skipped[kind, locality] = str(reason)
-    return pools, skipped
-
-
 def _measure(comm: MPI.Intracomm, launch: Launch, cells: Cells, folder: Path) -> dict[str, float]:
     """Every cell, in the turns that the driver gives; else rank 0 decides as the driver would.
 
@@ -131,20 +106,6 @@ def _measure(comm: MPI.Intracomm, launch: Launch, cells: Cells, folder: Path) ->
         while (order := comm.bcast(None)).action is not Action.LEAVE:
             cells.carry_out(order)
     return {}
-
-
-def _describe(key: tuple[str, str], pool: Pool) -> dict[str, Any]:
-    kind, locality = key
-    return {
-        "kind": kind,
-        "locality": locality,
-        "emulated": pool.emulated,
-        "nodes": list(pool.nodes),
-        "source": hbmcomm.source(pool.send),
-        "bytes": pool.send.nbytes + pool.recv.nbytes,
-        "placement_method": hbmcomm.placement_method(),
-        "placement": {str(node): size for node, size in sorted(pool.placement.items())},
-    }
 
 
 def _summary(every: list[dict[str, Any]], key: str) -> str:

@@ -76,9 +76,14 @@ class Launch:
 
     @property
     def plan(self) -> tuple[Cell, ...]:
-        """The cells in their order, each kind and size preceded by the copy that bounds it."""
+        """The cells kind by kind, each kind and size preceded by the copy that bounds it.
+
+        Kinds and localities come in the order of their first cells, since one has buffers at a
+        time; within one the cells keep their order.
+        """
+        pools = list(dict.fromkeys((cell.kind, cell.locality) for cell in self.cells))
         found: dict[Cell, None] = {}
-        for cell in self.cells:
+        for cell in sorted(self.cells, key=lambda cell: pools.index((cell.kind, cell.locality))):
             bounded = {(each.kind, each.locality, each.bytes) for each in found}
             if (cell.kind, cell.locality, cell.bytes) not in bounded:
                 found[replace(cell, operation=COPY)] = None

@@ -36,7 +36,8 @@ class Pool:
         lacking: {transport: why these ranks cannot have it}; alike on every rank.
         nodes: where its pages belong.
         send, recv: flat arrays of the launch's dtype.
-        placement: {node: bytes} of both, as the kernel reports it.
+        placement: {node: bytes} of both, as the kernel reports it before anything is timed.
+        strict: whether a page elsewhere voids the launch.
     """
 
     communicators: Mapping[str, MPI.Intracomm]
@@ -47,6 +48,12 @@ class Pool:
     send: Array
     recv: Array
     placement: dict[int, int]
+    strict: bool
+
+    def require(self, transport: str) -> None:
+        """Raise Unavailable where these ranks cannot have a transport."""
+        if transport in self.lacking:
+            raise Unavailable(self.lacking[transport])
 
     def slots(
         self, operation: str, elements: int, rank: int, ranks: int
@@ -126,7 +133,7 @@ def make_pool(
         found = hbmcomm.resolve(kind, nodes)
     except (hbmcomm.HbmcommError, Unavailable) as error:
         problem = str(error)
-    _agree(comm, problem, Unavailable)
+    agree(comm, problem, Unavailable)
     made, lacking = _communicators(comm, kind, nodes, transports)
     allocate = allocate or next(iter(made.values())).empty
     try:
@@ -136,13 +143,14 @@ def make_pool(
                 array.fill(comm.rank + 1)
     except hbmcomm.OutOfMemory as error:
         problem = str(error)
-    _agree(comm, problem, Unavailable)
+    agree(comm, problem, Unavailable)
     placed = _placement(arrays)
     home = home_nodes(found, cpu)
-    if is_strict(found, home):
+    strict = is_strict(found, home)
+    if strict:
         nbytes = sum(array.nbytes for array in arrays)
-        _agree(comm, misplacement(kind, home, placed, nbytes), Misplaced)
-    return Pool(made, lacking, kind, found.emulated, home, arrays[0], arrays[1], placed)
+        agree(comm, misplacement(kind, home, placed, nbytes), Misplaced)
+    return Pool(made, lacking, kind, found.emulated, home, arrays[0], arrays[1], placed, strict)
 
 
 def _communicators(
@@ -249,11 +257,16 @@ def _in_turn(comm: MPI.Intracomm, strict: bool) -> Iterator[None]:
             comm.Barrier()
 
 
-def _agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:
+def agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:
     """Raise on every rank when any rank has a problem, with the first one's text."""
     problems = [text for text in comm.allgather(problem) if text]
     if problems:
         raise error(problems[0])
+
+
+def placement_of(pool: Pool) -> dict[int, int]:
+    """{node: bytes} of a pool's buffers, as the kernel reports it now."""
+    return _placement((pool.send, pool.recv))
 
 
 def _placement(arrays: Iterable[Array]) -> dict[int, int]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from experiments.bound import COPY
 from experiments.footprint import longest_send
 from experiments.measure import operations, timing
-from experiments.measure.buffers import Pool
+from experiments.measure.buffers import Pool, Unavailable
+from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
 from experiments.measure.timing import Timer
 from experiments.measure.trial import Trial
@@ -19,7 +20,6 @@ from experiments.schedule import Cell, Launch
 from experiments.turns import Action, Answer, Order
 
 TIGHT = "direct"  # ranks leave the barrier of this transport at the same time
-Key = tuple[str, str]  # kind and locality
 
 
 class Cells:
@@ -35,12 +35,10 @@ class Cells:
         self,
         comm: MPI.Intracomm,
         launch: Launch,
-        pools: Mapping[Key, Pool],
-        skipped: Mapping[Key, str],
+        pools: Pools,
         progress: Progress,
     ) -> None:
-        self._comm, self._launch, self._progress = comm, launch, progress
-        self._pools, self._skipped = pools, skipped
+        self._comm, self._launch, self._pools, self._progress = comm, launch, pools, progress
         self._plan = launch.plan
         self._itemsize = np.dtype(launch.dtype).itemsize
         self._cost = timing.clock_cost()
@@ -66,12 +64,15 @@ class Cells:
         """Make a cell ready; its data is checked after the first operation."""
         cell = self._plan[number]
         self._progress.cells(number, len(self._plan))
-        key = (cell.kind, cell.locality)
-        pool = self._pools.get(key)
-        reason = pool.lacking.get(cell.transport) if pool else self._skipped[key]
-        if pool is None or (reason and cell.operation != COPY):
-            self.found.append(asdict(cell) | {"skipped": reason})
+        try:
+            pool = self._pools.of(cell.kind, cell.locality)
+            if cell.operation != COPY:
+                pool.require(cell.transport)
+        except Unavailable as reason:
+            self.found.append(asdict(cell) | {"skipped": str(reason)})
+            self._close_after(number)
             return Answer()
+        self._emulated = pool.emulated
         self._trial = self._trial_of(cell, pool)
         self._trial.prepare(0)()
         self._trial.check()
@@ -114,14 +115,21 @@ class Cells:
         """Keep what was timed; the data is checked after the last operation."""
         self._trial.check()
         cell, key, taken = self._plan[number], f"c{number:05d}", self._timer.samples()
-        emulated = self._pools[cell.kind, cell.locality].emulated
         self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}
         self.found.append(
             asdict(cell)
             | {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
             | {"begins": f"{key}.begin", "began_ns": list(taken.began)}
-            | {"emulated": emulated, "barrier": self._barrier()}
+            | {"emulated": self._emulated, "barrier": self._barrier()}
         )
+        del self._trial, self._timer, self._starter  # they hold the buffers
+        self._close_after(number)
+
+    def _close_after(self, number: int) -> None:
+        """Give the buffers back after a kind's last cell, before any arm makes the next kind's."""
+        key, *following = [(each.kind, each.locality) for each in self._plan[number : number + 2]]
+        if following != [key]:
+            self._pools.close()
 
     def _barrier(self) -> str:
         """The name of what the timed intervals of the cell began with."""

@@ -158,3 +158,16 @@ def test_arms_that_start_from_other_barriers_are_counted() -> None:
     assert cautions(HEADER, launches(), both, {}) == []
     both["barrier"] = ["", "the MPI's"]  # an older version stored none
     assert cautions(HEADER, launches(), both, {}) == []
+
+
+def test_pages_that_moved_while_they_were_measured_are_told() -> None:
+    ranks = pools(regular={"1": 1000})
+    ranks[0]["pools"][0]["placement_after"] = {"0": 250, "1": 750}
+    told = cautions(HEADER, launches(ranks=ranks), cells(), {})
+    assert told == [
+        "regular: up to 25 % of a rank's pages moved to other nodes while 1 launch measured: its "
+        "times mix both places; turn automatic NUMA balancing off "
+        "(sysctl kernel.numa_balancing=0) and measure again"
+    ]
+    ranks[0]["pools"][0]["placement_after"] = {"1": 1000}
+    assert cautions(HEADER, launches(ranks=ranks), cells(), {}) == []

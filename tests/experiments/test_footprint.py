@@ -26,9 +26,17 @@ def test_the_largest_cell_decides_and_the_root_has_more() -> None:
     assert footprint.longest_send(launch("alltoall", 4)) == 4 * 1024
 
 
-def test_each_kind_has_buffers_of_its_own() -> None:
+def test_one_kind_has_buffers_at_a_time() -> None:
     one, two = launch("allreduce", 2), launch("allreduce", 2, kinds=2)
-    assert footprint.own_bytes(two, 0, 0) == 2 * footprint.own_bytes(one, 0, 0)
+    assert footprint.own_bytes(two, 0, 0) == footprint.own_bytes(one, 0, 0)
+
+
+def test_16_ranks_of_64_mib_fit_the_mcdram_of_a_quadrant() -> None:
+    asked = spec.restrict(spec.load("memory"), sizes=(64 * 2**20,), blocks=1)
+    each = next(b.launches[0] for b in schedule(asked, 1) if b.ranks == 16)
+    assert each.measurement.cache == "rotating"
+    assert len({cell.kind for cell in each.cells}) == 4
+    assert sum(footprint.own_bytes(each, rank, 2**20) for rank in range(16)) < 3.5 * 2**30
 
 
 def test_buffers_that_rotate_exceed_the_cache_twice() -> None:

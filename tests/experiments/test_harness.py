@@ -215,6 +215,23 @@ def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
     assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), code=1)
 
 
+def test_one_kind_has_buffers_at_a_time(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    cells = tuple(
+        Cell("allreduce", transport, kind, "local", 2**24)
+        for transport in ("direct", "mpi")
+        for kind in ("regular", "hbw")
+    )
+    (tmp_path / "launch.json").write_text(json.dumps(replace(LAUNCH, cells=cells).to_dict()))
+    program = Path(__file__).parent / "ranks" / "one_kind_at_a_time.py"
+    mpirun(program, 2, str(tmp_path), env={"MEMKIND_HBW_NODES": "0"})
+    result = json.loads((tmp_path / "result.json").read_text())
+    kinds = [cell["kind"] for cell in result["cells"]]
+    assert kinds == ["regular"] * 3 + ["hbw"] * 3
+    for rank in result["ranks"]:
+        assert [pool["kind"] for pool in rank["pools"]] == ["regular", "hbw"]
+        assert all(pool["placement_after"] == pool["placement"] for pool in rank["pools"])
+
+
 def test_its_progress_names_cells_and_operations(
     harness: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from itertools import product
+from itertools import groupby, product
 
 from experiments import schedule, spec
 from experiments.schedule import Arm, Launch
@@ -49,6 +49,19 @@ def test_every_block_measures_every_cell_once_in_an_order_of_its_own() -> None:
     assert all(each.cells == first.cells for each in others)  # the arms take turns
     assert set(first.cells) == set(other.launches[0].cells)
     assert first.cells != other.launches[0].cells
+
+
+def test_all_cells_of_a_kind_follow_each_other_and_kinds_come_in_any_order() -> None:
+    asked = spec.restrict(QUICK, blocks=12)
+    orders = set()
+    for block in schedule.schedule(asked, 1):
+        first, *others = block.launches
+        kinds = tuple(kind for kind, _ in groupby(first.plan, lambda cell: cell.kind))
+        assert sorted(kinds) == sorted(asked.factors.kinds)
+        assert all(each.plan == first.plan for each in others)
+        assert set(first.plan) >= set(first.cells)
+        orders.add(kinds)
+    assert len(orders) == 2
 
 
 def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:

@@ -1,0 +1,40 @@
+"""Rank program: of two kinds, the buffers of one are gone before the other's are made.
+
+one_kind_at_a_time.py FOLDER: FOLDER holds launch.json with cells of several kinds, each of 32 MiB.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from mpi4py import MPI
+
+from experiments import harness
+from experiments.measure import pools
+from experiments.measure.buffers import make_pool
+
+MIB = 2**20
+made: list[float] = []
+
+
+def shared_mib() -> float:
+    """Resident shared memory of this process, in which arrays of an arena are."""
+    found = re.search(r"RssShmem:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def made_alone(*args: object) -> object:
+    before = shared_mib()
+    pool = make_pool(*args)  # type: ignore[arg-type]
+    made.append(shared_mib() - before)
+    assert before < 16, f"{before} MiB are there before {args[1]} is made"
+    assert made[-1] >= 32, f"{args[1]} took {made[-1]} MiB"
+    return pool
+
+
+pools.make_pool = made_alone  # type: ignore[assignment]
+harness.main(Path(sys.argv[1]))
+asked = json.loads((Path(sys.argv[1]) / "launch.json").read_text())["cells"]
+assert len(made) == len({(cell["kind"], cell["locality"]) for cell in asked}), made
+MPI.COMM_WORLD.Barrier()
