@@ -184,7 +184,8 @@ def run(
             raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
         folder = Path(out) if out else _newest()
         if dry_run:
-            print("\n".join(campaign.dry_resume(folder)))
+            lines = campaign.dry_resume(folder)
+            print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
             return
         failures = campaign.resume(folder, Stages())
         print(folder)

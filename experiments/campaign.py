@@ -163,6 +163,13 @@ def _measure(
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
+    except FileNotFoundError as error:
+        if (out / "campaign.json").exists():
+            raise
+        raise results.ResultsError(
+            f"{out} was removed or emptied while the campaign measured into it; nothing of it is "
+            "left: measure again"
+        ) from error
 
 
 def _environments(

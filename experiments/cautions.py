@@ -12,6 +12,7 @@ import pandas as pd
 from experiments import disturbed
 from experiments.confounders import flatten
 from experiments.emulated import recorded
+from experiments.quantities import counted
 from experiments.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 
 Launches = Mapping[str, Mapping[str, Any]]
@@ -74,8 +75,8 @@ def _failed(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _few_blocks(blocks: int) -> Iterator[str]:
     if blocks < CLAIM_BLOCKS:
         yield (
-            f"{blocks} paired blocks per cell: a quick look; the smallest signed-rank p they can "
-            f"reach is {least_p(blocks):.3f}, and a claim needs {CLAIM_BLOCKS}"
+            f"{counted(blocks, 'paired block')} per cell: a quick look; the smallest signed-rank p "
+            f"to be had is {least_p(blocks):.3f}, and a claim needs {CLAIM_BLOCKS}"
         )
 
 

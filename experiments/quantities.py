@@ -1,4 +1,4 @@
-"""Sizes and rank counts as a user writes them: "1KiB:64MiB", "2,4,8". Pure."""
+"""Sizes and rank counts as a user writes them: "1KiB:64MiB", "2,4,8"; counted things. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -7,6 +7,11 @@ from experiments.choices import SpecError
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
+
+
+def counted(count: int, thing: str) -> str:
+    """ "1 paired block", "6 paired blocks"."""
+    return f"{count} {thing}{'s' * (count != 1)}"
 
 
 def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this machine") -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.quantities import counted
 from experiments.statistics import CLAIM_BLOCKS, FEWEST_BLOCKS, Verdict, bounds
 from plots.chain import FILES
 from plots.findings import HOST, Findings, in_order, rows, usual
@@ -137,8 +138,7 @@ def bound(frame: pd.DataFrame) -> str:
 
 def few(frame: pd.DataFrame) -> str:
     """ "with no interval: 2 blocks, run 6"."""
-    count = int(frame["blocks"].max())
-    return f"with no interval: {count} block{'s' * (count != 1)}, run {FEWEST_BLOCKS}"
+    return f"with no interval: {counted(int(frame['blocks'].max()), 'block')}, run {FEWEST_BLOCKS}"
 
 
 def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
@@ -238,7 +238,7 @@ def ending(frame: pd.DataFrame, found: Findings) -> str:
     if found.twins.empty:
         return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
     if found.blocks < CLAIM_BLOCKS and (frame["verdict"] == Verdict.DIFFERS).any():
-        return f" Seen in {found.blocks} paired blocks; a claim needs {CLAIM_BLOCKS}."
+        return f" Seen in {counted(found.blocks, 'paired block')}; a claim needs {CLAIM_BLOCKS}."
     return ""
 
 

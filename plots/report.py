@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.confounders import flatten
+from experiments.quantities import counted
 from experiments.reading import Campaign, load
 from experiments.statistics import CLAIM_BLOCKS, least_p
 from plots import paths, samples
@@ -99,7 +100,7 @@ def marks(found: Findings) -> list[str]:
     told = [found.machine] if found.machine else []
     if found.blocks < CLAIM_BLOCKS and not found.machine:
         told.append(
-            f"Quick campaign: {found.blocks} paired blocks, signed-rank p not below "
+            f"Quick campaign: {counted(found.blocks, 'paired block')}, signed-rank p not below "
             f"{least_p(found.blocks):.3f}"
         )
     if emulated(found.times):

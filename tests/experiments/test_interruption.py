@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a campaign loses nothing and leaves nothing; --resume completes."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -79,6 +80,21 @@ def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran
     assert {path: path.read_bytes() for path in first} == first
     assert structure(out) == structure(through)
     assert set(Path("/dev/shm").iterdir()) <= shm
+
+
+def test_a_results_folder_that_is_removed_meanwhile_is_named(driver: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = driver.measure("host", out)
+    try:
+        driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
+        shutil.rmtree(out)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert f"{out} was removed or emptied while the campaign measured into it" in said
+    assert "Traceback" not in said
+    driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
 
 
 @pytest.mark.container
