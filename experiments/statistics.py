@@ -211,10 +211,10 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """Median of the launch medians for each cell of each arm.
 
     Returns:
-        One row per arm and FACTORS with median_s, low_s, high_s; p95_s, p99_s and bound_s, the
-        medians of the launches' own (seconds; NaN where no launch has one); bus_bytes_per_s, the
-        bus bandwidth at the median; group, the most operations that one timed interval holds; n,
-        iterations in all launches; launches.
+        One row per arm and FACTORS with median_s, low_s, high_s; p95_s, p99_s, bound_s and skew_s,
+        the medians of the launches' own (seconds; NaN where no launch has one); bus_bytes_per_s,
+        the bus bandwidth at the median; group, the most operations that one timed interval holds;
+        n, iterations in all launches; launches.
     """
     keys = ["arm", *FACTORS]
     rows: list[dict[str, Any]] = []
@@ -225,10 +225,19 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             cell
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
-            | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s")}
+            | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s", "skew_s")}
             | {"bus_bytes_per_s": counted / middle.value}
             | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
             | {"launches": len(group)}
         )
-    extra = ["median_s", "low_s", "high_s", "p95_s", "p99_s", "bound_s", "bus_bytes_per_s"]
+    extra = [
+        "median_s",
+        "low_s",
+        "high_s",
+        "p95_s",
+        "p99_s",
+        "bound_s",
+        "skew_s",
+        "bus_bytes_per_s",
+    ]
     return pd.DataFrame(rows, columns=[*keys, *extra, "group", "n", "launches"])

@@ -16,6 +16,7 @@ from experiments.reading import load
 from plots.figures.chain import chain
 from plots.figures.container import container
 from plots.figures.contest import contest
+from plots.figures.drift import drift
 from plots.figures.map import placement_map
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
@@ -72,7 +73,8 @@ def drawings(found: Findings) -> list[Drawing | Skipped]:
     """
     with style():
         timed = [*times(found), *speedup(found), *placement(found)]
-        maps, costs = placement_map(found), [*chain(found), *container(found)]
+        maps = placement_map(found)
+        costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:
         return [*timed, *maps, *costs]
     return [_on_emulated_machine(each, found.machine) for each in (*maps, *timed, *costs)]

@@ -15,7 +15,7 @@ from experiments.ratios import Floors, floors, group_floor, group_ratio, paired_
 from experiments.reading import Campaign
 from experiments.schedule import TWIN
 from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
-from plots import caveats, chain, paths, places
+from plots import caveats, chain, pace, paths, places
 from plots.labels import EMULATED, ENVIRONMENTS, USERLAND, VM_DOCKER, arm_place, in_container
 from plots.places import Place
 
@@ -66,6 +66,7 @@ class Findings:
             one sentence, or "".
         places: where every rank and every page was, as maps.
         pages: the same as places.frame() lists it.
+        paces: how fast each launch was beside the others of its arm (pace.paces).
     """
 
     times: pd.DataFrame
@@ -91,6 +92,7 @@ class Findings:
     machine: str = ""
     places: tuple[Place, ...] = ()
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
+    paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
 
     @property
     def floor(self) -> float:
@@ -116,6 +118,7 @@ def find(campaign: Campaign) -> Findings:
         paths=paths.sentences(campaign.launches),
         places=places.places(campaign.launches),
         pages=places.frame(campaign.launches),
+        paces=pace.paces(campaign.launches, campaign.cells),
     )
 
 

@@ -89,7 +89,8 @@ def tables(found: Findings) -> list[Table]:
             "Times",
             "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
             "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
-            "is the least time that the copy bandwidth allows; bus is the bus bandwidth, a rank's "
+            "is the least time that the copy bandwidth allows; skew is the time from the first to "
+            "the last rank's begin after the barrier; bus is the bus bandwidth, a rank's "
             "largest buffer over the median, times 2(n - 1)/n for AllReduce and (n - 1)/n for "
             "AllGather and reduce-scatter on n ranks; n counts the iterations of all launches, and "
             "an iteration times a group of at most so many operations back to back.",
@@ -333,6 +334,7 @@ _TIMES: list[tuple[str, Callable[[_Row], str]]] = [
     ("p95", lambda row: seconds_text(row["p95_s"])),
     ("p99", lambda row: seconds_text(row["p99_s"])),
     ("memory bound", lambda row: seconds_text(row["bound_s"])),
+    ("skew", lambda row: seconds_text(row["skew_s"])),
     ("bus", lambda row: bandwidth_text(row["bus_bytes_per_s"])),
     ("group", lambda row: str(row["group"])),
     ("n", lambda row: str(row["n"])),

@@ -31,7 +31,7 @@ def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
     """Launch medians by the value of one column, one per block."""
     rows = [
         CELL
-        | {"arm": "host", "block": block, "median_s": seconds, "bound_s": 1e-6}
+        | {"arm": "host", "block": block, "median_s": seconds, "bound_s": 1e-6, "skew_s": 1e-7}
         | {"p95_s": 2 * seconds, "p99_s": 3 * seconds if seconds > 1 else np.nan}
         | {"group": 1 + (block == 0), "n": 100}
         | {column: value}
@@ -39,7 +39,7 @@ def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
         for value, medians in times.items()
         for block, seconds in enumerate(medians)
     ]
-    measured = ["median_s", "p95_s", "p99_s", "bound_s", "group", "n", "turns", "company"]
+    measured = ["median_s", "p95_s", "p99_s", "bound_s", "skew_s", "group", "n", "turns", "company"]
     return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, *measured])
 
 
@@ -267,6 +267,7 @@ def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None
     assert found["launches"][0] == 6
     assert found["p95_s"][0] == 7.0
     assert found["p99_s"][0] == 12.0  # of the launches that have one
+    assert found["skew_s"][0] == 1e-7
     assert found["n"][0] == 600
     assert found["group"][0] == 2
 

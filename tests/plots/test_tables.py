@@ -86,6 +86,7 @@ def test_rows_hold_units_and_intervals(findings: Find) -> None:
         "p95",
         "p99",
         "memory bound",
+        "skew",
         "bus",
         "group",
         "n",

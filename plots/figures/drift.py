@@ -1,0 +1,83 @@
+"""The machine's pace over the campaign: how long each launch took beside others of its arm."""
+
+import pandas as pd
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from plots.figures.marks import ratio_axis
+from plots.findings import Findings, in_order
+from plots.labels import MPIS, mpi_name, percent_text, ratio_text
+from plots.sheet import Drawing, Skipped, sheet
+from plots.style import MUTED, PARTIES
+
+NAME = "drift"
+TITLE = "The machine's pace, launch by launch"
+
+
+def drift(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing; none of an emulated machine, or of launches that stored no time of day."""
+    frame = found.paces
+    if found.machine or frame["block"].nunique() < 2:
+        return [Skipped(NAME, TITLE, "it needs two blocks or more, on a real machine")]
+    span = max(1.06, 1.05 * float(max(frame["pace"].max(), 1 / frame["pace"].min())))
+    mpis = in_order(frame["mpi"], MPIS)
+    page = sheet(
+        TITLE,
+        "a mark per launch",
+        rows=1,
+        columns=1,
+        panel_height=1.3,
+        legend=[
+            Line2D(
+                *([], []),
+                linestyle="none",
+                color=PARTIES[mpi].colour,
+                marker=PARTIES[mpi].marker,
+                label=mpi_name(mpi),
+            )
+            for mpi in mpis
+        ],
+        notes=[
+            "Median over cells of a launch's time over the usual one of its arm. Marks of a block "
+            "that move together are the machine's doing, and cancel in ratios.",
+        ],
+        left=0.55,
+    )
+    (axes,) = page.flat()
+    axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
+    for mpi in mpis:
+        mine = frame[frame["mpi"] == mpi]
+        for _, block in mine.groupby("block"):
+            axes.plot(
+                block["began_s"],
+                block["pace"],
+                color=PARTIES[mpi].colour,
+                marker=PARTIES[mpi].marker,
+                markersize=2.6,
+                linewidth=0.7,
+            )
+    axes.set_yscale("log")
+    axes.set_ylim(1 / span, span)
+    ratio_axis(axes.yaxis, span)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
+    axes.set_xlabel("since the first launch began")
+    return [Drawing(NAME, TITLE, _caption(frame), _description(frame), page.figure)]
+
+
+def _caption(frame: pd.DataFrame) -> str:
+    blocks = frame.groupby("block")["pace"]
+    within = float((blocks.max() / blocks.min() - 1).median())
+    return (
+        f"Launches took {ratio_text(frame['pace'].min())} to {ratio_text(frame['pace'].max())} "
+        "times as long as usual for their arm; between the arms of a block the pace differed by "
+        f"{percent_text(within)} in the median block. Ratios are taken turn by turn within a "
+        "block, so that what changes more slowly is in none of them."
+    )
+
+
+def _description(frame: pd.DataFrame) -> str:
+    told = ", ".join(map(ratio_text, frame.groupby("block")["pace"].median()))
+    arms = len(set(frame["arm"]))
+    return f"Line chart of {len(frame)} launches of {arms} arms. Median pace by block: {told}."

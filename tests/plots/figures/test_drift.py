@@ -1,0 +1,38 @@
+"""The drift's figure: a mark for every launch, a line for every block."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+
+from plots.figures.drift import drift
+from plots.findings import Findings
+from plots.sheet import Drawing, Skipped
+from plots.style import style
+
+Find = Callable[..., Findings]
+
+
+def paced(found: Findings, blocks: int = 3) -> Findings:
+    rows = [
+        {"began_s": 10.0 * block, "arm": arm, "mpi": "openmpi", "block": block, "pace": pace}
+        for block in range(blocks)
+        for arm, pace in (("host", 1.0 + 0.1 * block), ("docker-tuned-one", 1.01 + 0.1 * block))
+    ]
+    return replace(found, paces=pd.DataFrame(rows))
+
+
+def test_every_launch_has_a_mark_and_the_words_say_how_far_a_block_agrees(findings: Find) -> None:
+    with style():
+        (drawing,) = drift(paced(findings()))
+    assert isinstance(drawing, Drawing)
+    (axes,) = drawing.figure.axes
+    lines = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in lines] == [2, 2, 2]  # type: ignore[arg-type]
+    assert "1.00 to 1.21 times as long as usual" in drawing.caption
+    assert "differed by 0.9 % in the median block" in drawing.caption
+
+
+def test_one_block_shows_no_drift(findings: Find) -> None:
+    assert isinstance(drift(paced(findings(), blocks=1))[0], Skipped)
+    assert isinstance(drift(replace(paced(findings()), machine="Emulated."))[0], Skipped)
