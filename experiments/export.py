@@ -27,6 +27,8 @@ from experiments.statistics import FACTORS
 FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
+NO_RANK = -1
+"""The rank of a value over all ranks."""
 NO_TURN = -1
 """The turn of a warm-up sample, and of every sample of a launch that took no turns."""
 
@@ -126,8 +128,9 @@ def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path)
 def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
     """Every sample of one launch after the other: NAMES, iteration, warmup, rank, seconds.
 
-    `iteration` counts from 0 with the warm-up, `turn` from 0 (NO_TURN: none); `rank` is the column
-    of the samples, which of an external program's is no rank (see its result's "external").
+    `iteration` counts from 0 with the warm-up, `turn` from 0 (NO_TURN: none). `over_ranks` is ""
+    for a rank's own time; of an external program that keeps those to itself it says what the value
+    is over all ranks ("min", "mean", "max"), and `rank` is NO_RANK.
     """
     for launch in campaign.launches:
         parts = [
@@ -140,14 +143,17 @@ def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
 
 
 def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataFrame:
-    iterations, ranks = seconds.shape
-    iteration = np.repeat(np.arange(iterations), ranks)
+    iterations, columns = seconds.shape
+    over = cell.get("columns", [""] * columns)
+    ranks = [NO_RANK if what else number for number, what in enumerate(over)]
+    iteration = np.repeat(np.arange(iterations), columns)
     timed, length = iteration - cell["warmup"], cell.get("turn", 0)
     turn = np.where((timed >= 0) & (length > 0), timed // max(length, 1), NO_TURN)
     return pd.DataFrame(
         {name: [names[name]] * seconds.size for name in NAMES}
         | {"iteration": iteration, "warmup": timed < 0, "turn": turn}
-        | {"rank": np.tile(np.arange(ranks), iterations), "seconds": seconds.ravel()}
+        | {"rank": np.tile(ranks, iterations), "over_ranks": np.tile(over, iterations)}
+        | {"seconds": seconds.ravel()}
     )
 
 
@@ -172,6 +178,7 @@ def osu(campaign: Campaign) -> Iterator[str]:
     tables hold medians instead, since a mean follows its outliers.
     """
     kept: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
+    columns_of: dict[tuple[Any, ...], list[str]] = {}
     mpis: dict[str, str] = {}
     for launch in campaign.launches:
         version = flatten(launch["environment"]).get("versions.mpi", "")
@@ -179,6 +186,7 @@ def osu(campaign: Campaign) -> Iterator[str]:
         for names, cell, seconds in _measured(campaign.folder, launch):
             if cell["operation"] in OSU_NAMES:
                 key = tuple(names[name] for name in ("arm", *FACTORS) if name != "bytes")
+                columns_of.setdefault(key, cell.get("columns", []))
                 by_size = kept.setdefault(key, {})
                 by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
     columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
@@ -190,7 +198,9 @@ def osu(campaign: Campaign) -> Iterator[str]:
         yield _osu_head(names, mpis[names["mpi"]], launches, warning)
         for size, each in sorted(kept[key].items()):
             own = np.concatenate(each).mean(axis=0) * 1e6
-            numbers = "".join(f"{value:{FIELD}.2f}" for value in (own.mean(), own.min(), own.max()))
+            over = dict(zip(columns_of[key], own, strict=False))
+            mean = over.get("mean", own.mean())
+            numbers = "".join(f"{value:{FIELD}.2f}" for value in (mean, own.min(), own.max()))
             yield f"{size:<10d}{numbers}{sum(len(part) for part in each):12d}\n"
 
 

@@ -211,8 +211,10 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:
     """By the keys that the launch's cells name, arrays of shape (iterations, ranks).
 
-    Under `samples` seconds per operation (float64); under `begins` when each rank began, in seconds
-    from the earliest begin of the interval's turn (float32), which `began_ns` names by the clock.
+    Under `samples` seconds per operation (float64); where the cell names its `columns`, these are
+    not ranks but what an external program printed over all of them. Under `begins` when each rank
+    began, in seconds from the earliest begin of the interval's turn (float32), which `began_ns`
+    names by the clock.
     """
     try:
         with np.load(path, allow_pickle=False) as stored:

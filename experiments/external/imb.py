@@ -32,6 +32,7 @@ OPERATIONS = 50  # in a row, at most: enough to forget the new buffers and the p
 VOLUME = 4 * 2**20  # bytes that a row moves before its operations are fewer than OPERATIONS
 LARGEST = 2**30  # its -msglog ends below 31, and without -msglog its sizes end at 4 MiB
 CACHE_LINE = 64
+COLUMNS = ("min", "mean", "max")  # of its samples: over the ranks, whose own times it keeps
 
 BENCHMARKS = {
     "bcast": "Bcast",
@@ -226,22 +227,8 @@ def parse(text: str, operation: str, ranks: int) -> list[Row]:
     return rows
 
 
-def samples(rows: Sequence[Row], ranks: int) -> NDArray[np.float64]:
-    """Seconds, shape (rows, ranks): the first column holds the least, the last the greatest.
-
-    IMB does not print each rank's time: those between hold what is left of the mean, so that
-    least, greatest and mean over a row are as printed, and no column is a rank.
-    """
-    found = np.empty((len(rows), ranks))
-    for place, row in zip(found, rows, strict=True):
-        rest = ranks * row.mean - row.least - row.greatest
-        place[:] = rest / max(1, ranks - 2)
-        place[0], place[-1] = row.least, row.greatest
-    return found
-
-
 def cells(
-    operation: str, sizes: Sequence[int], rows: Sequence[Row], ranks: int, first: int
+    operation: str, sizes: Sequence[int], rows: Sequence[Row], first: int
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
     """An operation's table as cells of a result, and the samples that they name.
 
@@ -264,11 +251,11 @@ def cells(
     for number, size in enumerate(sizes):
         own = rows[number * each : (number + 1) * each]
         key = f"c{first + number:05d}"
-        held[key] = samples(own, ranks)
+        held[key] = np.array([[row.least, row.mean, row.greatest] for row in own])
         found.append(
             cell(operation, size)
             | {"samples": key, "warmup": WARM_ROWS, "group": 1, "emulated": False}
-            | {"averaged": own[0].repetitions}
+            | {"averaged": own[0].repetitions, "columns": list(COLUMNS)}
         )
     return found, held
 

@@ -52,7 +52,7 @@ def main(folder: Path, cores: int) -> None:
             )
             text = _ranks(launch, cores, _pinned(cpus, words), progress)
             rows = imb.parse(text, operation, launch.ranks)
-            found, held = imb.cells(operation, sizes, rows, launch.ranks, len(cells))
+            found, held = imb.cells(operation, sizes, rows, len(cells))
             cells += found
             samples |= held
             called = imb.version(text)

@@ -70,6 +70,28 @@ def test_every_sample_reads_back_as_it_was(campaign: Campaign, form: str, tmp_pa
     pd.testing.assert_series_equal(medians, expected, check_names=False, check_exact=True)
 
 
+def test_what_a_program_printed_over_its_ranks_is_no_ranks_sample() -> None:
+    names = dict.fromkeys(export.NAMES, "x")
+    printed = {"warmup": 1, "columns": ["min", "mean", "max"]}
+    found = export._long(names, printed, np.array([[1.0, 2, 4], [2, 3, 4]]))
+    assert found["over_ranks"].tolist() == ["min", "mean", "max"] * 2
+    assert set(found["rank"]) == {export.NO_RANK}
+    own = export._long(names, {"warmup": 1}, np.ones((2, 3)))
+    assert set(own["over_ranks"]) == {""}
+    assert own["rank"].tolist() == [0, 1, 2] * 2
+
+
+def test_osus_average_is_the_mean_that_a_program_printed(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = campaign.cells.iloc[0][list(export.NAMES)].to_dict() | {"operation": "bcast"}
+    printed = {"operation": "bcast", "warmup": 0, "columns": ["min", "mean", "max"]}
+    rows = [(names, printed, np.array([[1e-6, 2e-6, 9e-6]]))]
+    monkeypatch.setattr(export, "_measured", lambda folder, launch: rows)
+    last = "".join(export.osu(campaign)).splitlines()[-1].split()
+    assert last[1:4] == ["2.00", "1.00", "9.00"]
+
+
 def test_every_sample_carries_its_turn() -> None:
     cell = {"warmup": 2, "turn": 3}
     names = dict.fromkeys(export.NAMES, "x")
