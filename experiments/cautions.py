@@ -45,6 +45,7 @@ def cautions(
         *_moved(launches),
         *disturbed.sentences(launches),
         *_apart(cells),
+        *_in_pairs(launches),
         *_unequal_groups(cells),
         *_other_barriers(cells),
         *_external(launches),
@@ -54,9 +55,10 @@ def cautions(
 
 def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
     planned = sum(len(block["launches"]) for block in header["schedule"])
-    if len(launches) < planned:
+    finished = sum(not each.get("launch", {}).get("beside") for each in launches.values())
+    if finished < planned:
         yield (
-            f"{len(launches)} of {planned} planned launches are finished; complete the campaign "
+            f"{finished} of {planned} planned launches are finished; complete the campaign "
             "with --resume"
         )
 
@@ -176,6 +178,18 @@ def _apart(cells: pd.DataFrame) -> Iterator[str]:
             f"{apart} of {len(compared)} launches took no turns with the other arms of their block "
             "but ran before or after them: whatever changed on the machine in between is in their "
             "ratios"
+        )
+
+
+def _in_pairs(launches: Launches) -> Iterator[str]:
+    """Blocks whose arms did not fit into memory at once."""
+    asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
+    blocks = {each["block"] for each in asked if each.get("beside")}
+    if blocks:
+        yield (
+            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks the buffers of "
+            "all arms did not fit into memory at once: each arm took turns with the reference arm "
+            "alone, and its ratio is over the launch beside it"
         )
 
 

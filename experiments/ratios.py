@@ -122,6 +122,8 @@ def _pairs(
     if not {numerator, denominator} <= set(frame[column]):
         return keys, pd.DataFrame(columns=[*keys, "pair", "ratio"])
     frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
+    if column == "arm":
+        frame = _of_one_company(frame, numerator, denominator)
     values = [value, "group", "turns", "company"]
     every = frame.groupby([*keys, "pair", column], observed=True)[values].first()
     wide = pd.DataFrame(every.unstack(column))
@@ -132,6 +134,17 @@ def _pairs(
     if column == "arm" and value == "median_s" and len(alike):
         ratios = _in_turns(alike["turns"], alike["company"], numerator, denominator).fillna(ratios)
     return keys, ratios.rename("ratio").reset_index()
+
+
+def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd.DataFrame:
+    """Of the launches of an arm in a block, only the one that took turns with the other arm's.
+
+    In a block of pairs the reference arm has a launch in each.
+    """
+    name = frame["block"].map(str) + " " + frame["company"].map(str)
+    shared = set(name[frame["arm"] == numerator]) & set(name[frame["arm"] == denominator])
+    paired = name.isin(shared)
+    return frame[paired | ~frame["block"].isin(frame.loc[paired, "block"])]
 
 
 def _in_turns(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import docker
 
-from experiments import footprint, launching, results, together
+from experiments import launching, results, room, together
 from experiments.attend import STALLED, LaunchFailed, attended
 from experiments.containers import ContainerRefused
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.launching import Environments
-from experiments.measure import machine
+from experiments.parties import parties
 from experiments.progress import Display
 from experiments.schedule import Block, Launch, varied
 from experiments.spec import machine_of
@@ -76,9 +76,10 @@ def run(
                 for launch in block.launches
                 if launch.name not in finished and len(of(launch)) < FAILURES
             ]
-            for party in _parties(waiting):
+            for party in parties(block, waiting, room.fits):
                 name = party[0].name if len(party) == 1 else f"block {block.number} in turns"
-                display.begin(name + places[party[0].name], len(party))
+                asked = [launch for launch in party if launch in waiting]
+                display.begin(name + places[asked[0].name], len(asked))
                 if len(party) == 1:
                     there = _presence(gone or {}, party[0])
                     broken = _alone(folder, party[0], environments, clients, owner, display, there)
@@ -92,25 +93,6 @@ def run(
                         of(launch).append(why)
                 display.end()
     return [why for each in failures.values() for why in each]
-
-
-def _parties(waiting: list[Launch]) -> list[list[Launch]]:
-    """The launches of a block that run at the same time: those that take turns, if they fit."""
-    company = [launch for launch in waiting if launch.takes_turns]
-    if len(company) < 2 or not _fit(company):
-        return [[launch] for launch in waiting]
-    return [company, *([launch] for launch in waiting if launch not in company)]
-
-
-def _fit(launches: list[Launch]) -> bool:
-    """Whether the machine has memory for the buffers of all of them at once."""
-    cache, available = machine.last_level_cache(), machine.available_memory()
-    needed = sum(
-        footprint.own_bytes(launch, rank, cache)
-        for launch in launches
-        for rank in range(launch.ranks)
-    )
-    return needed <= footprint.MEMORY_SHARE * available
 
 
 def _presence(gone: Gone, launch: Launch) -> Callable[[], None]:

@@ -46,9 +46,19 @@ class Arm:
     program: str = HARNESS
 
 
+def named(block: int, arm: str, beside: str = "") -> str:
+    """A launch's name within its campaign: 0003-docker-tuned-one; see Launch for `beside`."""
+    return f"{block:04d}-{arm}" + (f"-beside-{beside}" if beside else "")
+
+
 @dataclass(frozen=True)
 class Launch:
-    """One start of the MPI job, container start included."""
+    """One start of the MPI job, container start included.
+
+    Attributes:
+        beside: of the reference arm's launches in a block of pairs, but for its first: the arm
+            that it takes turns with.
+    """
 
     experiment: str
     block: int
@@ -63,11 +73,12 @@ class Launch:
     dtype: str
     measurement: Measurement
     cells: tuple[Cell, ...]
+    beside: str = ""
 
     @property
     def name(self) -> str:
         """Names the launch within its campaign: 0003-docker-tuned-one."""
-        return f"{self.block:04d}-{self.arm}"
+        return named(self.block, self.arm, self.beside)
 
     @property
     def takes_turns(self) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from experiments.reading import Campaign
 from experiments.results import read_samples
+from experiments.schedule import named
 from plots.findings import HOST, numbered
 from plots.labels import (
     arm_name,
@@ -47,18 +48,19 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
         cells: {index: {what: words, ratio, verdict, arm, pairs: [[block, host's series, arm's]]}}.
     """
     launches = list(_measured(campaign))
-    total = sum(len(cells) for _, cells in launches)
+    total = sum(len(cells) for *_, cells in launches)
     kept = max(LEAST, min(MOST, int(ROOM / _EACH / max(1, total))))
     found: Series = {}
     shown: list[list[Any]] = []
     numbers = count()
-    for asked, cells in launches:
+    for asked, company, cells in launches:
         held = read_samples(campaign.folder / "launches" / f"{name(asked)}.npz")
         for cell in cells:
             key = (asked["arm"], *(asked[k] for k in _BETWEEN), *(cell[k] for k in _WITHIN))
             times = held[cell["samples"]][cell["warmup"] :].max(axis=1)
             found.setdefault(key, []).append(
                 {"block": asked["block"], "group": cell["group"], "series": next(numbers)}
+                | {"company": company}
             )
             shown.append([times.size, _short(float(np.median(times))), thinned(times, kept)])
     return {
@@ -85,11 +87,13 @@ def thinned(times: NDArray[np.float64], kept: int) -> list[float]:
 
 def name(asked: Mapping[str, Any]) -> str:
     """A launch's name, as schedule.Launch gives it."""
-    return f"{asked['block']:04d}-{asked['arm']}"
+    return named(asked["block"], asked["arm"], asked.get("beside", ""))
 
 
-def _measured(campaign: Campaign) -> Iterator[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
-    """Each launch of the host or a container, and its cells that were measured."""
+def _measured(
+    campaign: Campaign,
+) -> Iterator[tuple[Mapping[str, Any], list[str], list[dict[str, Any]]]]:
+    """Each launch of the host or a container, its company, and its cells that were measured."""
     known = set(campaign.cells["operation"])
     for launch in campaign.launches:
         asked = launch["launch"]
@@ -99,17 +103,23 @@ def _measured(campaign: Campaign) -> Iterator[tuple[Mapping[str, Any], list[dict
                 for cell in launch["cells"]
                 if "skipped" not in cell and cell["operation"] in known
             ]
-            yield asked, cells
+            yield asked, launch.get("company", []), cells
 
 
 def _pairs(cell: Any, found: Series) -> list[list[int]]:
     """The blocks whose ratio counts: both sides measured, in groups of the same size."""
     rest = [getattr(cell, key) for key in (*_BETWEEN, *_WITHIN)]
-    host = {each["block"]: each for each in found.get((HOST, *rest), [])}
-    return [
-        [each["block"], host[each["block"]]["series"], each["series"]]
+    host: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for each in found.get((HOST, *rest), []):  # in a block of pairs, one beside each arm
+        host[each["block"],] = host[each["block"], *each["company"]] = each
+    pairs = [
+        (host.get((each["block"], *each["company"]), host.get((each["block"],))), each)
         for each in found.get((cell.arm, *rest), [])
-        if each["block"] in host and host[each["block"]]["group"] == each["group"]
+    ]
+    return [
+        [each["block"], beside["series"], each["series"]]
+        for beside, each in pairs
+        if beside and beside["group"] == each["group"]
     ]
 
 

@@ -171,3 +171,15 @@ def test_pages_that_moved_while_they_were_measured_are_told() -> None:
     ]
     ranks[0]["pools"][0]["placement_after"] = {"1": 1000}
     assert cautions(HEADER, launches(ranks=ranks), cells(), {}) == []
+
+
+def test_blocks_of_pairs_are_told_and_their_extra_launches_are_none_that_were_planned() -> None:
+    plain = {"cells": [], "environment": {}, "ranks": []}
+    asked = [{"block": 0, "arm": "docker", "mpi": "openmpi"}, {"block": 0, "arm": "host"}]
+    found = {str(number): plain | {"launch": each} for number, each in enumerate(asked)}
+    assert cautions(HEADER, found, cells(), {}) == []
+    found["2"] = plain | {"launch": {"block": 0, "arm": "host", "beside": "docker"}}
+    (told,) = cautions(HEADER, found, cells(), {})
+    assert told.startswith("in 1 of 1 blocks the buffers of all arms did not fit into memory")
+    del found["1"]
+    assert cautions(HEADER, found, cells(), {})[0].startswith("1 of 2 planned launches")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import attend, channel, footprint, results, runner, spec
+from experiments import attend, channel, footprint, results, room, runner, spec
 from experiments.attend import LaunchFailed
 from experiments.environments.command import Process
 from experiments.launching import Environment, Environments
@@ -121,14 +121,42 @@ def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, 
     assert len(results.finished(folder)) == 6
 
 
-def test_arms_whose_buffers_do_not_fit_together_run_one_after_the_other(
-    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("held", "alive"), [(0, 1), (4, 2)])
+def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of_them_do(
+    folder: Path,
+    blocks: tuple[Block, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    held: int,
+    alive: int,
 ) -> None:
-    one = footprint.own_bytes(blocks[0].launches[0], 0, 0)
-    monkeypatch.setattr(runner.machine, "available_memory", lambda: 5 * one)  # of 3 arms, 2 ranks
+    one = max(footprint.own_bytes(blocks[0].launches[0], rank, 0) for rank in (0, 1))
+    room_for = (held + 0.5) * one / footprint.MEMORY_SHARE  # of 3 arms with 2 ranks
+    monkeypatch.setattr(room.machine, "available_memory", lambda: room_for)
     runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
-    for name in results.finished(folder):
-        assert "company" not in results.read_launch(folder, name)
+    asked = {launch.name for launch in blocks[0].launches}
+    assert results.finished(folder) >= asked
+    read = [results.read_launch(folder, name) for name in results.finished(folder)]
+    assert {len(each.get("company", ["itself"])) for each in read} == {alive}
+    assert len(read) == (4 if alive == 2 else 3)
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_again(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    docker = next(each.name for each in blocks[0].launches if each.environment == "docker")
+    path = folder / "launches" / f"{docker}.json"
+    values = results.read_json(path)
+    path.unlink()
+    for name in results.finished(folder):  # as where it failed and the others went on
+        kept = folder / "launches" / f"{name}.json"
+        results.write_json(kept, results.read_json(kept) | {"company": ["0000-host"]})
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    again = results.read_launch(folder, docker)
+    assert again["company"] == sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
 
 
 def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
@@ -173,7 +201,9 @@ def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
     }
     assert runner.run(folder, blocks, alike(Instant()), {}, ME) == []
     assert results.failed(folder) == {}
-    assert len(results.finished(folder)) == 6
+    again = {f"{number:04d}-host-beside-docker-tuned-one" for number in (0, 1)}
+    asked = {launch.name for block in blocks for launch in block.launches}
+    assert results.finished(folder) == asked | again
 
 
 def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> None:

@@ -172,6 +172,18 @@ def test_launches_that_took_turns_are_paired_turn_by_turn() -> None:
     assert ratios.paired_ratio(apart, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.5)
 
 
+def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -> None:
+    """Between the pairs the machine became twice as slow."""
+    first = cells({"docker": [1.1], "host": [1.0]}).assign(company="0-docker 0-host")
+    later = cells({"host-again": [2.0], "host": [2.0]}).assign(company="0-again 0-host-beside")
+    for both in (pd.concat([first, later]), pd.concat([later, first])):
+        both = both.assign(turns=[()] * len(both))
+        docker = ratios.paired_ratio(both, "arm", "docker", "host")["ratio"]
+        again = ratios.paired_ratio(both, "arm", "host-again", "host")["ratio"]
+        assert docker.tolist() == pytest.approx([1.1])
+        assert again.tolist() == pytest.approx([1.0])
+
+
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
