@@ -28,17 +28,17 @@ from plots.labels import (
 MPI = "mpi"  # the transport that every MPI job uses
 
 
-def headline(found: Findings) -> str:
-    """What the lost ways cost, arm by arm; what the other arms cost at most; what direct pays.
+def headline(found: Findings) -> list[str]:
+    """A sentence each: what lost ways cost, arm by arm; what other arms cost; what direct pays.
 
     Empty where the campaign compares no container with anything, or has too few blocks.
     """
     every = compared(found)
     if found.machine or every.cells.empty:
-        return ""
+        return []
     cells, groups = (each[each["arm"] != USERLAND] for each in (every.cells, every.groups))
     if (cells["verdict"] == Verdict.TOO_FEW).all():
-        return ""
+        return []
     arms = sorted(set(cells["arm"]), key=arm_place)
     names = _names(arms)
     sentences, others = [], []
@@ -62,7 +62,7 @@ def headline(found: Findings) -> str:
     of_ours = groups[groups["transport"] == OURS]
     sentences += _bounded(" and ".join(names[arm] for arm in others), of_mpi, "an MPI's operations")
     sentences += _bounded("Every container", of_ours, f"the operations of {OURS}")
-    return " ".join([*sentences, f"All {base_name(every.base)}."]) if sentences else ""
+    return [*sentences, f"All {base_name(every.base)}."] if sentences else []
 
 
 def _names(arms: Iterable[str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from plots import paths, samples
 from plots.answers import answers
 from plots.apart import apart, common
 from plots.draw import drawings, write
+from plots.figures import chain
 from plots.findings import Findings, emulated, find
 from plots.headline import headline
 from plots.inline import inline, variable
@@ -58,6 +59,9 @@ def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     found = find(campaign)
     drawn = drawings(found)
+    figures = [(each, Markup(inline(each))) for each in drawn if isinstance(each, Drawing)]
+    figures.sort(key=lambda each: not each[0].name.startswith(chain.NAME))
+    leads = bool(figures) and figures[0][0].name.startswith(chain.NAME)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign, found.containers)
     environment = Environment(
@@ -74,7 +78,8 @@ def page(campaign: Campaign) -> str:
         headline=headline(found),
         marks=marks(found),
         answers=answers(found),
-        figures=[(each, Markup(inline(each))) for each in drawn if isinstance(each, Drawing)],
+        leading=figures[:1] if leads else [],
+        figures=figures[1:] if leads else figures,
         skipped=[each for each in drawn if isinstance(each, Skipped)],
         tables=tables(found),
         warnings=campaign.warnings,
