@@ -112,7 +112,7 @@ def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
     assert "1 of 10 planned launches are finished" in told
     assert "hbw is emulated" in told
     assert "2 paired blocks" in told
-    assert "p they can reach is 0.500" in told
+    assert "signed-rank p to be had is 0.500" in told
 
 
 def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
