@@ -1,0 +1,81 @@
+"""Stand-in for the harness, without MPI: its times are those of a machine that changes its speed.
+
+Usage: stand_in.py FACTOR NOISE FOLDER; operations take FACTOR times as long as the host's, and vary
+NOISE times as much. The machine's pace at a moment is the same in every process.
+"""
+
+import json
+import math
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.measure.orders import Orders
+from experiments.schedule import FORMAT, Launch
+from experiments.turns import Action, Answer, Order
+
+DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it
+JITTER = 0.03  # of one operation
+OPERATION = 1e-3  # seconds
+
+
+def pace() -> float:
+    """How many times as long everything takes now."""
+    return math.exp(random.Random(int(time.monotonic() / DWELL)).gauss(0, SPREAD))
+
+
+class Machine:
+    """Carries out orders as measure.cells.Cells does."""
+
+    def __init__(self, launch: Launch, factor: float, noise: float) -> None:
+        self._launch, self._factor, self._noise = launch, factor, noise
+        self._rng = np.random.default_rng()
+        self._turns: list[np.ndarray] = []
+        self.cells: list[dict[str, object]] = []
+        self.samples: dict[str, np.ndarray] = {}
+
+    def carry_out(self, order: Order) -> Answer:
+        if order.action is Action.BEGIN:
+            self._turns = []
+        if order.action is Action.TURN:
+            sigma = JITTER * self._noise
+            times = self._rng.lognormal(0, sigma, (order.count, 1))  # of the slowest rank
+            every = np.repeat(times, self._launch.ranks, axis=1)
+            self._turns.append(OPERATION * self._factor * pace() * every)
+        if order.action is Action.END:
+            cell, name = self._launch.plan[order.cell], f"c{order.cell}"
+            self.samples[name] = np.concatenate(self._turns)
+            said = {"samples": name, "warmup": 0, "group": 1, "turn": len(self._turns[0])}
+            self.cells.append(vars(cell) | {"emulated": False} | said)
+        return Answer(seconds=OPERATION, group=1)
+
+
+def main(factor: float, noise: float, folder: Path) -> None:
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text()))
+    machine = Machine(launch, factor, noise)
+    others = [
+        threading.Thread(target=Orders(folder, rank).obey, args=(lambda order: Answer(),))
+        for rank in range(1, launch.ranks)
+    ]
+    for each in others:
+        each.start()
+    Orders(folder, 0).obey(machine.carry_out)
+    for each in others:
+        each.join()
+    np.savez(folder / "samples.npz", **machine.samples)  # type: ignore[arg-type]
+    result = {
+        "format": FORMAT,
+        "launch": launch.to_dict(),
+        "environment": {"versions": {"mpi": "none: a stand-in"}},
+        "ranks": [],
+        "cells": machine.cells,
+    }
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,94 @@
+"""Campaigns with known effects through the real driver, with a stand-in for the rank program.
+
+Processes, pipes, turns, stored files, ratios and verdicts are real; only the times are a model's.
+HBMCOMM_SIMULATED=6 runs 60 campaigns: 6 of each effect, and 6 more where the container's times vary
+three times as much. Without it two effects have one campaign each.
+"""
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import reading, results, runner, spec
+from experiments.environments.command import Process
+from experiments.ratios import floors, paired_ratio
+from experiments.schedule import Launch, schedule
+from experiments.statistics import EQUIVALENCE, Verdict, verdict
+
+CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
+EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.0, 0.05)
+PROGRAM = Path(__file__).parent / "ranks" / "stand_in.py"
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """An environment; operations take `factor` times as long in it, and vary `noise` times."""
+
+    factor: float = 1.0
+    noise: float = 1.0
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        words = (sys.executable, str(PROGRAM), str(self.factor), str(self.noise), str(folder))
+        return Process(words, {**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
+    """The container's ratios over the host in a campaign of six blocks, with verdicts."""
+    asked = spec.restrict(
+        spec.load("quick"), environments="host,docker", profiles="tuned", blocks=6
+    )
+    sizes = (1024, 16384, 65536, 262144, 1048576)
+    factors = replace(
+        asked.factors, transports=("mpi",), kinds=("regular",), sizes=sizes, largest={}
+    )
+    asked = replace(asked, factors=factors)
+    blocks = schedule(asked, 1)
+    plan = [{"launches": [launch.to_dict() for launch in block.launches]} for block in blocks]
+    results.create(
+        folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
+    )
+    made = {"host": StandIn(), "docker": docker}
+    me = (os.getuid(), os.getgid())
+    failed = runner.run(folder, blocks, lambda each: made[each.environment], {}, me, {})
+    assert failed == []
+    cells = reading.load(folder).cells
+    assert cells["company"].ne("").all()
+    noise, found = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")
+    held = [noise.of(mpi, size) for mpi, size in zip(found["mpi"], found["bytes"], strict=True)]
+    ends = zip(found["low"], found["high"], held, strict=True)
+    return found.assign(floor=held, verdict=[verdict(*each) for each in ends])
+
+
+@pytest.mark.parametrize("noise", (1, 3) if CAMPAIGNS > 1 else (1,))
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_claims_are_right_as_the_statistics_promise(
+    effect: float, noise: float, tmp_path: Path
+) -> None:
+    found = pd.concat(
+        measured(tmp_path / str(number), StandIn(1 + effect, noise)) for number in range(CAMPAIGNS)
+    )
+    claimed = found["verdict"] == Verdict.DIFFERS
+    held = (found["low"] <= 1 + effect) & (1 + effect <= found["high"])
+    equivalent = found["verdict"] == Verdict.EQUIVALENT
+    print(
+        f"effect {effect:.0%}, noise {noise}: {len(found)} cells, "
+        f"floor {found['floor'].max():.1%}, median ratio {found['ratio'].median():.3f}, "
+        f"interval holds it in {held.mean():.1%}, claimed in {claimed.mean():.1%}, "
+        f"equivalent in {equivalent.mean():.1%}"
+    )
+    assert found["ratio"].median() == pytest.approx(1 + effect, abs=0.01)
+    assert held.mean() >= (0.8 if CAMPAIGNS == 1 else 0.92)
+    assert not (claimed & (found["ratio"] < 1)).any()
+    if effect == 0:
+        assert claimed.mean() <= 0.07
+    if effect > EQUIVALENCE + 0.01:
+        assert (found["verdict"] != Verdict.EQUIVALENT).all()
+    if effect == 0.2:
+        assert claimed.all()
+    assert np.isfinite(found["floor"]).all()
