@@ -165,6 +165,24 @@ def _in_turns(
     )
 
 
+def company_ratio(cells: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
+    """The reference arm in company over the same arm alone: what neighbours that sleep cost it.
+
+    Args:
+        cells, alone: those of a reading.Campaign.
+
+    Returns:
+        One row per cell that both measured, in groups of one size: FACTORS, `block` and `ratio` of
+        the medians. They are of one launch each, one right after the other, so that no row has an
+        interval: the median over rows is what to quote. Empty where nothing was measured alone.
+    """
+    keys = ["block", *FACTORS, "group"]
+    company = cells[cells["arm"] == HOST].drop_duplicates(keys)
+    both = company.merge(alone, on=keys, suffixes=("", "_alone"))
+    both["ratio"] = both["median_s"] / both["median_s_alone"]
+    return both[[*keys[:-1], "ratio"]]
+
+
 def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:
     """With p_holm and least_p_holm, each series a family of its own."""
     for _, group in frame.groupby(series, sort=False, observed=True):

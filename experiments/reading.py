@@ -17,6 +17,7 @@ from experiments.bound import COPY, least_seconds
 from experiments.cautions import cautions
 from experiments.confounders import flatten
 from experiments.emulated import recorded
+from experiments.schedule import ALONE
 from experiments.spec import Experiment
 from experiments.statistics import FACTORS, median_interval
 
@@ -57,6 +58,8 @@ class Campaign:
             the medians of its turns, `company` the launches that it took them with; `barrier` is
             what each interval began with, "" where that is not stored; `skew_s` is the median time
             from the first rank's begin to the last one's, NaN where none is stored.
+        alone: the same of the reference arm's launch without company, of which `cells` has nothing;
+            empty where a campaign has none.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
         warnings: one sentence each; what a reader must know before believing a figure.
     """
@@ -69,6 +72,7 @@ class Campaign:
     failed: dict[str, dict[str, Any]]
     cells: pd.DataFrame
     controls: pd.DataFrame
+    alone: pd.DataFrame
     warnings: list[str]
 
 
@@ -93,6 +97,9 @@ def load(folder: str | Path) -> Campaign:
     for name, launch in launches.items():
         rows.extend(_rows(launch, results.read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
+    lonely = every["arm"] == ALONE
+    alone, every = every[lonely & (every["operation"] != COPY)], every[~lonely]
+    launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
     copied = every["operation"] == COPY
     cells = every[~copied].reset_index(drop=True)
     controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
@@ -106,6 +113,7 @@ def load(folder: str | Path) -> Campaign:
         broken,
         cells,
         controls,
+        alone.reset_index(drop=True),
         cautions(header, launches, cells, broken),
     )
 

@@ -17,7 +17,7 @@ from experiments.errors import ExperimentsError
 from experiments.launching import Environments
 from experiments.parties import parties
 from experiments.progress import Display
-from experiments.schedule import Block, Launch, varied
+from experiments.schedule import ALONE, ALONE_FROM, Block, Launch, alone, varied
 from experiments.spec import machine_of
 
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
@@ -76,7 +76,9 @@ def run(
                 for launch in block.launches
                 if launch.name not in finished and len(of(launch)) < FAILURES
             ]
+            took_turns = False
             for party in parties(block, waiting, room.fits):
+                took_turns |= len(party) > 1
                 name = party[0].name if len(party) == 1 else f"block {block.number} in turns"
                 asked = [launch for launch in party if launch in waiting]
                 display.begin(name + places[asked[0].name], len(asked))
@@ -92,7 +94,16 @@ def run(
                         results.fail(folder, launch.name, launch.to_dict(), why)
                         of(launch).append(why)
                 display.end()
+            extra = alone(block)
+            if extra and took_turns and len(blocks) >= ALONE_FROM and not _had_alone(folder):
+                display.begin(extra.name, 0)
+                _alone(folder, extra, environments, clients, owner, display, lambda: None)
+                display.end()
     return [why for each in failures.values() for why in each]
+
+
+def _had_alone(folder: Path) -> bool:
+    return any(name.endswith(f"-{ALONE}") for name in results.finished(folder))
 
 
 def _presence(gone: Gone, launch: Launch) -> Callable[[], None]:

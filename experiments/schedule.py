@@ -20,6 +20,8 @@ from experiments.spec import (
 FORMAT = 2  # of every file that a campaign writes; readers refuse any other
 HOST = "host"
 TWIN = "host-again"  # the A/A arm: the host once more
+ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign
+ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
 HARNESS = "harness"  # the program that every arm runs, but those of an external one
 EXTERNAL_MPI = {"IMB": "impi"}  # the MPI that an external program is linked with
 
@@ -141,6 +143,12 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
         for mpi, ranks, binding in places:
             blocks.append(_block(experiment, len(blocks), mpi, ranks, binding, rng))
     return tuple(blocks)
+
+
+def alone(block: Block) -> Launch | None:
+    """The reference arm of a block without company; None where the block has none."""
+    host = [each for each in block.launches if each.arm == HOST and each.takes_turns]
+    return replace(host[0], arm=ALONE) if host else None
 
 
 def varied(launches: Sequence[Launch]) -> dict[str, str]:

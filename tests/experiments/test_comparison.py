@@ -78,7 +78,9 @@ def campaign(name: str, medians: pd.DataFrame, **said: Any) -> Campaign:
         "command": ["x", "run"],
         **said.get("header", {}),
     }
-    return Campaign(Path(name), name, asked, header, launches, {}, medians, medians[:0], [])
+    return Campaign(
+        Path(name), name, asked, header, launches, {}, medians, medians[:0], medians[:0], []
+    )
 
 
 def told(found: Comparison) -> list[tuple[str, str, str]]:

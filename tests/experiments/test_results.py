@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import reading, results, spec
+from experiments import ratios, reading, results, spec
 from experiments.results import ResultsError
 from experiments.schedule import Block, Cell, Launch, schedule
+from experiments.schedule import alone as schedule_alone
 
 TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
 
@@ -97,6 +98,29 @@ def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(tmp_path: Path)
         del cell["begins"]
     path.write_text(json.dumps(older))
     assert reading.load(tmp_path).cells["skew_s"].isna().all()
+
+
+def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path: Path) -> None:
+    block = begin(tmp_path)[0]
+    for launch in block.launches:
+        finish(tmp_path, launch)
+    without = reading.load(tmp_path)
+    extra = schedule_alone(block)
+    assert extra is not None
+    with results.incoming(tmp_path, extra.name) as place:
+        found(extra, place, seconds=0.8e-5)
+        results.accept(tmp_path, extra.name, place)
+    campaign = reading.load(tmp_path)
+    assert campaign.warnings == without.warnings
+    assert campaign.cells.equals(without.cells) and campaign.controls.equals(without.controls)
+    assert [each["launch"]["arm"] for each in campaign.launches] == sorted(
+        launch.arm for launch in block.launches
+    )
+    assert len(campaign.alone) == len(extra.cells)
+    effect = ratios.company_ratio(campaign.cells, campaign.alone)
+    assert len(effect) == len(extra.cells)
+    assert effect["ratio"].tolist() == pytest.approx([1.25] * len(effect))
+    assert ratios.company_ratio(without.cells, without.alone).empty
 
 
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from experiments.environments.command import Process
 from experiments.launching import Environment, Environments
 from experiments.results import ResultsError
 from experiments.runner import MachineGone
-from experiments.schedule import Block, Launch, schedule
+from experiments.schedule import ALONE, Block, Launch, schedule
 
 ME = (os.getuid(), os.getgid())
 HARNESS = """
@@ -247,6 +247,21 @@ def test_a_launch_that_stands_still_is_ended(
     with pytest.raises(LaunchFailed, match="stood still for 0 s"):
         runner.run(folder, [alone], alike(Sleeping()), {}, ME)
     assert results.finished(folder) == set()
+
+
+def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder: Path) -> None:
+    asked = spec.restrict(
+        spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=6
+    )
+    every = schedule(asked, 1)
+    runner.run(folder, every, alike(Instant()), {}, ME)
+    planned = {launch.name for block in every for launch in block.launches}
+    assert results.finished(folder) - planned == {"0000-host-alone"}
+    assert "company" not in results.read_launch(folder, "0000-host-alone")
+    assert results.read_launch(folder, "0000-host-alone")["launch"]["arm"] == ALONE
+    (folder / "launches" / "0003-host.json").unlink()
+    runner.run(folder, every, alike(Instant()), {}, ME)
+    assert results.finished(folder) - planned == {"0000-host-alone"}
 
 
 def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
