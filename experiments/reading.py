@@ -22,6 +22,8 @@ from experiments.spec import Experiment
 from experiments.statistics import FACTORS, median_interval
 
 NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
+PRIVATE = "-private"
+"""What a transport's name ends with where it moves private arrays instead of the arena's."""
 LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
 """What a launch's cells have in common, as the launch names it."""
 COLUMNS = (
@@ -91,7 +93,7 @@ def load(folder: str | Path) -> Campaign:
         raise results.ResultsError(
             f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
         )
-    launches = {name: results.read_launch(folder, name) for name in names}
+    launches = {name: _renamed(results.read_launch(folder, name)) for name in names}
     _refuse_other_mpi(folder, launches)
     rows: list[dict[str, Any]] = []
     for name, launch in launches.items():
@@ -101,8 +103,10 @@ def load(folder: str | Path) -> Campaign:
     alone, every = every[lonely & (every["operation"] != COPY)], every[~lonely]
     launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
     copied = every["operation"] == COPY
+    private = every["transport"].str.endswith(PRIVATE)
+    uncarried = np.where(private[copied], NO_TRANSPORT + PRIVATE, NO_TRANSPORT)
     cells = every[~copied].reset_index(drop=True)
-    controls = every[copied].assign(transport=NO_TRANSPORT).reset_index(drop=True)
+    controls = every[copied].assign(transport=uncarried).reset_index(drop=True)
     broken = results.failed(folder)
     return Campaign(
         folder,
@@ -116,6 +120,14 @@ def load(folder: str | Path) -> Campaign:
         alone.reset_index(drop=True),
         cautions(header, launches, cells, broken),
     )
+
+
+def _renamed(launch: dict[str, Any]) -> dict[str, Any]:
+    """A transport over private arrays is one of its own to tables, figures and ratios."""
+    for cell in launch["cells"]:
+        if cell.get("buffers") == "private":
+            cell["transport"] += PRIVATE
+    return launch
 
 
 def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
@@ -140,16 +152,14 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     common |= {"company": " ".join(launch.get("company", []))}
     measured = [cell for cell in launch["cells"] if "skipped" not in cell]
     copies = {
-        (cell["kind"], cell["locality"], cell["bytes"]): float(
-            np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1))
-        )
+        _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
         for cell in measured
         if cell["operation"] == COPY
     }
     for cell in measured:
         times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
         middle = median_interval(times)
-        copy = copies.get((cell["kind"], cell["locality"], cell["bytes"]), np.nan)
+        copy = copies.get(_memory(cell), np.nan)
         yield (
             common
             | {
@@ -179,6 +189,11 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
                 "unstable": _unstable(times),
             }
         )
+
+
+def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a cell has in common with the copy that bounds it."""
+    return cell["kind"], cell["locality"], cell.get("buffers"), cell["bytes"]
 
 
 def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:

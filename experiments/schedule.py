@@ -35,6 +35,12 @@ class Cell:
     kind: str
     locality: str
     bytes: int
+    buffers: str = "arena"
+
+    @property
+    def memory(self) -> tuple[str, str, str]:
+        """Kind, locality and buffers: cells that agree in these share a rank's arrays."""
+        return self.kind, self.locality, self.buffers
 
 
 @dataclass(frozen=True)
@@ -94,11 +100,11 @@ class Launch:
         Kinds and localities come in the order of their first cells, since one has buffers at a
         time; within one the cells keep their order.
         """
-        pools = list(dict.fromkeys((cell.kind, cell.locality) for cell in self.cells))
+        memories = list(dict.fromkeys(cell.memory for cell in self.cells))
         found: dict[Cell, None] = {}
-        for cell in sorted(self.cells, key=lambda cell: pools.index((cell.kind, cell.locality))):
-            bounded = {(each.kind, each.locality, each.bytes) for each in found}
-            if (cell.kind, cell.locality, cell.bytes) not in bounded:
+        for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
+            bounded = {(each.memory, each.bytes) for each in found}
+            if (cell.memory, cell.bytes) not in bounded:
                 found[replace(cell, operation=COPY)] = None
             found[cell] = None
         return tuple(found)
@@ -238,6 +244,7 @@ def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
             factors.kinds,
             factors.localities,
             factors.sizes,
+            factors.buffers,
         )
     )
     cells = [

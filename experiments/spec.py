@@ -27,6 +27,7 @@ TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
+BUFFERS = ("arena", "private")
 ENVIRONMENTS = ("host", "userland", "docker", "podman", "charliecloud", "apptainer")
 ENGINES = ("docker", "podman")
 """Environments whose containers have a profile and a layout; the others have their one way."""
@@ -45,6 +46,8 @@ class Factors:
     """What varies inside a launch; every combination is a cell.
 
     Attributes:
+        buffers: "arena": memory that the ranks share, where a transport has it; "private": arrays
+            of each rank's own, through memkind.
         largest: {transport: bytes}, for transports that are not measured at larger sizes.
     """
 
@@ -52,6 +55,7 @@ class Factors:
     transports: tuple[str, ...] = ("direct", "mpi")
     kinds: tuple[str, ...] = ("regular", "hbw")
     localities: tuple[str, ...] = ("local",)
+    buffers: tuple[str, ...] = ("arena",)
     sizes: tuple[int, ...] = ()
     largest: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "float32"
@@ -220,6 +224,7 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
         transports=transports,
         kinds=choose.many("kinds", KINDS, Factors.kinds),
         localities=choose.many("localities", LOCALITIES, Factors.localities),
+        buffers=choose.many("buffers", BUFFERS, Factors.buffers),
         sizes=tuple(sorted(set(found))),
         largest=_largest(table.get("largest", {}), transports, min(found), source),
         dtype=dtype,

@@ -8,6 +8,8 @@ from itertools import product
 
 import pandas as pd
 
+from experiments.reading import PRIVATE
+
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
 )
@@ -133,7 +135,9 @@ def arm_place(arm: str) -> tuple[int, int, int, str]:
 
 def transport_name(transport: str) -> str:
     """Our name with what it stands for."""
-    return _TRANSPORTS.get(transport, transport)
+    own = transport.removesuffix(PRIVATE)
+    name = _TRANSPORTS.get(own, own)
+    return name if own == transport else f"{name} over private arrays"
 
 
 def ranks_text(ranks: int) -> str:

@@ -6,6 +6,7 @@ Pin first, then allocate, then touch: memkind and first touch both decide at tha
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from mpi4py import MPI
 
@@ -112,6 +113,7 @@ def make_pool(
     lengths: tuple[int, int],
     cpu: int,
     allocate: Callable[[int, str], Array] | None = None,
+    private: bool = False,
 ) -> Pool:
     """Allocate, touch and check; a collective over comm.
 
@@ -120,6 +122,7 @@ def make_pool(
         lengths: elements of this rank's send and receive memory.
         cpu: where this rank is pinned; decides which nodes are local and which remote.
         allocate: makes an array of a length and dtype; left out: the first transport does.
+        private: the arrays are this rank's own, whatever memory a transport would share.
 
     Raises:
         Unavailable: on every rank, when any rank cannot have the kind or so much of it, or when
@@ -135,6 +138,8 @@ def make_pool(
         problem = str(error)
     agree(comm, problem, Unavailable)
     made, lacking = _communicators(comm, kind, nodes, transports)
+    if private:
+        allocate = partial(hbmcomm.empty, kind=kind, nodes=nodes)
     allocate = allocate or next(iter(made.values())).empty
     try:
         with _in_turn(comm, found.strict):

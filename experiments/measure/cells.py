@@ -65,7 +65,7 @@ class Cells:
         cell = self._plan[number]
         self._progress.cells(number, len(self._plan))
         try:
-            pool = self._pools.of(cell.kind, cell.locality)
+            pool = self._pools.of(cell.memory)
             if cell.operation != COPY:
                 pool.require(cell.transport)
         except Unavailable as reason:
@@ -127,8 +127,8 @@ class Cells:
 
     def _close_after(self, number: int) -> None:
         """Give the buffers back after a kind's last cell, before any arm makes the next kind's."""
-        key, *following = [(each.kind, each.locality) for each in self._plan[number : number + 2]]
-        if following != [key]:
+        memory, *following = [each.memory for each in self._plan[number : number + 2]]
+        if following != [memory]:
             self._pools.close()
 
     def _barrier(self) -> str:

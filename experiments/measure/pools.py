@@ -24,7 +24,8 @@ from experiments.measure.buffers import (
 from experiments.schedule import Launch
 from experiments.spec import TRANSPORTS
 
-Key = tuple[str, str]  # kind and locality
+PRIVATE = "private"
+Key = tuple[str, str, str]  # as schedule.Cell.memory
 
 
 class Pools:
@@ -50,23 +51,22 @@ class Pools:
         self._lacking: dict[Key, str] = {}
         self.described: list[dict[str, Any]] = []
 
-    def of(self, kind: str, locality: str) -> Pool:
-        """The buffers of a kind and locality; any others are given back first.
+    def of(self, key: Key) -> Pool:
+        """The buffers of cells that share them; any others are given back first.
 
         Raises:
             Unavailable: on every rank, now and at each later call.
             Misplaced: as make_pool() and close().
         """
-        key = (kind, locality)
         if self._open and self._open[0] == key:
             return self._open[1]
         self.close()
         if key in self._lacking:
             raise Unavailable(self._lacking[key])
         try:
-            pool = make_pool(
-                self._comm, *key, self._transports, self._dtype, self._lengths, self._cpu
-            )
+            kind, locality, buffers = key
+            asked = (kind, locality, self._transports, self._dtype, self._lengths, self._cpu)
+            pool = make_pool(self._comm, *asked, private=buffers == PRIVATE)
         except Unavailable as reason:
             self._lacking[key] = str(reason)
             raise
@@ -81,7 +81,7 @@ class Pools:
         """
         if self._open is None:
             return
-        (_, locality), pool = self._open
+        (_, locality, buffers), pool = self._open
         self._open = None
         after = placement_of(pool)
         nbytes = pool.send.nbytes + pool.recv.nbytes
@@ -90,7 +90,7 @@ class Pools:
             agree(self._comm, moved and f"after timing, {moved}", Misplaced)
         self.described.append(
             described(pool)
-            | {"locality": locality, "bytes": nbytes}
+            | {"locality": locality, "buffers": buffers, "bytes": nbytes}
             | {"placement_after": {str(node): size for node, size in sorted(after.items())}}
         )
         for communicator in pool.communicators.values():

@@ -162,6 +162,23 @@ def test_all_transports_work_on_memory_of_the_one_that_needs_its_own(
     assert not any("skipped" in cell for cell in result["cells"])
 
 
+def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(
+    harness: Callable[..., Any],
+) -> None:
+    cells = tuple(
+        Cell("allreduce", transport, "regular", "local", 1024, buffers)
+        for transport in ("direct", "mpi")
+        for buffers in ("arena", "private")
+    )
+    result = harness(replace(LAUNCH, cells=cells))
+    assert [cell["operation"] for cell in result["cells"]].count("copy") == 2
+    assert not any("skipped" in cell for cell in result["cells"])
+    for rank in result["ranks"]:
+        sources = {pool["buffers"]: pool["source"] for pool in rank["pools"]}
+        assert sources["arena"] == "arena"
+        assert sources["private"] in ("memkind", "mmap")
+
+
 def test_where_ranks_cannot_share_memory_direct_alone_is_skipped_with_the_reason(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:

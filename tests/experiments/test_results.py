@@ -1,6 +1,7 @@
 """A results folder: written whole or not at all, read back, and refused when it is torn."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,18 @@ def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path
     assert len(effect) == len(extra.cells)
     assert effect["ratio"].tolist() == pytest.approx([1.25] * len(effect))
     assert ratios.company_ratio(without.cells, without.alone).empty
+
+
+def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    mpi = [cell for cell in launch.cells if cell.transport == "mpi" and cell.kind == "regular"]
+    both = tuple(replace(cell, buffers=b) for cell in mpi for b in ("arena", "private"))
+    finish(tmp_path, replace(launch, cells=both))
+    cells = reading.load(tmp_path).cells
+    assert set(cells["transport"]) == {"mpi", "mpi-private"}
+    found = ratios.paired_ratio(cells, "transport", "mpi-private", "mpi")
+    assert len(found) == len(mpi)
+    assert (found["ratio"] == 1).all()
 
 
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:

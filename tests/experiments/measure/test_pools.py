@@ -14,6 +14,7 @@ from experiments.measure.pools import Pools
 from experiments.schedule import Cell, Launch, schedule
 
 KIB = 1024
+REGULAR, HBW = ("regular", "local", "arena"), ("hbw", "local", "arena")
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ def made(launch: Launch) -> Pools:
 
 def test_another_kind_closes_the_one_before(launch: Launch) -> None:
     found = made(launch)
-    first = found.of("regular", "local")
-    assert found.of("regular", "local") is first
+    first = found.of(REGULAR)
+    assert found.of(REGULAR) is first
     assert found.described == []
-    assert found.of("hbw", "local").emulated
+    assert found.of(HBW).emulated
     assert [each["kind"] for each in found.described] == ["regular"]
     assert first.communicators["mpi"] == MPI.COMM_NULL
     found.close()
@@ -46,7 +47,7 @@ def test_what_cannot_be_had_is_tried_once(launch: Launch) -> None:
     found = made(launch)
     for _ in range(2):
         with pytest.raises(Unavailable, match="dax_kmem"):
-            found.of("dax_kmem", "local")
+            found.of(("dax_kmem", "local", "arena"))
     found.close()
     assert found.described == []
 
@@ -55,7 +56,7 @@ def test_pages_of_a_strict_kind_that_moved_while_they_were_measured_void_the_lau
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = made(launch)
-    nbytes = sum(found.of("hbw", "local").placement.values())
+    nbytes = sum(found.of(HBW).placement.values())
     monkeypatch.setattr(pools, "placement_of", lambda pool: {0: nbytes - 4096, 1: 4096})
     with pytest.raises(Misplaced, match=r"after timing, kind hbw: all .* belong on nodes \[0\]"):
         found.close()
@@ -65,7 +66,7 @@ def test_pages_of_other_kinds_that_moved_are_recorded(
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = made(launch)
-    nbytes = sum(found.of("regular", "local").placement.values())
+    nbytes = sum(found.of(REGULAR).placement.values())
     monkeypatch.setattr(pools, "placement_of", lambda pool: {0: nbytes - 4096, 1: 4096})
     found.close()
     (told,) = found.described

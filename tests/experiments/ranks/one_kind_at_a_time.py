@@ -24,9 +24,9 @@ def shared_mib() -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def made_alone(*args: object) -> object:
+def made_alone(*args: object, **more: object) -> object:
     before = shared_mib()
-    pool = make_pool(*args)  # type: ignore[arg-type]
+    pool = make_pool(*args, **more)  # type: ignore[arg-type]
     made.append(shared_mib() - before)
     assert before < 16, f"{before} MiB are there before {args[1]} is made"
     assert made[-1] >= 32, f"{args[1]} took {made[-1]} MiB"
