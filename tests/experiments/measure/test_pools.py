@@ -72,3 +72,14 @@ def test_pages_of_other_kinds_that_moved_are_recorded(
     (told,) = found.described
     assert told["placement"] == {"0": nbytes}
     assert told["placement_after"] == {"0": nbytes - 4096, "1": 4096}
+
+
+def test_private_arrays_are_no_part_of_a_transports_memory(launch: Launch) -> None:
+    direct = tuple(replace(cell, transport="direct") for cell in launch.cells)
+    found = made(replace(launch, cells=direct))
+    for buffers in ("arena", "private"):
+        found.of(("regular", "local", buffers))
+    found.close()
+    sources = {each["buffers"]: each["source"] for each in found.described}
+    assert sources["arena"] == "arena"
+    assert sources["private"] in ("memkind", "mmap")
