@@ -21,7 +21,7 @@ from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
 from experiments.reading import COLUMNS, Campaign
-from experiments.schedule import Launch
+from experiments.schedule import named
 from experiments.statistics import FACTORS
 
 FORMATS = ("osu", "csv", "parquet")
@@ -147,7 +147,7 @@ def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataF
     over = cell.get("columns", [""] * columns)
     ranks = [NO_RANK if what else number for number, what in enumerate(over)]
     iteration = np.repeat(np.arange(iterations), columns)
-    timed, length = iteration - cell["warmup"], cell.get("turn", 0)
+    timed, length = iteration - cell["warmup"], cell["turn"]
     turn = np.where((timed >= 0) & (length > 0), timed // max(length, 1), NO_TURN)
     return pd.DataFrame(
         {name: [names[name]] * seconds.size for name in NAMES}
@@ -162,7 +162,7 @@ def _measured(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
     """Each measured cell of a launch: what names it, the cell, its samples."""
     asked = launch["launch"]
-    name, machine = Launch.from_dict(asked).name, recorded.machine(launch)
+    name, machine = named(asked["block"], asked["arm"], asked.get("beside", "")), recorded.machine(launch)
     samples = results.read_samples(folder / "launches" / f"{name}.npz")
     for cell in launch["cells"]:
         if "skipped" not in cell:

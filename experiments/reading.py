@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments import results
+from experiments import results, stored
 from experiments.bound import COPY, least_seconds
 from experiments.cautions import cautions
 from experiments.confounders import flatten
@@ -87,7 +87,7 @@ def load(folder: str | Path) -> Campaign:
     """
     folder = Path(folder)
     header = results.read_header(folder)
-    experiment = Experiment.from_dict(header["experiment"], str(folder / "campaign.json"))
+    experiment = stored.experiment(header["experiment"], str(folder / "campaign.json"))
     names = sorted(results.finished(folder))
     if not names:
         raise results.ResultsError(
@@ -149,7 +149,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     common = {key: asked[key] for key in LEVELS}
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
     common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
-    common |= {"company": " ".join(launch.get("company", []))}
+    common |= {"company": " ".join(launch["company"])}
     measured = [cell for cell in launch["cells"] if "skipped" not in cell]
     copies = {
         _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
@@ -177,7 +177,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
             | {
                 "barrier": cell.get("barrier", ""),
                 "n": times.size,
-                "turns": _turns(times, cell.get("turn", 0)),
+                "turns": _turns(times, cell["turn"]),
                 "median_s": middle.value,
                 "low_s": middle.low,
                 "high_s": middle.high,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments import formats
 from experiments.errors import ExperimentsError
 from experiments.schedule import FORMAT
 
@@ -83,15 +84,11 @@ def read_header(folder: Path) -> dict[str, Any]:
             "name one with --results, or make one: ./inv run"
         )
     header = read_json(path)
-    if header.get("format") != FORMAT:
-        raise ResultsError(
-            f"{path} is of format {header.get('format')!r}; this version reads format {FORMAT}: "
-            "use the version that wrote it, or measure again"
-        )
+    formats.check(path, header)
     lacking = [key for key in HEADER if key not in header]
     if lacking:
         raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
-    return header
+    return formats.header(header)
 
 
 def fail(folder: Path, name: str, launch: Mapping[str, Any], reason: str) -> None:
@@ -198,14 +195,15 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     """One finished launch's JSON, its samples proven to be those that it wrote."""
     path = folder / "launches" / f"{name}.json"
     launch = read_json(path)
-    if launch.get("format") != FORMAT or "cells" not in launch or "launch" not in launch:
-        raise ResultsError(f"{path} is not a launch of format {FORMAT}; {_mend(path)}")
+    formats.check(path, launch)
+    if "cells" not in launch or "launch" not in launch:
+        raise ResultsError(f"{path} is no launch of a campaign; {_mend(path)}")
     samples = path.with_suffix(".npz")
     if not samples.exists():
         raise ResultsError(f"{samples} is missing beside its {path.name}; {_mend(path)}")
     if hashlib.sha256(samples.read_bytes()).hexdigest() != launch.get("samples_sha256"):
         raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
-    return launch
+    return formats.result(launch)
 
 
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from experiments.spec import (
     machine_of,
 )
 
-FORMAT = 2  # of every file that a campaign writes; readers refuse any other
+FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
 HOST = "host"
 TWIN = "host-again"  # the A/A arm: the host once more
 ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign

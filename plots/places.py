@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.emulated import recorded
-from experiments.schedule import Launch
+from experiments.schedule import named
 from plots.labels import arm_place
 
 Launches = Iterable[Mapping[str, Any]]
@@ -371,4 +371,5 @@ def _arms(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _name(launch: Mapping[str, Any]) -> str:
-    return Launch.from_dict(dict(launch["launch"])).name
+    asked = launch["launch"]
+    return named(asked["block"], asked["arm"], asked.get("beside", ""))

@@ -24,7 +24,7 @@ from plots.answers import answers
 from plots.apart import apart, common
 from plots.draw import drawings, write
 from plots.figures import chain
-from plots.findings import Findings, emulated, find
+from plots.findings import Findings, emulated, find, in_order
 from plots.headline import headline
 from plots.inline import inline, variable
 from plots.labels import MPIS, arm_name, arm_place, mpi_name, percent_text
@@ -142,7 +142,7 @@ def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         if "command" in launch:
             asked = launch["launch"]
             found.setdefault((asked["mpi"], asked["arm"]), str(launch["command"]))
-    order = [*MPIS]
+    order = in_order([mpi for mpi, _ in found], MPIS)
     places = sorted(found, key=lambda key: (order.index(key[0]), arm_place(key[1])))
     return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
 

@@ -97,7 +97,7 @@ def test_every_sample_carries_its_turn() -> None:
     names = dict.fromkeys(export.NAMES, "x")
     found = export._long(names, cell, np.ones((8, 2)))["turn"].tolist()
     assert found == [-1] * 4 + [0] * 6 + [1] * 6
-    assert set(export._long(names, {"warmup": 2}, np.ones((8, 2)))["turn"]) == {-1}
+    assert set(export._long(names, cell | {"turn": 0}, np.ones((8, 2)))["turn"]) == {-1}
 
 
 def test_parquet_carries_the_campaigns_own_words(campaign: Campaign, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from experiments import ratios, reading, results, spec
+from experiments.formats import OtherFormat
 from experiments.results import ResultsError
-from experiments.schedule import Block, Cell, Launch, schedule
+from experiments.schedule import FORMAT, Block, Cell, Launch, schedule
 from experiments.schedule import alone as schedule_alone
 
 TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
@@ -192,8 +193,22 @@ def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Pa
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     begin(tmp_path)
     header = json.loads((tmp_path / "campaign.json").read_text())
-    results.write_json(tmp_path / "campaign.json", header | {"format": 1})
-    with pytest.raises(ResultsError, match="is of format 1; this version reads format 2"):
+    for version, said in (
+        (FORMAT + 1, f"is of format {FORMAT + 1}, .* reads formats up to {FORMAT}: take a newer"),
+        (1, "is of format 1, .* reads formats from 2: take the version that wrote it"),
+        ("2", "names no format"),
+    ):
+        results.write_json(tmp_path / "campaign.json", header | {"format": version})
+        with pytest.raises(OtherFormat, match=said):
+            reading.load(tmp_path)
+
+
+def test_a_launch_of_a_newer_version_is_refused_by_its_name(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    path = tmp_path / "launches" / f"{launch.name}.json"
+    results.write_json(path, json.loads(path.read_text()) | {"format": FORMAT + 1})
+    with pytest.raises(OtherFormat, match=rf"{launch.name}\.json is of format {FORMAT + 1}"):
         reading.load(tmp_path)
 
 
