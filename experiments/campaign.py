@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments import equipment, guard, results, runner, spec
+from experiments import equipment, guard, inventory, results, runner, spec
 from experiments.emulated import description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.asking import asking
@@ -79,6 +79,7 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
             stages.say(f"{name}: {why}")
         header = _header(found.without_missing(experiment), request, found)
         results.create(request.out, header)
+        results.write_json(request.out / inventory.NAME, inventory.inventory(experiment, found))
         return _measure(header, request.out, found, watch, stages)
 
 

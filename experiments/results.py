@@ -1,6 +1,7 @@
 """What a campaign's folder holds: written whole or not at all.
 
 results/<campaign>/campaign.json                    what was asked: spec, seed, schedule, machine
+results/<campaign>/environment.json                 what it ran with: packages, recipes of images
 results/<campaign>/launches/0003-docker.json, .npz  one launch: what was found, and its samples
 results/<campaign>/failed/0003-docker.json          why a launch failed that is not finished yet
 results/<campaign>/incoming/                        launches under way; nothing here is a result

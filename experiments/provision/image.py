@@ -31,7 +31,14 @@ PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile
 
 @dataclass(frozen=True)
 class Image:
-    """An image that lies in the engine, and what went into it."""
+    """An image that lies in the engine, and what went into it.
+
+    Attributes:
+        inputs: hash of all that decides what the image is.
+        base_id: of the base image; base is its name.
+        dockerfile: the text that it was built by.
+        wheels: what that text copies into it.
+    """
 
     tag: str
     id: str
@@ -40,6 +47,9 @@ class Image:
     mpi: str
     inputs: str
     rebuilt: bool
+    base_id: str = ""
+    dockerfile: str = ""
+    wheels: tuple[Path, ...] = ()
 
 
 def ensure(
@@ -143,7 +153,8 @@ def _ensure(
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
     name = tag(mpi)
-    inputs = inputs_hash(DOCKERFILE.read_bytes(), foundation, wheels)
+    dockerfile = DOCKERFILE.read_bytes()
+    inputs = inputs_hash(dockerfile, foundation, wheels)
     found = _current(client, name, inputs)
     rebuilt = found is None
     if found is None:
@@ -153,7 +164,18 @@ def _ensure(
         remove_superseded(client, mpi)
         found = str(client.images.get(built).id)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
-    return Image(name, found, foundation.reference, foundation.python, mpi, inputs, rebuilt)
+    return Image(
+        name,
+        found,
+        foundation.reference,
+        foundation.python,
+        mpi,
+        inputs,
+        rebuilt,
+        foundation.id,
+        dockerfile.decode(),
+        wheels.wheels,
+    )
 
 
 def _current(client: docker.DockerClient, tag: str, inputs: str) -> str | None:
