@@ -3,7 +3,9 @@
 A user's mistake is answered with one message on standard error and exit code 1, Ctrl-C with 130.
 """
 
+import tempfile
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from invoke import Exit, task
@@ -11,6 +13,7 @@ from invoke import Exit, task
 from experiments import campaign, quantities, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
+from experiments.bench import store as bench_store
 from experiments.bench.tune import command as tune_command
 from experiments.bench.tune import question as tune_question
 from experiments.campaign import Request
@@ -21,8 +24,9 @@ from experiments.guests import command as emulated
 from experiments.provision import doctor as machine_doctor
 from experiments.provision import engine as engine_provision
 from experiments.provision import image, packages, passthrough, podman, seccomp, suite
-from experiments.shell import choose, positional, told, whole, writable, writable_file
+from experiments.shell import choose, first, positional, told, whole, writable, writable_file
 from experiments.stages import Stages
+from experiments.unarchive import opened
 
 RESULTS = Path("results")
 FIGURES = Path("figures")
@@ -364,50 +368,102 @@ def bench(
 
 @task(
     help={
-        "results": "results folder (default: the newest)",
+        "results": "results folder or archive (default: the newest folder)",
         "out": "folder for the files (default: figures/<campaign>)",
         "format": "figure formats: pdf,svg,png",
-    }
+    },
+    positional=first("plot", "results"),
 )
 @told
-def plot(context, results="", out="", format="pdf,svg,png"):
+def plot(context, results=None, out="", format="pdf,svg,png"):
     """
-    Figures and tables, from a results folder alone.
+    Figures and tables, from a results folder or an archive alone.
 
-    Example:  ./inv plot --results results/quick-20260102-030405 --format svg
+    Examples:  ./inv plot --results results/quick-20260102-030405 --format svg
+               ./inv plot quick-20260102-030405.tar.xz
     """
-    folder = Path(results) if results else _newest()
-    target = _figures("out", out, folder)
-    with Stages().stage("figures"):
-        written = _draw(folder, target, format)
+    with _opened(results) as folder:
+        target = _figures("out", out, folder)
+        with Stages().stage("figures"):
+            written = _draw(folder, target, format)
     print(*written, sep="\n")
 
 
 @task(
     help={
-        "results": "results folder (default: the newest)",
+        "results": "results folder or archive (default: the newest folder)",
         "out": "folder for report.html (default: figures/<campaign>)",
-    }
+    },
+    positional=first("report", "results"),
 )
 @told
-def report(context, results="", out=""):
+def report(context, results=None, out=""):
     """
     One self-contained HTML page: answers, figures, tables, machine and warnings.
 
-    Example:  ./inv report --out /tmp/page
+    Examples:  ./inv report --out /tmp/page
+               ./inv report quick-20260102-030405.tar.xz
     """
     from plots.report import place  # matplotlib takes a second that other tasks need not pay
 
-    folder = Path(results) if results else _newest()
-    target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
-    with Stages().stage("report"):
-        page = _report(folder, target)
+    with _opened(results) as folder:
+        target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
+        with Stages().stage("report"):
+            page = _report(folder, target)
     print(page)
 
 
 @task(
     help={
-        "first": "results folder of the first campaign",
+        "results": "results folder (default: the newest)",
+        "out": "file to write, *.tar.xz (default: <campaign>.tar.xz)",
+    },
+    positional=first("archive", "results"),
+)
+@told
+def archive(context, results=None, out=""):
+    """
+    A campaign as one file to hand over: raw data, logs, environment, figures, report, checksums.
+
+    The same campaign gives the same file. report, plot, export and compare take it as it is; how
+    to read it without this program is in docs/results-format.md, which is in the archive as well.
+
+    Example:  ./inv archive results/quick-20260102-030405
+    """
+    from experiments import archive as archives  # as above
+
+    folder = Path(results) if results else _newest()
+    target = archives.target(folder, Path(out) if out else None)
+    writable_file("out", target)
+    stages = Stages()
+    with tempfile.TemporaryDirectory(prefix="hbmcomm-figures-") as place:
+        with stages.stage("figures"):
+            _draw(folder, Path(place), "pdf,svg,png")
+            if not bench_store.is_bench(folder):
+                _report(folder, Path(place))
+        with stages.stage("archive"):
+            digest = archives.archive(folder, Path(place), target)
+    print(f"{digest}  {target}")
+
+
+@task
+@told
+def docs(context):
+    """
+    What in docs/ is made of something else: figures of its stored campaigns, tables of fields.
+
+    Example:  ./inv docs
+    """
+    from plots import documentation  # as above
+
+    with Stages().stage("docs"):
+        written = documentation.refresh(Path("docs"))
+    print(*written, sep="\n")
+
+
+@task(
+    help={
+        "first": "results folder or archive of the first campaign",
         "second": "of the second; ratios are its times over the first's",
         "other_mpi": "compare although the campaigns hold different MPIs",
         "json": "print JSON instead of tables",
@@ -423,19 +479,21 @@ def compare(context, first, second, other_mpi=False, json=False):
     """
     from plots import comparison  # pandas takes a second that other tasks need not pay
 
-    comparison.show(Path(first), Path(second), other_mpi, json, Stages())
+    with opened(Path(first)) as one, opened(Path(second)) as other:
+        comparison.show(one, other, other_mpi, json, Stages())
 
 
 @task(
     help={
-        "results": "results folder (default: the newest)",
+        "results": "results folder or archive (default: the newest folder)",
         "format": "osu (tables as OSU prints them), csv or parquet",
         "out": "file to write (default: standard output; parquet needs a file)",
         "samples": "every sample instead of launch medians; csv and parquet",
-    }
+    },
+    positional=first("export", "results"),
 )
 @told
-def export(context, results="", format="csv", out="", samples=False):
+def export(context, results=None, format="csv", out="", samples=False):
     """
     A campaign's numbers in a format that others read: OSU's tables, CSV or Parquet.
 
@@ -446,9 +504,8 @@ def export(context, results="", format="csv", out="", samples=False):
     from experiments.reading import load
 
     choose("format", format, exports.FORMATS)
-    folder = Path(results) if results else _newest()
     target = writable_file("out", Path(out)) if out else None
-    with Stages().stage("export"):
+    with _opened(results) as folder, Stages().stage("export"):
         exports.export(load(folder), format, target, samples)
     if out:
         print(out)
@@ -461,6 +518,11 @@ def _tell(failures: list[str], folder: Path) -> None:
             "\n".join(failures) + f"\n{len(failures)} launches failed in containers; the rest is "
             f"measured. To try them again: ./inv run --resume --out {folder}"
         )
+
+
+def _opened(results: str | None) -> AbstractContextManager[Path]:
+    """The results folder that was asked for, an archive's included, or the newest."""
+    return opened(Path(results) if results else _newest())
 
 
 def _draw(folder: Path, out: Path, formats: str) -> list[Path]:

