@@ -22,10 +22,9 @@ HEADER: Mapping[str, Any] = {
     "emulated": {},
     "machine": {},
 }
-RESULT: Mapping[str, Any] = {"ranks": [], "company": []}
+RESULT: Mapping[str, Any] = {"company": []}
 LAUNCH: Mapping[str, Any] = {"program": HARNESS}
-CELL: Mapping[str, Any] = {"turn": 0}
-ENVIRONMENT: Mapping[str, Any] = {"machine": {}, "datapath": {}, "topology": {"nodes": []}}
+CELL: Mapping[str, Any] = {"turn": 0, "barrier": ""}
 
 
 class OtherFormat(ExperimentsError):
@@ -65,5 +64,4 @@ def result(values: Mapping[str, Any]) -> dict[str, Any]:
         **values,
         "launch": {**LAUNCH, **values["launch"]},
         "cells": [cell if "skipped" in cell else {**CELL, **cell} for cell in values["cells"]],
-        "environment": {**ENVIRONMENT, **values.get("environment", {})},
     }

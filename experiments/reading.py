@@ -175,7 +175,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
                 )
             }
             | {
-                "barrier": cell.get("barrier", ""),
+                "barrier": cell["barrier"],
                 "n": times.size,
                 "turns": _turns(times, cell["turn"]),
                 "median_s": middle.value,

@@ -15,9 +15,9 @@ STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz
 """Measured in 2026 by the version that wrote format 2: 2 blocks of host, userland and Docker."""
 YOUNGER = {
     "header": ("missing", "variables", "containers", "engines", "emulated", "machine"),
-    "result": ("company", "ranks", "command"),
+    "result": ("company", "command"),
     "launch": ("program",),
-    "cells": ("turn",),
+    "cells": ("turn", "barrier", "begins", "began_ns"),
     "environment": ("machine", "topology", "measurement"),
 }
 """What was added to format 2 after its first campaigns."""
