@@ -417,18 +417,20 @@ def report(context, results=None, out=""):
     help={
         "results": "results folder (default: the newest)",
         "out": "file to write, *.tar.xz (default: <campaign>.tar.xz)",
+        "data": "leave out figures and report, which can be made of the rest",
     },
     positional=first("archive", "results"),
 )
 @told
-def archive(context, results=None, out=""):
+def archive(context, results=None, out="", data=False):
     """
     A campaign as one file to hand over: raw data, logs, environment, figures, report, checksums.
 
     The same campaign gives the same file. report, plot, export and compare take it as it is; how
     to read it without this program is in docs/results-format.md, which is in the archive as well.
 
-    Example:  ./inv archive results/quick-20260102-030405
+    Examples:  ./inv archive results/quick-20260102-030405
+               ./inv archive --data --out docs/data/docker.tar.xz
     """
     from experiments import archive as archives  # as above
 
@@ -437,10 +439,11 @@ def archive(context, results=None, out=""):
     writable_file("out", target)
     stages = Stages()
     with tempfile.TemporaryDirectory(prefix="hbmcomm-figures-") as place:
-        with stages.stage("figures"):
-            _draw(folder, Path(place), "pdf,svg,png")
-            if not bench_store.is_bench(folder):
-                _report(folder, Path(place))
+        if not data:
+            with stages.stage("figures"):
+                _draw(folder, Path(place), "pdf,svg,png")
+                if not bench_store.is_bench(folder):
+                    _report(folder, Path(place))
         with stages.stage("archive"):
             digest = archives.archive(folder, Path(place), target)
     print(f"{digest}  {target}")
@@ -450,14 +453,16 @@ def archive(context, results=None, out=""):
 @told
 def docs(context):
     """
-    What in docs/ is made of something else: figures of its stored campaigns, tables of fields.
+    What in README.md and docs/ is made of something else: figures, measured sentences, tables.
+
+    Figures and sentences come from the campaigns in docs/data, tables from docs/schemas.
 
     Example:  ./inv docs
     """
     from plots import documentation  # as above
 
     with Stages().stage("docs"):
-        written = documentation.refresh(Path("docs"))
+        written = documentation.refresh(Path())
     print(*written, sep="\n")
 
 

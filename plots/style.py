@@ -85,6 +85,13 @@ PARTIES = {
     "gloo": Look("#4d4d4d", "X"),
 }
 """Who takes part in a bench."""
+OTHER = Look("#4d4d4d", "*")
+
+
+def party(name: str) -> Look:
+    """How an MPI or another party looks; OTHER for one that is unknown here."""
+    return PARTIES.get(name, OTHER)
+
 
 TRANSPORTS = {
     "direct": Stroke("-", 1.5),

@@ -8,7 +8,7 @@ from plots.figures.marks import ratio_axis
 from plots.findings import Findings, in_order
 from plots.labels import MPIS, mpi_name, percent_text, ratio_text
 from plots.sheet import Drawing, Skipped, sheet
-from plots.style import MUTED, PARTIES
+from plots.style import MUTED, party
 
 NAME = "drift"
 TITLE = "The machine's pace, launch by launch"
@@ -31,8 +31,8 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
             Line2D(
                 *([], []),
                 linestyle="none",
-                color=PARTIES[mpi].colour,
-                marker=PARTIES[mpi].marker,
+                color=party(mpi).colour,
+                marker=party(mpi).marker,
                 label=mpi_name(mpi),
             )
             for mpi in mpis
@@ -51,8 +51,8 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
             axes.plot(
                 block["began_s"],
                 block["pace"],
-                color=PARTIES[mpi].colour,
-                marker=PARTIES[mpi].marker,
+                color=party(mpi).colour,
+                marker=party(mpi).marker,
                 markersize=2.6,
                 linewidth=0.7,
             )

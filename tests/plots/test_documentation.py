@@ -23,11 +23,19 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def test_every_made_part_is_what_invoke_docs_would_write(tmp_path: Path) -> None:
-    fresh = tmp_path / "docs"
-    shutil.copytree(DOCS, fresh)
-    for path in documentation.refresh(fresh):
-        shown = DOCS / path.relative_to(fresh)
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(DOCS.parent / "README.md", tmp_path)
+    for path in documentation.refresh(tmp_path):
+        shown = DOCS.parent / path.relative_to(tmp_path)
         assert path.read_bytes() == shown.read_bytes(), f"{shown} is out of date: ./inv docs"
+
+
+def test_every_figure_and_sentence_of_the_readme_has_its_stored_campaign() -> None:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    stored = {path.name.removesuffix(".tar.xz") for path in (DOCS / "data").iterdir()}
+    figures = re.findall(r"!\[[^]]*\]\(docs/([a-z]+)-[\w-]+\.svg\)", text)
+    assert len(figures) == text.count("![")
+    assert stored == {*figures, *re.findall(r"<!-- measured: (\w+),", text)}
 
 
 @pytest.mark.parametrize("name", ["campaign", "launch", "environment"])
