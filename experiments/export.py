@@ -162,7 +162,8 @@ def _measured(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
     """Each measured cell of a launch: what names it, the cell, its samples."""
     asked = launch["launch"]
-    name, machine = named(asked["block"], asked["arm"], asked.get("beside", "")), recorded.machine(launch)
+    name = named(asked["block"], asked["arm"], asked.get("beside", ""))
+    machine = recorded.machine(launch)
     samples = results.read_samples(folder / "launches" / f"{name}.npz")
     for cell in launch["cells"]:
         if "skipped" not in cell:

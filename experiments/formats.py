@@ -23,7 +23,7 @@ HEADER: Mapping[str, Any] = {
     "machine": {},
 }
 RESULT: Mapping[str, Any] = {"company": []}
-LAUNCH: Mapping[str, Any] = {"program": HARNESS}
+LAUNCH: Mapping[str, Any] = {"program": HARNESS, "beside": ""}
 CELL: Mapping[str, Any] = {"turn": 0, "barrier": ""}
 
 

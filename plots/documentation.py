@@ -82,7 +82,7 @@ def sentences(found: Findings) -> dict[str, str]:
     ]
     floor = f"Noise floor {percent_text(found.floor)}; {found.blocks} blocks of arms in turns."
     return {
-        "containers": f"{headline(found)} {floor}",
+        "containers": " ".join([*headline(found), floor]),
         "transports": " ".join([*slower, floor]),
     }
 

@@ -72,11 +72,11 @@ def test_every_sample_reads_back_as_it_was(campaign: Campaign, form: str, tmp_pa
 
 def test_what_a_program_printed_over_its_ranks_is_no_ranks_sample() -> None:
     names = dict.fromkeys(export.NAMES, "x")
-    printed = {"warmup": 1, "columns": ["min", "mean", "max"]}
+    printed = {"warmup": 1, "turn": 0, "columns": ["min", "mean", "max"]}
     found = export._long(names, printed, np.array([[1.0, 2, 4], [2, 3, 4]]))
     assert found["over_ranks"].tolist() == ["min", "mean", "max"] * 2
     assert set(found["rank"]) == {export.NO_RANK}
-    own = export._long(names, {"warmup": 1}, np.ones((2, 3)))
+    own = export._long(names, {"warmup": 1, "turn": 0}, np.ones((2, 3)))
     assert set(own["over_ranks"]) == {""}
     assert own["rank"].tolist() == [0, 1, 2] * 2
 
