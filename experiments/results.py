@@ -177,7 +177,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
     if not isinstance(values, dict):
         raise ResultsError(f"{path} holds no JSON object; {_mend(path)}")
@@ -218,5 +218,5 @@ def read_samples(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error

@@ -9,6 +9,7 @@ import lzma
 import re
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -103,18 +104,35 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
     top = tops.pop()
     listed = {}
     if found.pop(f"{top}/{SUMS}", ""):
-        for line in (place / top / SUMS).read_text(encoding="utf-8").splitlines():
+        for line in (
+            (place / top / SUMS).read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        ):
             digest, _, name = line.partition("  ")
             listed[f"{top}/{name}"] = digest
     for name in sorted({*found, *listed}):
         if name not in listed:
             raise ArchiveRefused(f"{source} holds {name}, which its {SUMS} does not list")
-        if found.get(name) != listed[name]:
-            what = "is not what" if name in found else "is missing, though"
+        if name not in found:
+            raise ArchiveRefused(f"{source} lacks {name}, which its {SUMS} lists; get it again")
+        if found[name] != listed[name]:
             raise ArchiveRefused(
-                f"{source}: {name} {what} its {SUMS} says: the archive was changed; get it again"
+                f"{source}: {name} is not what its {SUMS} says, so that the archive was changed; "
+                "get it again"
             )
+    for path in (place / top).rglob("*.npz"):
+        _refuse_packed(source, path)
     return place / top
+
+
+def _refuse_packed(source: Path, samples: Path) -> None:
+    """Samples are stored as they are: what is packed once more may unpack without end."""
+    try:
+        with zipfile.ZipFile(samples) as held:
+            whole = sum(each.file_size for each in held.infolist()) <= samples.stat().st_size
+    except (zipfile.BadZipFile, NotImplementedError):
+        return  # whoever reads it says what is wrong
+    if not whole:
+        raise ArchiveRefused(f"{source}: {samples.name} is packed, which no campaign's samples are")
 
 
 class _Unpacked:

@@ -5,6 +5,7 @@ import io
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments import unarchive
@@ -98,7 +99,7 @@ def test_a_file_through_a_folder_that_is_a_file_is_refused(
     ("files", "listed", "said"),
     [
         ({"campaign.json": b"{1}"}, {"campaign.json": b"{}"}, "campaign.json is not what"),
-        ({}, {"campaign.json": b"{}"}, "campaign.json is missing, though"),
+        ({}, {"campaign.json": b"{}"}, "lacks quick/campaign.json, which"),
         (FILES, {}, "campaign.json, which its SHA256SUMS does not list"),
     ],
 )
@@ -176,3 +177,29 @@ def test_an_archive_that_would_take_all_memory_is_refused(
 ) -> None:
     monkeypatch.setattr(unarchive, "MEMORY", 2**20)  # what this one wants is 9 times as much
     assert "Memory usage limit" in refused(packed(tmp_path), monkeypatch)
+
+
+def test_samples_that_are_packed_once_more_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = io.BytesIO()
+    np.savez_compressed(memory, c00000=np.zeros(2**20))
+    files = {"launches/0000-host.npz": memory.getvalue()}
+    said = refused(packed(tmp_path, files=files, listed=files), monkeypatch)
+    assert "0000-host.npz is packed" in said
+    memory = io.BytesIO()
+    np.savez(memory, c00000=np.zeros(2**10))
+    files = {"launches/0000-host.npz": memory.getvalue()}
+    with opened(packed(tmp_path, files=files, listed=files)) as folder:
+        assert np.load(folder / "launches/0000-host.npz")["c00000"].size == 2**10
+
+
+def test_a_list_of_sums_that_is_no_text_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "quick.tar.xz"
+    with tarfile.open(path, "w:xz") as tar:
+        for name, content in (("campaign.json", b"{}"), ("SHA256SUMS", b"\xff\xfe\n")):
+            info, held = entry(f"quick/{name}", content)
+            tar.addfile(info, io.BytesIO(held))
+    assert "which its SHA256SUMS lists" in refused(path, monkeypatch)
