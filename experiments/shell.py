@@ -73,12 +73,15 @@ def positional(task: str, *names: str) -> list[str]:
 
 
 def first(task: str, name: str) -> list[str]:
-    """The argument that a task takes as its first word, where that is one: `report ARCHIVE`.
+    """The argument that a task takes as its first word where that is a path: `report ARCHIVE`.
 
-    Left out, it is what its flag says: invoke would ask for a positional argument that is missing.
+    Else it is what its flag says, and the word another task: invoke would ask for a positional
+    argument that is missing.
     """
     words = sys.argv[sys.argv.index(task) + 1 :] if task in sys.argv else []
-    return [name] if words and not words[0].startswith("-") else []
+    word = "".join(words[:1])
+    path = not word.startswith("-") and ("/" in word or "." in word or Path(word).is_dir())
+    return [name] if word and path else []
 
 
 def whole(flag: str, text: str, least: int) -> int | None:

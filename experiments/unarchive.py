@@ -104,9 +104,8 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
     top = tops.pop()
     listed = {}
     if found.pop(f"{top}/{SUMS}", ""):
-        for line in (
-            (place / top / SUMS).read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        ):
+        text = (place / top / SUMS).read_text(encoding="utf-8", errors="replace")
+        for line in text.splitlines():
             digest, _, name = line.partition("  ")
             listed[f"{top}/{name}"] = digest
     for name in sorted({*found, *listed}):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import ExperimentsError
-from experiments.shell import choose, whole, writable, writable_file
+from experiments.shell import choose, first, whole, writable, writable_file
 
 TASK = """
 import signal, os
@@ -97,3 +97,23 @@ def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path)
     with pytest.raises(ExperimentsError, match=rf"{tmp_path} is a folder; name a file with --out"):
         writable_file("out", tmp_path)
     assert file.read_text() == "in the way"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("report", []),
+        ("report --out x", []),
+        ("report plot", []),
+        ("plot report", []),
+        ("report -h", []),
+        ("report quick.tar.xz", ["results"]),
+        ("report results/quick --out x", ["results"]),
+        ("report .", ["results"]),
+    ],
+)
+def test_the_first_word_of_a_task_is_its_campaign_where_it_is_a_path(
+    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["invoke", *words.split()])
+    assert first("report", "results") == found
