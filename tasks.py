@@ -13,7 +13,6 @@ from invoke import Exit, task
 from experiments import campaign, quantities, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
-from experiments.bench import store as bench_store
 from experiments.bench.tune import command as tune_command
 from experiments.bench.tune import question as tune_question
 from experiments.campaign import Request
@@ -442,7 +441,7 @@ def archive(context, results=None, out="", data=False):
         if not data:
             with stages.stage("figures"):
                 _draw(folder, Path(place), "pdf,svg,png")
-                if not bench_store.is_bench(folder):
+                if (folder / "campaign.json").is_file():  # a bench has no page
                     _report(folder, Path(place))
         with stages.stage("archive"):
             digest = archives.archive(folder, Path(place), target)
