@@ -160,7 +160,7 @@ def _memory(found: Findings) -> str:
         f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
         f"({_cell(best)}, {arm_name(best.arm)}; from block to block "
         f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
-        f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Broadcast at 16 "
+        f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Bcast at 16 "
         "ranks, and 487 % at most." + cost.ending(frame, found)
     )
 

@@ -73,7 +73,7 @@ def _names(arms: Iterable[str]) -> dict[str, str]:
 
 
 def _cell(cell: Any) -> str:
-    """ "MPICH's AllReduce 1.73 times as long (4 MiB; from block to block 1.72 to 1.78)"."""
+    """ "MPICH's Allreduce 1.73 times as long (4 MiB; from block to block 1.72 to 1.78)"."""
     return (
         f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {ratio_text(cell.ratio)} "
         f"times as long ({bytes_text(int(cell.bytes))}; from block to block "

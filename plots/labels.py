@@ -15,16 +15,16 @@ EMULATED = (
 )
 
 OPERATIONS = {
-    "bcast": "Broadcast",
+    "bcast": "Bcast",
     "gather": "Gather",
-    "allreduce": "AllReduce",
+    "allreduce": "Allreduce",
     "reduce": "Reduce",
     "scatter": "Scatter",
-    "allgather": "AllGather",
-    "reduce_scatter": "Reduce-scatter",
-    "alltoall": "All-to-all",
+    "allgather": "Allgather",
+    "reduce_scatter": "Reduce_scatter_block",
+    "alltoall": "Alltoall",
 }
-"""Name in the code and as the paper spells it, in the order in which figures show them."""
+"""Name in the code and as MPI spells it, in the order in which figures show them."""
 
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 """Name in the code and as its makers spell it, in the order in which figures show them."""
@@ -64,7 +64,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def operation_name(operation: str) -> str:
-    """As the paper spells it."""
+    """As MPI spells it."""
     return OPERATIONS.get(operation, operation)
 
 

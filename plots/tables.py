@@ -91,9 +91,9 @@ def tables(found: Findings) -> list[Table]:
             "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
             "is the least time that the copy bandwidth allows; skew is the time from the first to "
             "the last rank's begin after the barrier; bus is the bus bandwidth, a rank's "
-            "largest buffer over the median, times 2(n - 1)/n for AllReduce and (n - 1)/n for "
-            "AllGather and reduce-scatter on n ranks; n counts the iterations of all launches, and "
-            "an iteration times a group of at most so many operations back to back.",
+            "largest buffer over the median, times 2(n - 1)/n for Allreduce and (n - 1)/n for "
+            "Allgather and Reduce_scatter_block on n ranks; n counts the iterations of all "
+            "launches, and an iteration times a group of at most so many operations back to back.",
             found.times,
         ),
         (

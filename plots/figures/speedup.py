@@ -110,10 +110,10 @@ def _drawing(frame: pd.DataFrame, mpi: str, kind: str, unmeasured: dict[str, str
 
 _CLAIM = (
     " The dashed marks are the paper's figures (Woo, Choi and Lee 2020, Knights Landing, 445 % for "
-    "Broadcast at 16 ranks, 487 % at most), read as ratios of times; they are its claim, not a "
+    "Bcast at 16 ranks, 487 % at most), read as ratios of times; they are its claim, not a "
     "measurement of this campaign."
 )
-_CLAIM_IN_WORDS = " The paper claims 4.45 for Broadcast at 16 ranks and 4.87 at most."
+_CLAIM_IN_WORDS = " The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most."
 
 
 def _notes(frame: pd.DataFrame, real: bool) -> list[str]:
@@ -151,7 +151,7 @@ def _panel(axes: Axes, frame: pd.DataFrame, operations: list[str], ranks: list[i
 
 
 def _claims(axes: Axes, operations: list[str], ranks: list[int]) -> None:
-    """The paper's two figures: at most, and Broadcast at 16 ranks."""
+    """The paper's two figures: at most, and Bcast at 16 ranks."""
     axes.axhline(CLAIM_MOST, color=ALERT, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.8)
     axes.annotate(
         "paper: 487 % at most", (1, CLAIM_MOST), xycoords=("axes fraction", "data"),

@@ -28,7 +28,7 @@ def test_emulated_memory_answers_nothing_about_speed(findings: Find) -> None:
 def test_real_memory_names_its_best_cell_beside_the_papers_claim(findings: Find) -> None:
     said = sentence(findings(emulated=False), "high-bandwidth")
     assert said.startswith("Up to 3.")
-    assert "445 %, read as 4.45 times, for Broadcast at 16 ranks, and 487 % at most" in said
+    assert "445 %, read as 4.45 times, for Bcast at 16 ranks, and 487 % at most" in said
 
 
 def test_no_speed_up_is_said_as_such(findings: Find) -> None:
@@ -42,7 +42,7 @@ def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> N
     questions = [each.question for each in answers(findings())]
     assert [each for each in questions if "container cost" in each] == [
         f"What does a container cost {name}, over the host?"
-        for name in ("Broadcast", "Gather", "AllReduce")
+        for name in ("Bcast", "Gather", "Allreduce")
     ]
 
 

@@ -46,7 +46,7 @@ def test_containers_are_held_against_the_same_files_without_one(findings: Find) 
     first, *others = [each.question for each in answers(found) if "cost" in each.question]
     assert first == "What do the image's files cost without a container: its Python, its libc?"
     assert others[0].startswith(
-        "What does a container cost Broadcast, over the same files without a container?"
+        "What does a container cost Bcast, over the same files without a container?"
     )
     alone = answers(findings(arms=arms[:3], kinds=("regular",), transports=("direct",)))
     assert not [each for each in alone if each.question.startswith("What does a container cost")]
@@ -65,7 +65,7 @@ def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm(findings: Find) -> No
     (said,) = losses(replace(many(findings), losses=(loss,)))
     assert said.startswith(
         "Without single copy, Open MPI in Docker, default, one container takes, over the host: "
-        "Broadcast 2.1"
+        "Bcast 2.1"
     )
     assert said.count("× at 4 MiB") == 3
     absent = replace(loss, mpi="impi")
@@ -168,6 +168,6 @@ def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings
     said = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
     assert said.startswith("With Intel MPI on the host, a buffer call from Python takes 1.2")
     assert said.count("at 1 KiB") == said.count("at 4 MiB") == 3
-    assert "Broadcast 1.2" in said
+    assert "Bcast 1.2" in said
     few = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
     assert few.count("(no interval)") == 6

@@ -66,7 +66,7 @@ def test_all_samples_stand_where_there_is_room(page: dict[str, Any]) -> None:
 def test_a_cell_is_told_in_words(page: dict[str, Any], found: Findings) -> None:
     first = page["cells"]["0"]
     assert first["arm"] == "Docker, default, one container"
-    assert first["what"] == "AllReduce, direct, 1 KiB, MPICH, 2 ranks, regular"
+    assert first["what"] == "Allreduce, direct, 1 KiB, MPICH, 2 ranks, regular"
     assert first["verdict"] == found.containers.loc[0, "verdict"]
 
 

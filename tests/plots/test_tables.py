@@ -92,7 +92,7 @@ def test_rows_hold_units_and_intervals(findings: Find) -> None:
         "n",
         "launches",
     ]
-    assert times.rows[0][:2] == ["Broadcast", "1 KiB"]
+    assert times.rows[0][:2] == ["Bcast", "1 KiB"]
     assert times.rows[0][2].endswith(" µs")
     assert times.rows[0][times.head.index("bus")].endswith(" GB/s")
     assert times.rows[0][-3:] == ["1", "1200", "6"]
@@ -108,7 +108,7 @@ def test_what_never_varies_stands_in_the_caption(findings: Find) -> None:
 def test_rows_are_in_the_order_of_the_figures(findings: Find) -> None:
     rows = table(findings(), "times").rows
     assert [row[0] for row in rows] == ["host"] * 72 + ["docker-tuned-one"] * 72
-    assert list(dict.fromkeys(row[1] for row in rows)) == ["Broadcast", "Gather", "AllReduce"]
+    assert list(dict.fromkeys(row[1] for row in rows)) == ["Bcast", "Gather", "Allreduce"]
     assert [row[4] for row in rows[:4]] == ["1 KiB", "16 KiB", "256 KiB", "4 MiB"]
 
 

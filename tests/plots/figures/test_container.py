@@ -192,7 +192,7 @@ def test_every_mark_can_be_asked_what_it_shows(findings: Find) -> None:
     asked = {line.get_gid() for line in marks(drawing)}
     assert asked == {f"cell-{number}" for number in drawing.marks}
     assert len(asked) == len(found.containers)
-    assert drawing.marks["0"].startswith("Docker, tuned, one container, AllReduce, direct, 1 KiB")
+    assert drawing.marks["0"].startswith("Docker, tuned, one container, Allreduce, direct, 1 KiB")
 
 
 def test_a_missing_arm_is_a_figure_that_says_so(findings: Find) -> None:
@@ -211,7 +211,7 @@ def test_a_campaign_without_a_container_is_left_out_with_the_reason(findings: Fi
 
 def test_the_description_lists_what_lies_beyond_the_floor(findings: Find) -> None:
     assert "Beyond the noise floor: none." in only(findings(sizes=(1024,))).description
-    assert "AllReduce, pickle, 4 MiB, regular: 1.2" in only(findings()).description
+    assert "Allreduce, pickle, 4 MiB, regular: 1.2" in only(findings()).description
 
 
 @pytest.mark.parametrize(

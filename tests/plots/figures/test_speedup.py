@@ -53,7 +53,7 @@ def test_the_papers_two_figures_are_marked_as_its_claim(findings: Find) -> None:
     assert CLAIM_MOST in {line.get_ydata()[0] for line in axes.get_lines()}
     ends = [s for c in axes.collections for s in c.get_segments() if s[0][1] == CLAIM_BROADCAST_16]
     ((left, _), (right, _)) = ends[0]
-    assert left < 1 < right < 2  # the second bar of Broadcast is that of 16 ranks
+    assert left < 1 < right < 2  # the second bar of Bcast is that of 16 ranks
 
 
 def test_the_claim_stays_in_sight_however_small_the_bars(findings: Find) -> None:

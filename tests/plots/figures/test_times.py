@@ -125,5 +125,5 @@ def test_a_missing_arm_is_told_in_place_of_its_data(findings: Find) -> None:
 
 def test_the_description_tells_the_ends_of_each_line(findings: Find) -> None:
     (drawing,) = drawn(findings(arms=("host",)))
-    assert "Broadcast, mpi, regular, host: 2." in drawing.description
+    assert "Bcast, mpi, regular, host: 2." in drawing.description
     assert "at 1 KiB to" in drawing.description
