@@ -146,7 +146,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "dry_run": "print every command, start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
         "mpi": "of openmpi,mpich,impi (default: the experiment's)",
-        "external": "a C benchmark as a reference in the same blocks: IMB (with --mpi impi)",
+        "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "
+        "multiprocessing: Python without an MPI",
         "base": "base image, as for build",
         "seed": "of every random order (default: drawn, and stored)",
     }

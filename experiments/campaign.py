@@ -15,6 +15,7 @@ from typing import Any
 
 import hbmcomm
 from experiments import equipment, guard, inventory, results, runner, spec
+from experiments.baselines.command import COUNTERPARTS, Baseline
 from experiments.emulated import description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.asking import asking
@@ -30,7 +31,7 @@ from experiments.guard import Watch
 from experiments.launching import Environment, Environments
 from experiments.measure import machine
 from experiments.provision import emulator, engine, image, mpi, passthrough, unpacked
-from experiments.schedule import Launch, schedule
+from experiments.schedule import HARNESS, Launch, schedule
 from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
 
@@ -203,10 +204,12 @@ def _environments(
             made[name, flavour] = runtime(*unpacked_here, root=os.getuid() == 0)
         for name in filter(machine_of, experiment.launches.environments):
             made[name, flavour] = _there(name, flavour, campaign, spoken, found)
-    reference = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
-    return lambda launch: (
-        reference if launch.program == imb.NAME else made[launch.environment, launch.mpi]
-    )
+        for name in COUNTERPARTS:
+            made[name, flavour] = Baseline(flavour, prefix, cores, spoken)
+    made[imb.NAME, imb.FLAVOUR] = Imb(mpi.prefix(imb.FLAVOUR), cores, variables)
+    return lambda launch: made[
+        launch.environment if launch.program == HARNESS else launch.program, launch.mpi
+    ]
 
 
 def _there(

@@ -9,6 +9,7 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
 from experiments.schedule import FORMAT, Launch
-from experiments.turns import Action, conduct
+from experiments.turns import Action, Answer, Order, conduct
 
 
 def main(folder: Path) -> None:
@@ -47,7 +48,7 @@ def main(folder: Path) -> None:
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     cells = Cells(comm, launch, pools, progress)
     before = disturbance.counters(cpu)
-    asleep = _measure(comm, launch, cells, folder)
+    asleep = measure(comm, launch, cells.carry_out, folder)
     disturbed = disturbance.between(before, disturbance.counters(cpu))
     own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
     ranks = comm.gather(own | {"disturbance": disturbed})
@@ -89,7 +90,9 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     }
 
 
-def _measure(comm: MPI.Intracomm, launch: Launch, cells: Cells, folder: Path) -> dict[str, float]:
+def measure(
+    comm: MPI.Intracomm, launch: Launch, carry_out: Callable[[Order], Answer], folder: Path
+) -> dict[str, float]:
     """Every cell, in the turns that the driver gives; else rank 0 decides as the driver would.
 
     Returns:
@@ -97,14 +100,14 @@ def _measure(comm: MPI.Intracomm, launch: Launch, cells: Cells, folder: Path) ->
     """
     if orders.are_given(folder):
         given = orders.Orders(folder, comm.rank)
-        given.obey(cells.carry_out)
+        given.obey(carry_out)
         return given.asleep
     if comm.rank == 0:
-        alone = {launch.arm: lambda order: cells.carry_out(comm.bcast(order))}
+        alone = {launch.arm: lambda order: carry_out(comm.bcast(order))}
         conduct(alone, len(launch.plan), launch.measurement, random.Random())
     else:
         while (order := comm.bcast(None)).action is not Action.LEAVE:
-            cells.carry_out(order)
+            carry_out(order)
     return {}
 
 

@@ -23,7 +23,8 @@ TWIN = "host-again"  # the A/A arm: the host once more
 ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign
 ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
 HARNESS = "harness"  # the program that every arm runs, but those of an external one
-EXTERNAL_MPI = {"IMB": "impi"}  # the MPI that an external program is linked with
+EXTERNAL_MPI = {"IMB": "impi"}
+"""The MPI that an external program is linked with; such a program takes no turns."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Launch:
     @property
     def takes_turns(self) -> bool:
         """Whether its ranks can sleep while those of other arms measure."""
-        return self.program == HARNESS and not machine_of(self.environment)
+        return self.program not in EXTERNAL_MPI and not machine_of(self.environment)
 
     @property
     def plan(self) -> tuple[Cell, ...]:
@@ -198,7 +199,7 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
         found += [
             Arm(program.lower(), HOST, program=program)
             for program in asked.external
-            if EXTERNAL_MPI[program] == mpi
+            if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
     return found
 

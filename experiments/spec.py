@@ -35,7 +35,8 @@ VM, VM_DOCKER = "vm", "vm-docker"
 """In an emulated machine, "vm:NAME": as on the host, and in Docker there, "vm-docker:NAME"."""
 LAYOUTS = ("one", "per-rank", "isolated")
 MPIS = FLAVOURS
-EXTERNAL = ("IMB",)
+EXTERNAL = ("IMB", "threads", "multiprocessing")
+"""A benchmark in C, and Python's own means without an MPI (experiments/baselines)."""
 BINDINGS = ("packed", "spread")
 CADENCES = ("isolated", "streaming")
 CACHES = ("warm", "rotating")
@@ -67,7 +68,7 @@ class Launches:
 
     Attributes:
         profiles, layouts: of the containers of ENGINES; every combination is an arm.
-        external: programs in C that take part as a reference beside our harness.
+        external: of EXTERNAL, programs that take part as a reference beside our harness.
     """
 
     environments: tuple[str, ...] = ("host",)
@@ -273,11 +274,13 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
         aa_pair=choose.flag("aa_pair", Launches.aa_pair),
     )
     _check_emulated(found, source)
-    if found.external and not ("host" in found.environments and "impi" in found.mpis):
+    wanted = {"host"} | ({"impi"} if "IMB" in found.external else set())
+    if found.external and not wanted <= {*found.environments, *found.mpis}:
+        needs = " with impi" if "impi" in wanted else ""
         raise SpecError(
-            f"{source}: {', '.join(found.external)} in [launches] runs on the host with impi, and "
+            f"{source}: {', '.join(found.external)} in [launches] runs on the host{needs}, and "
             f"the experiment has {', '.join(found.environments)} with {', '.join(found.mpis)}: "
-            "add host and impi"
+            f"add {' and '.join(sorted(wanted))}"
         )
     return found
 

@@ -1,0 +1,1 @@
+"""What Python offers without MPI, measured like everything else: threads and multiprocessing."""
