@@ -143,7 +143,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "blocks": "paired repetitions",
         "out": "results folder (default: results/<experiment>-<time>)",
         "resume": "complete the campaign in --out (default: the newest), as it was begun",
-        "dry_run": "print every command, start nothing",
+        "dry_run": "print every command, how long and how much memory; start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
         "mpi": "of openmpi,mpich,impi (default: the experiment's)",
         "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "
@@ -211,6 +211,8 @@ def run(
     request = Request(folder, base or "auto", whole("seed", seed, 0), optional=env == "all")
     if dry_run:
         print("\n".join(campaign.dry_run(chosen, request)))
+        for line in campaign.expected(chosen):
+            Stages().say(line)
         return
     writable("out", folder)
     failures = campaign.run(chosen, request, Stages())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments import equipment, guard, inventory, results, runner, spec
+from experiments import equipment, forecast, guard, inventory, results, runner, spec
 from experiments.baselines.command import COUNTERPARTS, Baseline
 from experiments.emulated import description
 from experiments.environments.apptainer import Apptainer
@@ -27,6 +27,7 @@ from experiments.environments.vm import Vm
 from experiments.equipment import Equipment
 from experiments.external import imb
 from experiments.external.imb import Imb
+from experiments.forecast import Host as Rates
 from experiments.guard import Watch
 from experiments.launching import Environment, Environments
 from experiments.measure import machine
@@ -116,6 +117,22 @@ def dry_run(experiment: Experiment, request: Request) -> list[str]:
     environments = _environments(experiment, _variables(experiment), DRY_RUN, Equipment())
     launches = _launches(experiment, request.seed or 0)
     return [_line(environments, launch, request.out) for launch in launches]
+
+
+def expected(experiment: Experiment) -> list[str]:
+    """How long the campaign takes here and how much memory it needs, in lines for a user.
+
+    Of an emulated machine nothing: its speed is QEMU's.
+    """
+    if _machine(experiment):
+        return []
+    host = Rates(passthrough.cores(), machine.copy_rate(), machine.last_level_cache())
+    nodes = hbmcomm.topology().nodes
+    return forecast.told(
+        forecast.forecast(schedule(experiment, 0), host),
+        machine.available_memory(),
+        {node.id: node.total_bytes for node in nodes if node.is_hbm},
+    )
 
 
 def dry_resume(out: Path) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from experiments.bench import store
 from experiments.errors import ExperimentsError
 from experiments.reading import load
+from plots.figures.baselines import baselines
 from plots.figures.chain import chain
 from plots.figures.container import container
 from plots.figures.contest import contest
@@ -24,7 +25,8 @@ from plots.figures.times import times
 from plots.findings import Findings, find
 from plots.sheet import Drawing, Skipped
 from plots.style import style
-from plots.tables import csv, latex, tables
+from plots.table import csv, latex
+from plots.tables import tables
 
 FORMATS = ("pdf", "svg", "png")
 
@@ -72,7 +74,7 @@ def drawings(found: Findings) -> list[Drawing | Skipped]:
     Of an emulated machine the map comes first, which alone is real; the words of all say so.
     """
     with style():
-        timed = [*times(found), *speedup(found), *placement(found)]
+        timed = [*times(found), *speedup(found), *placement(found), *baselines(found)]
         maps = placement_map(found)
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:

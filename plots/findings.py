@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.baselines.command import COUNTERPARTS
 from experiments.emulated import recorded
 from experiments.measure.machine import NOT_EMULATED
 from experiments.ratios import Floors, floors, group_floor, group_ratio, paired_ratio
@@ -22,6 +23,8 @@ from plots.places import Place
 HOST = "host"
 REFERENCE = "imb"
 """The arm, and its transport, of the benchmark in C: on the host, and nothing to do with Python."""
+BASELINES = tuple(COUNTERPARTS)
+"""The arms of Python's own means, without an MPI: on the host."""
 BASELINE = "regular"
 OURS = "direct"
 UNFINISHED = "no launch of it is finished"
@@ -54,6 +57,8 @@ class Findings:
             `above`, `below`; see chain.py), by size and for all sizes.
         transports: each transport (column `transport`) over direct; above 1 is slower.
         python: the host's MPI calls from Python over those of the benchmark in C.
+        baselines: Python's own means (column `transport`) over the host's MPI calls whose turns
+            they took; above 1 is slower.
         twins: the host again over the host.
         floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
@@ -81,6 +86,7 @@ class Findings:
     whole_steps: pd.DataFrame
     transports: pd.DataFrame
     python: pd.DataFrame
+    baselines: pd.DataFrame
     twins: pd.DataFrame
     floors: Floors
     blocks: int
@@ -127,7 +133,7 @@ def from_cells(
 ) -> Findings:
     """The same from launch medians alone (columns as experiments.reading.COLUMNS)."""
     arms = cells[cells["arm"] != TWIN]
-    ours = arms[arms["arm"] != REFERENCE]
+    ours = arms[~arms["arm"].isin((REFERENCE, *BASELINES))]
     kinds = [kind for kind in _levels(ours, "kind") if kind != BASELINE]
     emulated = set(ours.loc[ours["emulated"].astype(bool), "kind"])
     noise, contained = floors(cells), container_arms(ours)
@@ -187,6 +193,7 @@ def from_cells(
         whole_steps=judged([grouped(above, below).assign(**said) for above, below, said in steps]),
         transports=judged(transports),
         python=judged([_python(arms)]),
+        baselines=judged(_baselines(arms)),
         twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
         floors=noise,
         blocks=blocks,
@@ -226,6 +233,18 @@ def _python(arms: pd.DataFrame) -> pd.DataFrame:
     reference = arms[arms["arm"] == REFERENCE].assign(transport="mpi")
     host = arms[(arms["arm"] == HOST) & (arms["transport"] == "mpi")]
     return paired_ratio(pd.concat([host, reference]), "arm", HOST, REFERENCE)
+
+
+def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
+    """Each of Python's own means over the host's calls in whose turns it was timed."""
+    found = []
+    for arm, ways in COUNTERPARTS.items():
+        for transport, own in ways.items():
+            mine = arms[(arms["arm"] == arm) & (arms["transport"] == own)]
+            host = arms[(arms["arm"] == HOST) & (arms["transport"] == transport)]
+            both = pd.concat([host, mine.assign(transport=transport)])
+            found.append(paired_ratio(both, "arm", arm, HOST).assign(arm=arm, transport=own))
+    return found
 
 
 def unmeasured(campaign: Campaign) -> dict[str, str]:

@@ -47,7 +47,12 @@ LAYOUTS = {
     "per-rank": "a container per rank",
     "isolated": "isolated containers",
 }
-_ARMS = {"host-again": "host again", "imb": "IMB (in C)"}
+_ARMS = {
+    "host-again": "host again",
+    "imb": "IMB (in C)",
+    "threads": "Python threads",
+    "multiprocessing": "multiprocessing",
+}
 
 _KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
 _TRANSPORTS = {
@@ -55,6 +60,9 @@ _TRANSPORTS = {
     "mpi": "mpi (its buffer calls)",
     "pickle": "pickle (its object calls)",
     "imb": "IMB (in C)",
+    "threads": "Python threads",
+    "shared_memory": "processes: shared memory",
+    "queues": "processes: queues",
 }
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

@@ -1,7 +1,8 @@
 """How every figure looks: colours, markers, lines and sizes. Knows no data.
 
-Colours follow Okabe and Ito (colour-blind safe), darkened where white paper needs it; kinds differ
-by marker, ranks by lightness and transports by their lines, so that greyscale works. Text in SVG is
+Colours follow Okabe and Ito (colour-blind safe), darkened where white paper needs it; transports
+differ by mark and line, kinds by colour and lightness and, where one transport is shown, by mark,
+so that greyscale works. Text in SVG is
 drawn as outlines: with font names instead, a machine without DejaVu Sans would show other widths
 and overlaps.
 """
@@ -59,10 +60,11 @@ class Look:
 
 @dataclass(frozen=True)
 class Stroke:
-    """What tells one transport from another within a kind: dashes, and weight of line and mark."""
+    """What tells one transport from another: dashes, weight of line and mark, and the mark."""
 
     dashes: Any
     weight: float
+    marker: str
 
 
 KINDS = {
@@ -94,13 +96,18 @@ def party(name: str) -> Look:
 
 
 TRANSPORTS = {
-    "direct": Stroke("-", 1.5),
-    "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5),
-    "mpi": Stroke((0, (4, 1.6)), 1.0),
-    "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8),
-    "imb": Stroke((0, (9, 1.4)), 1.0),
+    "direct": Stroke("-", 1.5, "s"),
+    "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5, "D"),
+    "mpi": Stroke((0, (4, 1.6)), 1.0, "o"),
+    "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8, "v"),
+    "imb": Stroke((0, (9, 1.4)), 1.0, "P"),
+    "threads": Stroke((0, (1, 0.8)), 1.0, "^"),
+    "shared_memory": Stroke((0, (7, 1.2, 2, 1.2)), 1.0, "X"),
+    "queues": Stroke((0, (3, 2.6)), 0.8, "<"),
 }
 """In the order in which figures show them: what is ours first, and heavier."""
+ARMS = ("#0b4f7d", "#d55e00", "#007a5a", "#b0568a", "#8a6d00", "#2b8cbe", "#4d4d4d")
+"""Colours of arms beside each other, in the order in which figures show them."""
 BOUND_LINE: Any = (0, (1, 1.4))
 
 SHADES = ("#bdd7e7", "#8ab8d6", "#4f90bc", "#1f659b", "#08406b", "#021f38")
@@ -160,8 +167,8 @@ def look(kind: str) -> Look:
 
 
 def stroke(transport: str) -> Stroke:
-    """The lines of a transport; one that has none of its own is dotted."""
-    return TRANSPORTS.get(transport, Stroke(":", 1.0))
+    """The line and mark of a transport; one that has none of its own is dotted."""
+    return TRANSPORTS.get(transport, Stroke(":", 1.0, "*"))
 
 
 def shade(index: int, of: int) -> str:

@@ -1,10 +1,9 @@
-"""The tables behind the figures: CSV with raw numbers, LaTeX and HTML with the same in words.
+"""The tables behind the figures: which columns they have, and in which words.
 
-Knows columns and their units; computes nothing that findings.py has not computed.
+Computes nothing that findings.py has not computed; table.py writes them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -27,32 +26,10 @@ from plots.labels import (
     ratio_text,
     seconds_text,
 )
+from plots.published import comparison
 from plots.style import TRANSPORTS
+from plots.table import Table
 from plots.whereabouts import percent
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table, as numbers and as text.
-
-    Attributes:
-        data: raw values for the CSV; seconds, bytes and plain ratios.
-        head, rows: the same for readers; columns that never vary stand in the caption instead.
-        numeric: which columns hold numbers, aligned to the right.
-        factors: how many columns from the left name what a row shows.
-        cells: the index in the findings' frame of what each row shows.
-    """
-
-    name: str
-    title: str
-    caption: str
-    data: pd.DataFrame
-    head: list[str]
-    rows: list[list[str]]
-    numeric: list[bool]
-    factors: int
-    cells: list[int]
-
 
 _OVER_BLOCKS = (
     "median over blocks with its exact 95 % interval (order statistics: it covers 97 to 99 of 100 "
@@ -165,6 +142,13 @@ def tables(found: Findings) -> list[Table]:
             found.python,
         ),
         (
+            "baselines",
+            "Python without MPI",
+            f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
+            "from Python: of buffers for threads and shared memory, of objects for queues.",
+            found.baselines,
+        ),
+        (
             "pages",
             "Where every rank and every page was",
             "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
@@ -174,70 +158,12 @@ def tables(found: Findings) -> list[Table]:
             found.pages,
         ),
     ]
-    return [
+    made = [
         _table(name, title, f"{found.machine} {caption}".strip(), data)
         for name, title, caption, data in candidates
         if not data.empty
     ]
-
-
-def csv(table: Table) -> str:
-    """The raw values; floats with all their digits, so that reading gives the same back."""
-    return str(table.data.to_csv(index=False, lineterminator="\n"))
-
-
-def latex(table: Table) -> str:
-    """A booktabs longtable; needs \\usepackage{booktabs,longtable}."""
-    head = " & ".join(escape(text) for text in table.head) + r" \\"
-    align = "".join("r" if numeric else "l" for numeric in table.numeric)
-    body = [" & ".join(escape(text) for text in row) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs,longtable}",
-            r"\begingroup\footnotesize",
-            rf"\begin{{longtable}}{{{align}}}",
-            rf"\caption{{{escape(table.title)}. {escape(table.caption)}}}\\",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endfirsthead",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endhead",
-            r"\bottomrule",
-            r"\endfoot",
-            *body,
-            r"\end{longtable}",
-            r"\endgroup",
-            "",
-        ]
-    )
-
-
-def escape(text: str) -> str:
-    """Text as LaTeX prints it, with the characters of our own labels spelt in ASCII."""
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "µ": r"\textmu{}",
-    "×": r"\texttimes{}",
-    "±": r"\textpm{}",
-    "–": "--",
-}
+    return [*comparison(found), *made]
 
 
 def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:

@@ -26,7 +26,6 @@ from experiments.measure.progress import Progress
 from experiments.schedule import Launch
 from experiments.turns import Action, Answer, Order
 
-
 BARRIER = "flags in shared memory"
 """What sets the ranks off: they leave it together, as those of direct's do."""
 

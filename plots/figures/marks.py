@@ -1,7 +1,7 @@
 """Marks that several figures share: points with intervals, size axes, legend entries."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,21 @@ def ratio_axis(axis: Axis, span: float, unit: str = "×") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Round ratios within a logarithmic axis: few enough to be told apart, 1 among them."""
+    for ticks in (
+        (0.9, 1, 1.1, 1.2),
+        (0.7, 0.8, 1, 1.25, 1.5),
+        (0.5, 1, 2, 3, 4, 5),
+        (0.25, 0.5, 1, 2, 4, 8),
+    ):
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if high <= 1.3 * inside[-1] and low >= inside[0] / 1.5:
+            return inside
+    decades = (10.0**power for power in range(-4, 5))
+    return [tick for tick in decades if low <= tick <= high]
+
+
 def _ratio_ticks(span: float) -> list[float]:
     for limit, ticks in (
         (1.12, [0.95, 1, 1.05]),
@@ -119,9 +134,21 @@ def _ratio_ticks(span: float) -> list[float]:
     return [0.1, 0.33, 1, 3, 10]
 
 
-def kind_handles(frame: pd.DataFrame) -> list[Artist]:
-    """A legend entry for each kind of memory in the frame."""
+def marker_of(kind: str, transport: str, transports: Iterable[str]) -> str:
+    """The mark of a point: its transport's where several are shown, else its kind's."""
+    return stroke(transport).marker if len(set(transports)) > 1 else look(kind).marker
+
+
+def kind_handles(frame: pd.DataFrame, *, marks: bool = True) -> list[Artist]:
+    """A legend entry for each kind of memory in the frame.
+
+    Args:
+        marks: whether kinds have marks of their own; else colours alone.
+    """
     emulated = set(frame.loc[frame["emulated"].astype(bool), "kind"])
+    names = {kind: kind_name(kind, kind in emulated) for kind in in_order(frame["kind"], KINDS)}
+    if not marks:
+        return [colour_handle(look(kind).colour, name) for kind, name in names.items()]
     return [
         Line2D(
             [],
@@ -129,14 +156,25 @@ def kind_handles(frame: pd.DataFrame) -> list[Artist]:
             color=look(kind).colour,
             marker=look(kind).marker,
             linestyle="none",
-            label=kind_name(kind, kind in emulated),
+            label=name,
         )
-        for kind in in_order(frame["kind"], KINDS)
+        for kind, name in names.items()
     ]
 
 
-def transport_handles(transports: Iterable[str]) -> list[Artist]:
-    """A legend entry for each transport, where there is more than one."""
+def colour_handle(colour: str, label: str) -> Artist:
+    """A legend entry for what a colour stands for, whatever the mark."""
+    return Line2D([], [], color=colour, linewidth=4.5, solid_capstyle="butt", label=label)
+
+
+def transport_handles(
+    transports: Iterable[str], colours: Mapping[str, str] | None = None
+) -> list[Artist]:
+    """A legend entry for each transport, where there is more than one.
+
+    Args:
+        colours: of each transport, where they differ by colour as well.
+    """
     names = in_order(transports, TRANSPORTS)
     if len(names) < 2:
         return []
@@ -144,9 +182,10 @@ def transport_handles(transports: Iterable[str]) -> list[Artist]:
         Line2D(
             [],
             [],
-            color=INK,
+            color=(colours or {}).get(name, INK),
             linestyle=stroke(name).dashes,
             linewidth=stroke(name).weight,
+            marker=stroke(name).marker,
             label=transport_name(name),
         )
         for name in names

@@ -6,6 +6,7 @@ from plots.figures.marks import (
     HOLLOW,
     dodge,
     kind_handles,
+    marker_of,
     points,
     ratio_axis,
     ratio_span,
@@ -64,7 +65,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     }
     frame = pd.concat([each for each in by_factor.values() if not each.empty])
     factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
-    operations = in_order(frame["operation"], OPERATIONS)
+    operations, transports = in_order(frame["operation"], OPERATIONS), set(frame["transport"])
     sizes = sorted(set(frame["bytes"]))
     page = sheet(
         f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
@@ -74,7 +75,10 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         panel_height=1.0,
         column_heads=[FACTORS[factor][0] for factor in factors],
         row_heads=[operation_name(operation) for operation in operations],
-        legend=[*kind_handles(frame), *transport_handles(frame["transport"])],
+        legend=[
+            *kind_handles(frame, marks=len(transports) < 2),
+            *transport_handles(transports),
+        ],
         legend_columns=2,
         alerts=alerts(frame),
         notes=[
@@ -99,7 +103,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
                     across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
                     value="ratio",
                     colour=look(str(kind)).colour,
-                    marker=look(str(kind)).marker,
+                    marker=marker_of(str(kind), str(transport), transports),
                     join=stroke(str(transport)).dashes,
                     weight=stroke(str(transport)).weight,
                 )

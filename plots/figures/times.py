@@ -10,11 +10,21 @@ from plots.figures.marks import (
     HOLLOW,
     dodge,
     kind_handles,
+    marker_of,
     points,
     size_axis,
     transport_handles,
 )
-from plots.findings import HOST, REFERENCE, Findings, absent_containers, alerts, in_order, usual
+from plots.findings import (
+    BASELINES,
+    HOST,
+    REFERENCE,
+    Findings,
+    absent_containers,
+    alerts,
+    in_order,
+    usual,
+)
 from plots.labels import (
     OPERATIONS,
     bytes_text,
@@ -39,7 +49,8 @@ def times(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count: a row of panels per operation, a column per arm."""
     if found.times.empty:
         return [Skipped(NAME, TITLE, "no cell was measured")]
-    return [_drawing(part, found.unmeasured) for part in parts(found.times)]
+    frame = found.times[~found.times["arm"].isin(BASELINES)]  # baselines.py draws those
+    return [_drawing(part, found.unmeasured) for part in parts(frame)]
 
 
 def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
@@ -47,6 +58,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     frame = frame.rename(columns={"low_s": "low", "high_s": "high"})
     # the reference's calls are the host's own, but for Python: another line in the same panel
     frame = frame.assign(arm=frame["arm"].replace(REFERENCE, HOST))
+    transports = set(frame["transport"])
     operations = in_order(frame["operation"], OPERATIONS)
     arms, others = some_arms(frame["arm"], MOST_ARMS)
     frame = frame[frame["arm"].isin(arms)]
@@ -55,7 +67,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     columns = arms + absent
     sizes = sorted(set(frame["bytes"]))
     handles = [
-        *kind_handles(frame),
+        *kind_handles(frame, marks=len(transports) < 2),
         Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound"),
         *transport_handles(frame["transport"]),
     ]
@@ -88,7 +100,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             elif mine.empty:
                 say_instead(axes, "No cell of it is finished.")
             else:
-                _panel(axes, mine)
+                _panel(axes, mine, transports)
     size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 6)
     _time_axis(page.panels[0][0], frame)
     for axes in page.panels[-1]:
@@ -120,7 +132,7 @@ def _grouped(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def _panel(axes: Axes, frame: pd.DataFrame) -> None:
+def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
     kinds = in_order(frame["kind"], KINDS)
     for index, kind in enumerate(kinds):
         mine = frame[frame["kind"] == kind]
@@ -132,7 +144,7 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
                 across=("bytes", shift),
                 value="median_s",
                 colour=look(kind).colour,
-                marker=look(kind).marker,
+                marker=marker_of(kind, transport, transports),
                 join=stroke(transport).dashes,
                 weight=stroke(transport).weight,
             )

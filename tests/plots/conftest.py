@@ -23,6 +23,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from experiments import results, spec
+from experiments.baselines.command import COUNTERPARTS, measures
 from experiments.reading import COLUMNS
 from experiments.schedule import Cell, Launch, schedule
 from experiments.statistics import CONTAINER
@@ -50,6 +51,7 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
             time *= 1.7  # single copy
         time *= 12.0 if cell["layout"] == "isolated" else 1.0
     time *= 0.8 if cell["transport"] == "imb" else 1.0
+    time += 300e-6 if cell["transport"] in ("threads", "shared_memory", "queues") else 0
     time *= 1.4 if cell["locality"] == "remote" else 1.0
     time *= 1.1 if cell["binding"] == "spread" else 1.0
     return float(time * rng.lognormal(0, 0.02))
@@ -70,12 +72,13 @@ def make_cells(
     emulated: bool = True,
     machine: str = "no",
 ) -> pd.DataFrame:
-    """Launch medians as reading.load gives them; the arm "imb" is the benchmark in C."""
+    """Launch medians as reading.load gives them; "imb" is the benchmark in C."""
     rng = np.random.default_rng(7)
     rows = []
     places = list(product(range(blocks), mpis, ranks, bindings))
     for number, (_, mpi, count, binding) in enumerate(places):
-        for arm, *inside in product(arms, operations, transports, kinds, localities, sizes):
+        every = product(arms, operations, transports, kinds, localities, sizes)
+        for arm, *inside in every:
             names = ("operation", "transport", "kind", "locality", "bytes")
             cell = dict(zip(names, inside, strict=True)) | {
                 "block": number,
@@ -91,12 +94,17 @@ def make_cells(
                 "unstable": False,
                 "emulated_machine": machine,
             }
-            levels = ("host", "", "") if arm in ("host-again", "imb") else arm_levels(arm)
+            beside = ("host-again", "imb", *COUNTERPARTS)
+            levels = ("host", "", "") if arm in beside else arm_levels(arm)
             cell |= dict(zip(CONTAINER, levels, strict=True))
             if arm == "imb":
                 if mpi != "impi" or cell["transport"] != "mpi" or cell["kind"] != "regular":
                     continue
                 cell["transport"] = "imb"
+            if arm in COUNTERPARTS:
+                if not measures(arm, Cell(*inside)):
+                    continue
+                cell["transport"] = COUNTERPARTS[arm][cell["transport"]]
             cell["emulated"] = emulated and cell["kind"] == "hbw"
             median = seconds(cell, rng)
             rows.append(

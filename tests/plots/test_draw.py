@@ -40,11 +40,11 @@ def words(svg: str) -> str:
 def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -> None:
     assert {path.name for path in drawn} == {
         f"{stem}.{form}"
-        for stem in ("times-2-ranks", "speedup", "container-2-ranks")
+        for stem in ("times-2-ranks", "speedup-2-ranks", "container-2-ranks")
         for form in FORMATS
     } | {
         f"{stem}.{form}"
-        for stem in ("times", "transport", "speedup", "container", "groups", "twins")
+        for stem in ("paper", "times", "transport", "speedup", "container", "groups", "twins")
         for form in ("csv", "tex")
     }
     assert set(drawn[0].parent.iterdir()) == set(drawn)

@@ -68,6 +68,14 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
         "sizes": SMALL[::5],
         "blocks": 2,
     },
+    "the paper's": {
+        "arms": ("host", "host-again", "docker-tuned-one", "threads", "multiprocessing"),
+        "emulated": False,
+        "ranks": (2, 16),
+        "bindings": ("packed", "spread"),
+        "sizes": SMALL[::5],
+        "blocks": 2,
+    },
     "far buffers missing": {
         "arms": ("host",),
         "bindings": ("packed", "spread"),

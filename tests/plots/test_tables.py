@@ -12,7 +12,8 @@ from experiments.statistics import CONTAINER
 from plots.findings import Findings
 from plots.labels import NOTHING, ratio_text
 from plots.places import frame
-from plots.tables import Table, csv, escape, latex, tables
+from plots.table import Table, csv, escape, latex
+from plots.tables import tables
 
 Find = Callable[..., Findings]
 
@@ -24,7 +25,16 @@ def table(found: Findings, name: str) -> Table:
 
 def test_there_is_a_table_behind_every_figure(findings: Find) -> None:
     names = [each.name for each in tables(findings())]
-    assert names == ["times", "transport", "speedup", "container", "groups", "tails", "twins"]
+    assert names == [
+        "paper",
+        "times",
+        "transport",
+        "speedup",
+        "container",
+        "groups",
+        "tails",
+        "twins",
+    ]
     found = findings(bindings=("packed", "spread"), blocks=2)
     assert "placement" in [each.name for each in tables(found)]
     found = findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)

@@ -1,0 +1,131 @@
+"""How long a campaign takes on a machine, and how much memory its arms hold at once. Pure.
+
+An estimate from the schedule, the time caps and one rate of copying: it knows nothing of how well
+an MPI does.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from experiments import footprint
+from experiments.baselines.command import COUNTERPARTS, measures
+from experiments.bound import COPY, least_seconds
+from experiments.schedule import Block, Cell, Launch
+from experiments.turns import FIRST, MOST_ROUNDS
+
+START = 1.5  # seconds until the ranks of a launch wait for orders, MPI_Init and imports included
+CONTAINER_START = 1.0  # seconds more for a container
+CELL = 0.03  # seconds to begin and end a cell and to give its turns
+UNTIMED = 10 + MOST_ROUNDS * FIRST  # operations of a cell that do not count, about
+CALL = 5e-6  # seconds of an operation without data
+YIELD = 1e-3  # seconds more of one whose ranks share a CPU
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the estimate needs to know of a machine.
+
+    Attributes:
+        cores: CPUs that ranks may be pinned to.
+        copied: bytes per second that one core copies.
+        cache: bytes of the last-level cache.
+    """
+
+    cores: int
+    copied: float
+    cache: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Of a whole campaign.
+
+    Attributes:
+        seconds: about; time caps are taken to be used up.
+        together: by kind of memory, bytes of all buffers of the block that needs most, whose arms
+            are alive at once.
+    """
+
+    blocks: int
+    launches: int
+    seconds: float
+    together: Mapping[str, int]
+
+
+def forecast(blocks: Iterable[Block], host: Host) -> Forecast:
+    """What the blocks of a schedule come to."""
+    every = list(blocks)
+    most: dict[str, int] = {}
+    for block in every:
+        for kind, size in _together(block, host.cache).items():
+            most[kind] = max(most.get(kind, 0), size)
+    launches = [launch for block in every for launch in block.launches]
+    seconds = sum(_seconds(launch, host) for launch in launches)
+    return Forecast(len(every), len(launches), seconds, most)
+
+
+def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
+    """The forecast in lines for a user.
+
+    Args:
+        memory: bytes that are available.
+        hbm: {node: bytes} of the machine's HBM; none where it has none.
+    """
+    sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in found.together.items())
+    nodes = ", ".join(f"node {node}: {size / 2**30:.2f} GiB" for node, size in hbm.items())
+    lines = [
+        f"{found.launches} launches in {found.blocks} blocks: about {_duration(found.seconds)}",
+        f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
+        + (nodes or "none here"),
+    ]
+    if sum(found.together.values()) > footprint.MEMORY_SHARE * memory:
+        lines.append(
+            "not all of it fits at once: where a block does not fit, its arms run one after the "
+            "other, and a launch that does not fit alone is refused: ask for smaller --sizes"
+        )
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _own(launch: Launch) -> Launch:
+    """The launch with the cells that its program measures."""
+    if launch.program not in COUNTERPARTS:
+        return launch
+    return replace(launch, cells=tuple(c for c in launch.cells if measures(launch.program, c)))
+
+
+def _together(block: Block, cache: int) -> dict[str, int]:
+    """By kind, bytes of all arms of a block; footprint counts every kind and locality alike."""
+    found: dict[str, int] = {}
+    for launch in map(_own, block.launches):
+        kinds = dict.fromkeys(cell.kind for cell in launch.cells)
+        for kind in kinds:
+            own = replace(launch, cells=tuple(c for c in launch.cells if c.kind == kind))
+            size = sum(footprint.own_bytes(own, rank, cache) for rank in range(launch.ranks))
+            found[kind] = found.get(kind, 0) + size
+    return found
+
+
+def _seconds(launch: Launch, host: Host) -> float:
+    own = _own(launch)
+    begun = START + (CONTAINER_START if launch.layout else 0.0)
+    filled = sum(footprint.own_bytes(own, rank, host.cache) for rank in range(own.ranks))
+    return begun + filled / host.copied + sum(_cell(cell, own, host) for cell in own.plan)
+
+
+def _cell(cell: Cell, launch: Launch, host: Host) -> float:
+    """Operations until the time cap or the most iterations, and those that do not count."""
+    working = min(launch.ranks, host.cores)
+    copy = launch.ranks * cell.bytes / (host.copied * working)  # of all ranks at once
+    one = CALL + copy + least_seconds(cell.operation, launch.ranks, copy)  # rewriting, then moving
+    if launch.ranks > host.cores and cell.operation != COPY:
+        one += YIELD
+    asked = launch.measurement
+    timed = min(asked.max_iterations * one, max(asked.time_cap, asked.min_iterations * one))
+    return CELL + timed + UNTIMED * one

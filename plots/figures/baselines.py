@@ -1,0 +1,99 @@
+"""Figure 5: MPI from Python beside Python's own means, threads and multiprocessing."""
+
+import pandas as pd
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from plots.figures.marks import HOLLOW, points, size_axis, transport_handles
+from plots.findings import BASELINE, BASELINES, HOST, Findings, alerts, in_order, rows, usual
+from plots.labels import (
+    OPERATIONS,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+    setting,
+    tick_text,
+)
+from plots.parts import Part, parts
+from plots.sheet import Drawing, Skipped, sheet
+from plots.style import ARMS, TRANSPORTS, stroke
+
+NAME = "baselines"
+TITLE = "Python without MPI"
+
+
+def baselines(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per MPI and rank count: a row of panels per operation, a line per way."""
+    if found.baselines.empty:
+        return []
+    frame = found.times[found.times["arm"].isin((HOST, *BASELINES))]
+    frame = usual(frame[frame["kind"] == BASELINE])
+    frame = frame[frame["operation"].isin(set(found.baselines["operation"]))]
+    return [_drawing(part, found) for part in parts(frame)]
+
+
+def _drawing(part: Part, found: Findings) -> Drawing:
+    frame = part.frame.rename(columns={"low_s": "low", "high_s": "high"})
+    operations = in_order(frame["operation"], OPERATIONS)
+    transports = in_order(frame["transport"], TRANSPORTS)
+    colours = dict(zip(transports, ARMS, strict=False))
+    page = sheet(
+        f"{TITLE}, {ranks_text(part.ranks)}",
+        setting(frame),
+        rows=len(operations),
+        columns=1,
+        panel_height=1.2,
+        row_heads=[operation_name(operation) for operation in operations],
+        legend=transport_handles(transports, colours),
+        legend_columns=2,
+        alerts=alerts(frame),
+        notes=[
+            "Median of launch medians with its 95 % interval."
+            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+        ],
+    )
+    for (axes,), operation in zip(page.panels, operations, strict=True):
+        for transport in transports:
+            mine = frame[(frame["operation"] == operation) & (frame["transport"] == transport)]
+            points(
+                axes,
+                mine,
+                across=("bytes", 1.0),
+                value="median_s",
+                colour=colours[transport],
+                marker=stroke(transport).marker,
+                join=stroke(transport).dashes,
+                weight=stroke(transport).weight,
+            )
+    first = page.panels[0][0]
+    size_axis(first, sorted(set(frame["bytes"])), 6)
+    first.set_yscale("log")
+    first.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    first.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
+    first.yaxis.set_minor_formatter(NullFormatter())
+    page.panels[-1][0].set_xlabel("message size per rank")
+    return Drawing(
+        f"{NAME}{part.suffix}-{part.ranks}-ranks",
+        f"{TITLE}{part.said}, {ranks_text(part.ranks)}",
+        "Time of a collective over NumPy arrays: by transports of hbmcomm between the ranks of an "
+        "MPI, by threads of one process, and by multiprocessing, over its shared memory and "
+        "through its queues. All took turns on the same CPUs. Each point is the median over "
+        "launches of the launch's median time; the time of one operation is the maximum over "
+        "ranks after a barrier. Both axes are logarithmic.",
+        _description(found.baselines, part),
+        page.figure,
+    )
+
+
+def _description(ratios: pd.DataFrame, part: Part) -> str:
+    mine = ratios[(ratios["ranks"] == part.ranks) & ratios["mpi"].isin(set(part.frame["mpi"]))]
+    said = [
+        f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(int(cell.bytes))}: "
+        f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        for cell in rows(mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))])
+    ]
+    return (
+        f"Line charts of time against message size{part.said}, {ranks_text(part.ranks)}. Over the "
+        "MPI calls whose turns they took: " + " ".join(said)
+    )

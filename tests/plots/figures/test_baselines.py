@@ -1,0 +1,63 @@
+"""Figure 5: Python's own means beside MPI."""
+
+from collections.abc import Callable
+
+import pytest
+from matplotlib.lines import Line2D
+
+from plots.figures.baselines import baselines
+from plots.figures.times import times
+from plots.findings import Findings
+from plots.sheet import Drawing
+from plots.style import style
+
+Find = Callable[..., Findings]
+ARMS = ("host", "host-again", "docker-tuned-one", "threads", "multiprocessing")
+
+
+def drawn(found: Findings) -> Drawing:
+    with style():
+        (only,) = baselines(found)
+    assert isinstance(only, Drawing)
+    return only
+
+
+def marks(drawing: Drawing) -> list[Line2D]:
+    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
+    return [line for line in lines if line.get_marker() != "None"]
+
+
+def test_a_line_for_each_way_of_the_host_in_ordinary_memory(findings: Find) -> None:
+    drawing = drawn(findings(arms=ARMS))
+    assert len(drawing.figure.axes) == 3
+    assert len(marks(drawing)) == 3 * 6
+    first = marks(drawing)[:6]
+    assert len({str(line.get_marker()) for line in first}) == 6
+    assert len({str(line.get_color()) for line in first}) == 6
+
+
+def test_each_way_is_compared_with_the_calls_whose_turns_it_took(findings: Find) -> None:
+    found = findings(arms=ARMS, sizes=(1024,))
+    assert set(found.baselines["transport"]) == {"threads", "shared_memory", "queues"}
+    assert len(found.baselines) == 3 * 3
+    times = found.times[found.times["kind"] == "regular"].set_index(
+        ["operation", "transport", "arm"]
+    )["median_s"]
+    for cell in found.baselines.itertuples():
+        own = {"queues": "pickle"}.get(str(cell.transport), "mpi")
+        over = times[cell.operation, cell.transport, cell.arm] / times[cell.operation, own, "host"]
+        assert cell.ratio == pytest.approx(over, rel=0.05)
+
+
+def test_baselines_are_no_arm_of_the_other_figures(findings: Find) -> None:
+    found = findings(arms=ARMS)
+    with style():
+        (drawing,) = times(found)
+    assert isinstance(drawing, Drawing)
+    assert len(drawing.figure.axes) == 3 * 2  # host and Docker
+    assert set(found.speedups["arm"]) == {"host", "docker-tuned-one"}
+    assert set(found.transports["transport"]) == {"mpi", "pickle"}
+
+
+def test_a_campaign_without_them_has_no_such_figure(findings: Find) -> None:
+    assert baselines(findings()) == []
