@@ -379,7 +379,9 @@ def bench(
 @told
 def plot(context, results=None, out="", format="pdf,svg,png"):
     """
-    Figures and tables, from a results folder or an archive alone.
+    Figures and tables as a paper takes them, from a results folder or an archive alone.
+
+    Titles and notes stand in a .caption.txt beside each figure, not in it; its font is embedded.
 
     Examples:  ./inv plot --results results/quick-20260102-030405 --format svg
                ./inv plot quick-20260102-030405.tar.xz

@@ -39,7 +39,8 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
     """Every figure and table of a campaign, or every figure of a bench, as files in `out`.
 
     Returns:
-        The files written: figures in each format, a campaign's tables as .csv and .tex.
+        The files written: figures in each format as a paper takes them, without title and notes;
+        those in a .caption.txt beside them; a campaign's tables as .csv and .tex.
 
     Raises:
         ResultsError: the folder holds no readable results.
@@ -49,10 +50,10 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
         if name not in FORMATS:
             raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
     if store.is_bench(results):
-        with style():
+        with style(printed=True):
             return _write(contest(store.load(results)), out, formats)
     found = find(load(results))
-    written = _write(drawings(found), out, formats)
+    written = _write(drawings(found, printed=True), out, formats)
     for table in tables(found):
         written.append(write(out / f"{table.name}.csv", csv(table).encode()))
         written.append(write(out / f"{table.name}.tex", latex(table).encode()))
@@ -60,20 +61,21 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
 
 
 def _write(drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str]) -> list[Path]:
-    return [
-        write(out / f"{drawing.name}.{name}", encode(drawing, name))
-        for drawing in drawn
-        if isinstance(drawing, Drawing)
-        for name in formats
-    ]
+    written = []
+    for drawing in (each for each in drawn if isinstance(each, Drawing)):
+        for name in formats:
+            written.append(write(out / f"{drawing.name}.{name}", encode(drawing, name)))
+        text = f"{drawing.printed_caption}\n"
+        written.append(write(out / f"{drawing.name}.caption.txt", text.encode()))
+    return written
 
 
-def drawings(found: Findings) -> list[Drawing | Skipped]:
+def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skipped]:
     """Every figure, in the paper's order; those that the campaign cannot fill say why.
 
     Of an emulated machine the map comes first, which alone is real; the words of all say so.
     """
-    with style():
+    with style(printed=printed):
         timed = [*times(found), *speedup(found), *placement(found), *baselines(found)]
         maps = placement_map(found)
         costs = [*chain(found), *container(found), *drift(found)]
@@ -105,7 +107,7 @@ def encode(drawing: Drawing, form: str) -> bytes:
         "png": {"Title": drawing.title, "Software": "hbmcomm"},
     }
     memory = io.BytesIO()
-    with style():
+    with style(printed=drawing.printed):
         drawing.figure.savefig(memory, format=form, metadata=metadata[form])
     return memory.getvalue()
 

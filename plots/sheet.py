@@ -1,5 +1,7 @@
 """A figure's page: heading, warnings, legend, a grid of panels, notes, at one column's width.
 
+Drawn for a paper, heading, details and notes are left to the file of its caption.
+
 Places everything in inches, so that nothing overlaps and nothing depends on a layout engine.
 Knows nothing of what the panels show.
 """
@@ -7,18 +9,31 @@ Knows nothing of what the panels show.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from plots.style import ALERT, COLUMN_INCHES, HEAD_POINTS, INK, MUTED, TEXT_POINTS
+from plots.style import ALERT, COLUMN_INCHES, HEAD_POINTS, INK, MUTED, is_printed, text_points
 
 _LINE = 0.135
 _MARGIN = 0.06
 _GAP = 0.07
 _HEAD = 0.17
+
+
+class Page(Figure):
+    """A figure that knows its words, drawn or left to its caption.
+
+    Attributes:
+        words: heading's details, then notes.
+        printed: whether it is drawn for a paper.
+    """
+
+    words: tuple[str, ...] = ()
+    printed: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,18 @@ class Drawing:
     description: str
     figure: Figure
     marks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def printed(self) -> bool:
+        """Whether it is drawn for a paper."""
+        return isinstance(self.figure, Page) and self.figure.printed
+
+    @property
+    def printed_caption(self) -> str:
+        """Title, what all panels have in common, how to read it, notes."""
+        details, *notes = (isinstance(self.figure, Page) and self.figure.words) or ("",)
+        common = [f"{details}."] if details else []
+        return " ".join([f"{self.title}.", *common, self.caption, *notes])
 
 
 @dataclass(frozen=True)
@@ -88,11 +115,11 @@ def sheet(
         alerts: what a reader must not overlook; printed in colour above the panels.
         notes: how to read the marks; small print below the panels.
     """
-    inner = COLUMN_INCHES - 2 * _MARGIN
-    head_lines = wrap(heading, inner, HEAD_POINTS, bold=True)
-    detail_lines = wrap(details, inner, TEXT_POINTS)
-    alert_lines = [line for text in alerts for line in wrap(text, inner, TEXT_POINTS, bold=True)]
-    note_lines = [line for text in notes for line in wrap(text, inner, TEXT_POINTS)]
+    inner, printed, points = COLUMN_INCHES - 2 * _MARGIN, is_printed(), text_points()
+    head_lines = [] if printed else wrap(heading, inner, HEAD_POINTS, bold=True)
+    detail_lines = [] if printed else wrap(details, inner, points)
+    alert_lines = [line for text in alerts for line in wrap(text, inner, points, bold=True)]
+    note_lines = [] if printed else [line for text in notes for line in wrap(text, inner, points)]
     legend_lines = -(-len(legend) // legend_columns)
     top = (
         _MARGIN
@@ -107,11 +134,12 @@ def sheet(
     heights = [panel_height] * rows if isinstance(panel_height, float) else list(panel_height)
     grid = sum(heights) + (rows - 1) * row_gap
     height = top + grid + bottom
-    figure = Figure(figsize=(COLUMN_INCHES, height))
+    figure = Page(figsize=(COLUMN_INCHES, height))
+    figure.words, figure.printed = (details, *notes), printed
 
     y = height - _MARGIN
     y = _print(figure, head_lines, y, 0.155, height, size=HEAD_POINTS, weight="bold", color=INK)
-    y = _print(figure, detail_lines, y, _LINE, height, size=TEXT_POINTS, color=MUTED)
+    y = _print(figure, detail_lines, y, _LINE, height, size=points, color=MUTED)
     if alert_lines:
         y = _print(
             figure,
@@ -119,7 +147,7 @@ def sheet(
             y - _GAP,
             _LINE,
             height,
-            size=TEXT_POINTS,
+            size=points,
             weight="bold",
             color=ALERT,
         )
@@ -143,7 +171,7 @@ def sheet(
             _MARGIN + _LINE * len(note_lines),
             _LINE,
             height,
-            size=TEXT_POINTS,
+            size=points,
             color=MUTED,
         )
 
@@ -177,7 +205,7 @@ def say_instead(axes: Axes, text: str) -> None:
     """Put the reason where the data of a panel would be."""
     text = f"Not measured. {text}"
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    lines = wrap(text, box.width - 0.16, TEXT_POINTS)
+    lines = wrap(text, box.width - 0.16, text_points())
     room = int(box.height / _LINE)
     if len(lines) > room:
         lines = [*lines[: room - 1], lines[room - 1].rsplit(" ", 1)[0] + " …"]
@@ -209,7 +237,8 @@ def wrap(text: str, inches: float, points: float, *, bold: bool = False) -> list
 
     One per cent is left for the rounding that hinting adds at a screen's resolution.
     """
-    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal", size=points)
+    family = matplotlib.rcParams["font.family"]
+    font = FontProperties(family=family, weight="bold" if bold else "normal", size=points)
     most = inches * 72 * 0.99
     lines: list[str] = []
     for word in text.split():

@@ -3,8 +3,8 @@
 Colours follow Okabe and Ito (colour-blind safe), darkened where white paper needs it; transports
 differ by mark and line, kinds by colour and lightness and, where one transport is shown, by mark,
 so that greyscale works. Text in SVG is
-drawn as outlines: with font names instead, a machine without DejaVu Sans would show other widths
-and overlaps.
+drawn as outlines: with font names instead, a machine without the font would show other widths and
+overlaps.
 """
 
 from contextlib import AbstractContextManager
@@ -160,6 +160,15 @@ _SETTINGS: dict[str, Any] = {
     "text.parse_math": False,
 }
 
+PRINT_FONT = "STIXGeneral"
+"""Matplotlib ships it; it looks like the Times of most papers, and PDF files embed it."""
+PRINT_POINTS = 8.0
+
+_PRINTED: dict[str, Any] = {
+    "font.family": PRINT_FONT,
+    **{key: PRINT_POINTS for key, value in _SETTINGS.items() if value == TEXT_POINTS},
+}
+
 
 def look(kind: str) -> Look:
     """The look of a kind; one that has none of its own looks like ordinary ink."""
@@ -178,11 +187,25 @@ def shade(index: int, of: int) -> str:
     return SHADES[min(len(SHADES) - 1, round(index * (len(SHADES) - 2) / (of - 1)))]
 
 
-def style() -> AbstractContextManager[None]:
-    """Draw in our style: matplotlib's own defaults plus ours, whatever the user's settings say."""
+def style(*, printed: bool = False) -> AbstractContextManager[None]:
+    """Draw in our style: matplotlib's own defaults plus ours, whatever the user's settings say.
+
+    Args:
+        printed: for a paper, where a caption below the figure has the words; else for a page.
+    """
     defaults: dict[Any, Any] = {
         key: value
         for key, value in matplotlib.rcParamsDefault.items()
         if not key.startswith("backend")
     }
-    return matplotlib.rc_context(defaults | _SETTINGS)
+    return matplotlib.rc_context(defaults | _SETTINGS | (_PRINTED if printed else {}))
+
+
+def text_points() -> float:
+    """Size of ordinary text in figures that are drawn now."""
+    return float(matplotlib.rcParams["font.size"])
+
+
+def is_printed() -> bool:
+    """Whether figures are now drawn for a paper."""
+    return bool(matplotlib.rcParams["font.family"] == [PRINT_FONT])

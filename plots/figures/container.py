@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from experiments.statistics import EQUIVALENCE, Verdict
@@ -31,7 +31,6 @@ from plots.labels import (
     ranks_text,
     ratio_and_interval,
     setting,
-    significant,
 )
 from plots.parts import Part, heads, parts
 from plots.sheet import Drawing, Skipped, say_instead, sheet
@@ -40,7 +39,11 @@ from plots.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 NAME = "container"
 TITLE = "Cost of a container"
 MOST = 2.0
-"""The axis ends at this ratio at the latest, so that 2 % can be seen; the rest are arrows."""
+"""A plainly logarithmic axis ends at this ratio at the latest, so that 2 % can be seen."""
+NEAR = 0.05
+"""Where medians lie beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
+TICKS = (1.0, 10.0, 100.0, 2.0, 0.5, 0.1, 1000.0)
+ROOM = 0.22  # of such an axis, between two ticks
 MOST_INCHES = 8.3
 """Of panels; as much as a page of a paper holds."""
 MOST_OPERATIONS = 3
@@ -52,11 +55,14 @@ _SPREAD = 0.56  # of a row, over which its kinds are spread
 
 
 class Sight(NamedTuple):
-    """What all panels share: sizes, kinds, and an axis from 1/span to span."""
+    """What all panels share: sizes, kinds, the ends of the ratio axis, and whether it is stretched
+    around 1."""
 
     sizes: list[int]
     kinds: list[str]
-    span: float
+    low: float
+    high: float
+    stretched: bool
 
 
 def container(found: Findings) -> list[Drawing | Skipped]:
@@ -157,7 +163,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     sight = Sight(
         sorted({int(size) for size in frame["bytes"]}),
         in_order(frame["kind"], KINDS),
-        _span(frame, floor),
+        *_ends(frame, floor),
     )
     told = f"{ranks_text(part.ranks)}{part.said}"
     caveats = _caveats(found.caveats)
@@ -174,14 +180,14 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         legend=[*kind_handles(frame), *_bands(floor)],
         legend_columns=2,
         alerts=alerts(frame) + caveats,
-        notes=_notes(frame, sight.span),
+        notes=_notes(frame, sight.stretched),
         left=0.58,
     )
     for row, (transport, arm) in zip(page.panels, panels, strict=True):
         for axes, operation in zip(row, operations, strict=True):
             mine = frame["arm"] == arm
             mine &= (frame["transport"] == transport) & (frame["operation"] == operation)
-            _grounds(axes, floor, sight.span)
+            _grounds(axes, floor, sight)
             _panel(axes, frame[mine], sight)
     _axes(page.panels, sight)
     return Drawing(
@@ -199,10 +205,22 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     )
 
 
-def _span(frame: pd.DataFrame, floor: float) -> float:
-    """Reaches over nine tenths of the intervals, within limits; what lies beyond is an arrow.
+def _ends(frame: pd.DataFrame, floor: float) -> tuple[float, float, bool]:
+    """Ends of the axis, and whether it is stretched around 1: where medians leave the narrow one.
 
-    A series that lies beyond the farthest axis by its median has no say: it is all arrows anyhow.
+    Every median lies within; an interval that does not is cut.
+    """
+    span = _narrow(frame, floor)
+    least, most = float(frame["ratio"].min()), float(frame["ratio"].max())
+    if 1 / span <= least and most <= span:
+        return 1 / span, span, False
+    return min(1 / span, least / 1.15), max(span, most * 1.15), True
+
+
+def _narrow(frame: pd.DataFrame, floor: float) -> float:
+    """Reaches over nine tenths of the intervals, within limits.
+
+    A series that lies beyond the farthest axis by its median has no say.
     """
     strays = frame[["ratio", "low", "high"]].map(lambda ratio: abs(math.log(ratio))).max(axis=1)
     far = strays.groupby([frame[key] for key in ("transport", "arm", "operation")])
@@ -219,11 +237,14 @@ def _caveats(caveats: Sequence[str]) -> list[str]:
     return [f"{len(caveats)} caveats beside the container itself: see the report."]
 
 
-def _grounds(axes: Axes, floor: float, span: float) -> None:
+def _grounds(axes: Axes, floor: float, sight: Sight) -> None:
     """What lies behind the marks: the noise floor, the band of equivalence, and no effect."""
     if math.isfinite(floor):
         axes.axvspan(
-            max(1 - floor, 1 / span), min(1 + floor, span), color=BAND, linewidth=0, zorder=0.5
+            *(max(1 - floor, sight.low), min(1 + floor, sight.high)),
+            color=BAND,
+            linewidth=0,
+            zorder=0.5,
         )
     for edge in (1 - EQUIVALENCE, 1 + EQUIVALENCE):
         axes.axvline(edge, color=INK, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=0.9)
@@ -257,9 +278,14 @@ def _axes(panels: list[list[Axes]], sight: Sight) -> None:
     axes.set_ylim(len(sight.sizes) - 0.45, -0.65)
     axes.yaxis.set_major_locator(FixedLocator(list(range(len(sight.sizes)))))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sight.sizes[round(y)])))
-    axes.set_xscale("log")
-    axes.set_xlim(1 / sight.span, sight.span)
-    ratio_axis(axes.xaxis, sight.span, unit="")
+    if sight.stretched:
+        axes.set_xscale("function", functions=(_stretch, _shrink))
+        axes.xaxis.set_major_locator(FixedLocator(_ticks(sight)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
+    else:
+        axes.set_xscale("log")
+        ratio_axis(axes.xaxis, sight.high, unit="")
+    axes.set_xlim(sight.low, sight.high)
     bottom = panels[-1]
     middle = len(bottom) // 2
     bottom[middle].set_xlabel(
@@ -267,12 +293,33 @@ def _axes(panels: list[list[Axes]], sight: Sight) -> None:
     )
 
 
-def _notes(frame: pd.DataFrame, span: float) -> list[str]:
+def _stretch(ratio: Any) -> Any:
+    return np.arcsinh(np.log(np.maximum(ratio, 1e-9)) / NEAR)
+
+
+def _shrink(place: Any) -> Any:
+    return np.exp(NEAR * np.sinh(place))
+
+
+def _ticks(sight: Sight) -> list[float]:
+    """As many of TICKS, in their order, as can be told apart on a stretched axis."""
+    room = ROOM * (_stretch(sight.high) - _stretch(sight.low))
+    kept: list[float] = []
+    for tick in TICKS:
+        near = any(abs(_stretch(tick) - _stretch(other)) < room for other in kept)
+        if sight.low <= tick <= sight.high and not near:
+            kept.append(tick)
+    return sorted(kept)
+
+
+def _notes(frame: pd.DataFrame, stretched: bool) -> list[str]:
     notes = [f"Median over {_blocks(frame)}, paired, with 95 % interval."]
     if frame["low"].isna().any():
         notes.append(HOLLOW.replace("launches", "blocks"))
-    if (frame["ratio"] > span).any() or (frame["ratio"] < 1 / span).any():
-        notes.append("Arrow: beyond the axis, its ratio beside it.")
+    if stretched:
+        notes.append(
+            f"The axis is linear within ±{100 * NEAR:.0f} % of 1, about, and logarithmic beyond."
+        )
     return notes
 
 
@@ -284,30 +331,16 @@ def _blocks(frame: pd.DataFrame) -> str:
 
 
 def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
-    span, count = sight.span, len(sight.kinds)
+    count = len(sight.kinds)
     for cell in numbered(frame):
         offset = _SPREAD * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
         y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
         colour, marker = look(cell.kind).colour, look(cell.kind).marker
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
-        if known and cell.low < span and cell.high > 1 / span:
+        if known:
             axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.2, zorder=2)
-        x = min(max(cell.ratio, span**-0.95), span)  # on the left the sizes stand at the edge
-        beyond = cell.ratio > span
-        if beyond or cell.ratio < 1 / span:
-            marker = ">" if beyond else "<"
-            axes.annotate(
-                f"{significant(cell.ratio, 2 if cell.ratio > 0.095 else 1)}×",
-                (x, y),
-                xytext=(-4 if beyond else 4, -0.3),
-                textcoords="offset points",
-                ha="right" if beyond else "left",
-                va="center_baseline",
-                path_effects=[withStroke(linewidth=1.6, foreground=PAPER)],  # over its interval
-                zorder=4,
-            )
         axes.plot(
-            x,
+            cell.ratio,
             y,
             color=colour,
             linestyle="none",

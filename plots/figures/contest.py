@@ -15,7 +15,7 @@ from experiments.bound import BARRIER
 from experiments.emulated import recorded
 from plots.figures.marks import HOLLOW, points, size_axis
 from plots.findings import in_order, rows
-from plots.labels import bytes_text, ranks_text, ratio_text, seconds_text, tick_text
+from plots.labels import bytes_text, mpi_name, ranks_text, ratio_text, seconds_text, tick_text
 from plots.sheet import Drawing, Skipped, say_instead, sheet
 from plots.style import BOUND_LINE, INK, MUTED, PARTIES, Look
 
@@ -110,7 +110,7 @@ def _grid(
             [],
             color=PARTIES[party].colour,
             marker=PARTIES[party].marker,
-            label=labels.get(party, party),
+            label=labels.get(party, mpi_name(party)),
         )
         for party in (DIRECT, *SHOWN)
         if party in set(frame["peer"])

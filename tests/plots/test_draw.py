@@ -41,7 +41,7 @@ def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -
     assert {path.name for path in drawn} == {
         f"{stem}.{form}"
         for stem in ("times-2-ranks", "speedup-2-ranks", "container-2-ranks")
-        for form in FORMATS
+        for form in (*FORMATS, "caption.txt")
     } | {
         f"{stem}.{form}"
         for stem in ("paper", "times", "transport", "speedup", "container", "groups", "twins")
@@ -81,7 +81,7 @@ def test_an_emulated_machine_is_labelled_in_every_figure_and_its_map_comes_first
     emulated_drawn: list[Path],
 ) -> None:
     assert emulated_drawn[0].name == "placement-map-2-ranks-packed.svg"
-    assert {path.suffix for path in emulated_drawn} == {".svg", ".csv", ".tex"}
+    assert {path.suffix for path in emulated_drawn} == {".svg", ".csv", ".tex", ".txt"}
     for path in emulated_drawn:
         told = path.read_text()
         if path.suffix == ".svg":
@@ -92,6 +92,26 @@ def test_an_emulated_machine_is_labelled_in_every_figure_and_its_map_comes_first
             assert {row.rsplit(",", 1)[1] for row in rows} == {"knl-snc4-flat (tcg)"}, path.name
         else:
             assert "times mean nothing" in told, path.name
+
+
+def test_title_and_notes_stand_in_a_file_beside_the_figure(drawn: list[Path]) -> None:
+    (caption,) = (path for path in drawn if path.name == "times-2-ranks.caption.txt")
+    said = caption.read_text()
+    assert said.startswith("Time against message size, 2 ranks. Open MPI, ranks packed, ")
+    assert "Lines connect sizes only." in said
+    assert "Hollow mark: too few launches for a 95 % interval." in said
+    shown = words(caption.with_name("times-2-ranks.svg").read_text())
+    assert "Bcast" in shown and EMULATED in shown
+    for left_out in ("Time per operation", "Hollow mark", "ranks packed"):
+        assert left_out not in shown
+
+
+def test_a_paper_finds_a_font_of_papers_embedded(drawn: list[Path]) -> None:
+    for path in drawn:
+        if path.suffix == ".pdf":
+            content = path.read_bytes()
+            assert b"STIXGeneral" in content and b"/FontFile2" in content, path.name
+            assert b"DejaVu" not in content, path.name
 
 
 def test_no_file_holds_a_date(drawn: list[Path]) -> None:

@@ -84,15 +84,23 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(CAMPAIGNS))
+PRINTED = ("emulated machine", "the paper's")
+"""Drawn once more as for a paper."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*((name, False) for name in sorted(CAMPAIGNS)), *((name, True) for name in PRINTED)],
+    ids=lambda param: f"{param[0]}{', printed' * param[1]}",
+)
 def figures(request: pytest.FixtureRequest) -> list[Figure]:
     """Every figure of a campaign, laid out at the resolution of its PNG."""
-    find = request.getfixturevalue("findings")
-    drawn = [
-        each for each in drawings(find(**CAMPAIGNS[request.param])) if isinstance(each, Drawing)
-    ]
+    find, (name, printed) = request.getfixturevalue("findings"), request.param
+    every = drawings(find(**CAMPAIGNS[name]), printed=printed)
+    drawn = [each for each in every if isinstance(each, Drawing)]
     assert len(drawn) >= 2
-    with style():
+    assert {each.printed for each in drawn} == {printed}
+    with style(printed=printed):
         for each in drawn:
             each.figure.set_dpi(300)
             each.figure.draw_without_rendering()

@@ -1,0 +1,49 @@
+"""The paper's campaign, whole and real at tiny sizes: every figure and its table come out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from experiments import campaign, spec
+from experiments.campaign import Request
+from experiments.provision.image import Image
+from experiments.reading import load
+from experiments.stages import Stages
+from plots.draw import draw
+
+pytestmark = [pytest.mark.container, pytest.mark.ranks]
+
+
+def tiny() -> spec.Experiment:
+    """All factors of the catalogue's experiment, two levels of each that costs time."""
+    asked = spec.restrict(spec.load("paper"), ranks="2,4", sizes="4KiB", blocks=1)
+    short = {"time_cap": 0.002, "min_iterations": 5, "max_iterations": 10}
+    return replace(asked, measurement=replace(asked.measurement, **short))
+
+
+def test_every_figure_and_the_table_of_the_paper(
+    engine: docker.DockerClient, image: Image, tmp_path: Path
+) -> None:
+    assert campaign.run(tiny(), Request(tmp_path / "paper", seed=1), Stages()) == []
+    measured = load(tmp_path / "paper")
+    assert set(measured.cells["arm"]) == {
+        *("host", "host-again", "docker-tuned-one", "threads", "multiprocessing")
+    }
+    assert set(measured.cells["binding"]) == {"packed", "spread"}
+    together = measured.cells.groupby("block")["company"].nunique()
+    assert set(together) == {1}, "all arms of a block took turns"
+    drawn = draw(tmp_path / "paper", tmp_path / "figures", ("svg",))
+    stems = {path.name.split(".")[0] for path in drawn if path.suffix == ".svg"}
+    for ranks in (2, 4):
+        assert {
+            f"{figure}-{ranks}-ranks"
+            for figure in ("times", "speedup", "placement", "baselines", "container")
+        } <= stems
+    assert "speedup-ranks" in stems
+    table = (tmp_path / "figures" / "paper.tex").read_text()
+    for said in ("Bcast & 2 &", "Allreduce & 4 &", "mpi, host & mpi, Docker", "487 \\%"):
+        assert said in table
+    for name in ("speedup", "placement", "container", "baselines"):
+        assert (tmp_path / "figures" / f"{name}.csv").stat().st_size > 0
