@@ -41,9 +41,10 @@ class Forecast:
     """Of a whole campaign.
 
     Attributes:
-        seconds: about; time caps are taken to be used up.
+        seconds: about the most; time caps are taken to be used up, and cells known well before
+            take less.
         together: by kind of memory, bytes of all buffers of the block that needs most, whose arms
-            are alive at once.
+            are alive at once; they hold one kind at a time.
     """
 
     blocks: int
@@ -55,13 +56,23 @@ class Forecast:
 def forecast(blocks: Iterable[Block], host: Host) -> Forecast:
     """What the blocks of a schedule come to."""
     every = list(blocks)
+    launches = [launch for block in every for launch in block.launches]
+    distinct = {_alike(launch): launch for launch in launches}
+    seconds = {key: _seconds(_own(launch), host) for key, launch in distinct.items()}
+    sizes = {key: _sizes(_own(launch), host.cache) for key, launch in distinct.items()}
     most: dict[str, int] = {}
     for block in every:
-        for kind, size in _together(block, host.cache).items():
-            most[kind] = max(most.get(kind, 0), size)
-    launches = [launch for block in every for launch in block.launches]
-    seconds = sum(_seconds(launch, host) for launch in launches)
-    return Forecast(len(every), len(launches), seconds, most)
+        held = [sizes[_alike(launch)] for launch in block.launches]
+        for kind in {kind for each in held for kind in each}:
+            most[kind] = max(most.get(kind, 0), sum(each.get(kind, 0) for each in held))
+    return Forecast(
+        len(every), len(launches), sum(seconds[_alike(launch)] for launch in launches), most
+    )
+
+
+def _alike(launch: Launch) -> tuple[str, int, bool]:
+    """What tells a campaign's launches apart here: their cells differ in order alone."""
+    return launch.program, launch.ranks, bool(launch.layout)
 
 
 def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
@@ -74,11 +85,12 @@ def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
     sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in found.together.items())
     nodes = ", ".join(f"node {node}: {size / 2**30:.2f} GiB" for node, size in hbm.items())
     lines = [
-        f"{found.launches} launches in {found.blocks} blocks: about {_duration(found.seconds)}",
+        f"{found.launches} launches in {found.blocks} blocks: up to about "
+        + _duration(found.seconds),
         f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
         + (nodes or "none here"),
     ]
-    if sum(found.together.values()) > footprint.MEMORY_SHARE * memory:
+    if max(found.together.values()) > footprint.MEMORY_SHARE * memory:
         lines.append(
             "not all of it fits at once: where a block does not fit, its arms run one after the "
             "other, and a launch that does not fit alone is refused: ask for smaller --sizes"
@@ -100,23 +112,24 @@ def _own(launch: Launch) -> Launch:
     return replace(launch, cells=tuple(c for c in launch.cells if measures(launch.program, c)))
 
 
-def _together(block: Block, cache: int) -> dict[str, int]:
-    """By kind, bytes of all arms of a block; footprint counts every kind and locality alike."""
-    found: dict[str, int] = {}
-    for launch in map(_own, block.launches):
-        kinds = dict.fromkeys(cell.kind for cell in launch.cells)
-        for kind in kinds:
-            own = replace(launch, cells=tuple(c for c in launch.cells if c.kind == kind))
-            size = sum(footprint.own_bytes(own, rank, cache) for rank in range(launch.ranks))
-            found[kind] = found.get(kind, 0) + size
+def _sizes(own: Launch, cache: int) -> dict[str, int]:
+    """By kind, bytes of a launch's buffers."""
+    found = {}
+    for kind in sorted({cell.kind for cell in own.cells}):
+        of_kind = replace(own, cells=tuple(cell for cell in own.cells if cell.kind == kind))
+        found[kind] = _held(of_kind, cache)
     return found
 
 
-def _seconds(launch: Launch, host: Host) -> float:
-    own = _own(launch)
-    begun = START + (CONTAINER_START if launch.layout else 0.0)
-    filled = sum(footprint.own_bytes(own, rank, host.cache) for rank in range(own.ranks))
-    return begun + filled / host.copied + sum(_cell(cell, own, host) for cell in own.plan)
+def _held(launch: Launch, cache: int) -> int:
+    return sum(footprint.own_bytes(launch, rank, cache) for rank in range(launch.ranks))
+
+
+def _seconds(own: Launch, host: Host) -> float:
+    begun = START + (CONTAINER_START if own.layout else 0.0)
+    pools = len({(cell.kind, cell.locality) for cell in own.cells})
+    filled = pools * _held(own, host.cache) / host.copied
+    return begun + filled + sum(_cell(cell, own, host) for cell in own.plan)
 
 
 def _cell(cell: Cell, launch: Launch, host: Host) -> float:

@@ -162,7 +162,8 @@ def restrict(
 ) -> Experiment:
     """The experiment with a user's flags in place of what its file says.
 
-    Sizes that are asked for are measured with every transport.
+    Sizes that are asked for are measured with every transport. Without the host, programs that run
+    there alone are left out, unless they are asked for.
     """
     values = experiment.to_dict()
     launches, factors = values["launches"], values["factors"]
@@ -175,6 +176,8 @@ def restrict(
     ):
         if text:
             launches[key] = list(every if text == "all" else text.split(","))
+    if not external and "host" not in launches["environments"]:
+        launches["external"] = []  # the file's own need the host, which was left out
     if ranks:
         launches["ranks"] = quantities.parse_ranks(ranks)
     if blocks is not None:

@@ -80,7 +80,7 @@ def _ratios(bench: Bench, theirs: pd.DataFrame, ranks: int) -> Drawing:
     best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
     said = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
-        f"{ratio_text(row.ratio)} against {row.peer}{_setting(row.setting)}."
+        f"{ratio_text(row.ratio)} against {mpi_name(row.peer)}{_setting(row.setting)}."
         for row in rows(best)
     )
     return Drawing(

@@ -119,6 +119,11 @@ def test_baselines_take_turns_with_every_mpi_of_the_host(tmp_path: Path) -> None
     assert sum("-m experiments.baselines.run" in line for line in lines) == 2 * 3 * 6
 
 
+def test_baselines_of_a_file_are_left_out_with_the_host() -> None:
+    asked = spec.restrict(spec.load("paper"), environments="docker")
+    assert asked.launches.external == ()
+
+
 def test_baselines_without_the_host_are_refused() -> None:
     with pytest.raises(
         spec.SpecError, match=r"threads in \[launches\] runs on the host, and .*add host"

@@ -80,7 +80,7 @@ def test_times_and_ratios_with_a_row_per_operation_and_a_column_per_form() -> No
 
 def test_every_party_is_in_the_legend_and_direct_only_among_times() -> None:
     times, ratios = drawn(make())
-    parties = ["direct", "openmpi", "mpich", "impi", "pickle"]
+    parties = ["direct", "Open MPI", "MPICH", "Intel MPI", "pickle"]
     for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
         (legend,) = drawing.figure.legends
         assert [text.get_text() for text in legend.get_texts()] == shown
@@ -89,13 +89,13 @@ def test_every_party_is_in_the_legend_and_direct_only_among_times() -> None:
 def test_the_best_mpi_is_told_in_words_for_those_who_cannot_see() -> None:
     _, ratios = drawn(make())
     assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
-    assert "against impi" in ratios.description
-    assert "against mpich" not in ratios.description
+    assert "against Intel MPI" in ratios.description
+    assert "against MPICH" not in ratios.description
 
 
 def test_another_build_is_a_party_by_its_own_name() -> None:
     times, ratios = drawn(make(speeds=BUILDS, other_build="88fb54c-dirty"))
-    parties = ["direct", "direct 88fb54c-dirty", "openmpi", "mpich", "impi", "pickle"]
+    parties = ["direct", "direct 88fb54c-dirty", "Open MPI", "MPICH", "Intel MPI", "pickle"]
     for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
         (legend,) = drawing.figure.legends
         assert [text.get_text() for text in legend.get_texts()] == shown
@@ -105,7 +105,7 @@ def test_the_setting_that_did_best_is_told_and_how_many_were_tried() -> None:
     for drawing in drawn(make(settings=("default", "sm"))):
         said = " ".join(text.get_text() for text in drawing.figure.texts)
         assert "did best in the cell, of 6 settings" in said.replace("\n", " ")
-    assert "against impi (sm)" in drawing.description
+    assert "against Intel MPI (sm)" in drawing.description
     assert "settings" not in " ".join(text.get_text() for text in drawn(make())[1].figure.texts)
 
 
