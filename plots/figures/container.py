@@ -42,7 +42,7 @@ MOST = 2.0
 """A plainly logarithmic axis ends at this ratio at the latest, so that 2 % can be seen."""
 NEAR = 0.05
 """Where medians lie beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
-TICKS = (1.0, 10.0, 100.0, 2.0, 0.5, 0.1, 1000.0)
+TICKS = (1.0, 10.0, 100.0, 2.0, 1.5, 0.5, 0.8, 0.1, 1000.0)
 ROOM = 0.22  # of such an axis, between two ticks
 MOST_INCHES = 8.3
 """Of panels; as much as a page of a paper holds."""
