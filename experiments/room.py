@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import hbmcomm
 from experiments import footprint
+from experiments.baselines.command import holds
 from experiments.measure import binding, machine
 from experiments.measure.usable import cpus_by_node
 from experiments.schedule import Launch
@@ -39,7 +40,7 @@ def _taken(launches: Sequence[Launch], kind: str, locality: str, cache: int) -> 
     """Bytes of a kind by node; of nodes that share a rank's, an even part."""
     topology, cpus = hbmcomm.topology(), cpus_by_node()
     taken: Counter[int] = Counter()
-    for launch in launches:
+    for launch in (each for each in launches if holds(each.program, kind, locality)):
         for rank, nbytes in _own(launch, cache).items():
             home = topology.node_of_cpu(binding.cpu_of(rank, launch.binding, cpus))
             nodes = topology.hbm.nodes

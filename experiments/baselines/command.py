@@ -35,9 +35,14 @@ DIFFERENCES = {
 """What is unlike in a comparison with the transport whose turns it takes."""
 
 
+def holds(program: str, kind: str, locality: str) -> bool:
+    """Whether a program has buffers of a kind and locality; all but baselines have any."""
+    return program not in COUNTERPARTS or (kind, locality) == (KIND, LOCALITY)
+
+
 def measures(program: str, cell: Cell) -> bool:
     """Whether a baseline has a way for a cell; copies bound those that it has."""
-    if (cell.kind, cell.locality) != (KIND, LOCALITY):
+    if not holds(program, cell.kind, cell.locality):
         return False
     if cell.operation == COPY:
         return True

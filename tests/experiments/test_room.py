@@ -61,3 +61,8 @@ def test_kinds_on_all_hbm_nodes_are_dealt_out_and_others_are_not_counted(launch:
     assert room.fits([every] * 9) and not room.fits([every] * 10)
     ordinary = replace(launch, cells=(replace(launch.cells[0], kind="regular"),))
     assert room.fits([ordinary] * 100)
+
+
+@pytest.mark.usefixtures("quadrants")
+def test_baselines_take_no_room_on_hbm_nodes(launch: Launch) -> None:
+    assert room.fits([launch] * 4 + [replace(launch, program="threads")] * 9)
