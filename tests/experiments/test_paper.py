@@ -12,6 +12,7 @@ from experiments.provision.image import Image
 from experiments.reading import load
 from experiments.stages import Stages
 from plots.draw import draw
+from plots.report import report
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -45,5 +46,8 @@ def test_every_figure_and_the_table_of_the_paper(
     table = (tmp_path / "figures" / "paper.tex").read_text()
     for said in ("Bcast & 2 &", "Allreduce & 4 &", "mpi, host & mpi, Docker", "487 \\%"):
         assert said in table
+    page = report(tmp_path / "paper", tmp_path / "page").read_text()
+    for said in ("445 % is read as 4.45 times as fast", "487 % (4.87 times)", "Python without MPI"):
+        assert said in page
     for name in ("speedup", "placement", "container", "baselines"):
         assert (tmp_path / "figures" / f"{name}.csv").stat().st_size > 0
