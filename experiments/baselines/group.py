@@ -103,7 +103,8 @@ class InPlace(Group):
         self._reach.wait()
 
     def Gather(self, send: Array, recv: Array | None, root: int) -> None:
-        """Every rank writes its row of the root's buffer; recv is flat or (size, elements)."""
+        """Every rank writes its row of the root's buffer; shapes are free, elements count."""
+        send = send.reshape(-1)
         self._reach.show(send, None if recv is None else recv.reshape(-1))
         self._reach.wait()
         every = self._reach.recv(root, self.size * send.size, send)

@@ -56,7 +56,8 @@ class Queues(Group):
             np.copyto(buffer, self._down[self.rank].get())
 
     def Gather(self, send: Array, recv: Array | None, root: int) -> None:
-        """Each rank sends its buffer to the root, rank 0; recv is flat or (size, elements)."""
+        """Each rank sends its buffer to the root, rank 0; shapes are free, elements count."""
+        send = send.reshape(-1)
         if recv is None:
             self._up[self.rank].put(send)
             return
