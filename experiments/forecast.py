@@ -127,7 +127,7 @@ def _held(launch: Launch, cache: int) -> int:
 
 def _seconds(own: Launch, host: Host) -> float:
     begun = START + (CONTAINER_START if own.layout else 0.0)
-    pools = len({(cell.kind, cell.locality) for cell in own.cells})
+    pools = len({cell.memory for cell in own.cells})
     filled = pools * _held(own, host.cache) / host.copied
     return begun + filled + sum(_cell(cell, own, host) for cell in own.plan)
 

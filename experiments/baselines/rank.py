@@ -97,7 +97,7 @@ class _Kept:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    def of(self, _kind: str, _locality: str) -> Pool:
+    def of(self, _memory: tuple[str, str, str]) -> Pool:
         return self._pool
 
     def close(self) -> None:
