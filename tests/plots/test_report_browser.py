@@ -99,7 +99,7 @@ def test_the_first_tab_stop_skips_to_the_answers(page: WebDriver) -> None:
 
 def test_a_focused_table_scrolls_by_keyboard(page: WebDriver) -> None:
     resize(page, 400)
-    table = page.find_element(By.CSS_SELECTOR, "#tables .scroll")
+    table = page.find_element(By.CSS_SELECTOR, '.scroll[aria-labelledby="table-times"]')
     before = page.execute_script(
         "return arguments[0].scrollWidth > arguments[0].clientWidth", table
     )

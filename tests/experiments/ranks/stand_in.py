@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.measure.orders import Orders
+from experiments.measure.orders import Orders, are_given
 from experiments.schedule import FORMAT, Launch
-from experiments.turns import Action, Answer, Order
+from experiments.turns import Action, Answer, Order, conduct
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it
 JITTER = 0.03  # of one operation
@@ -57,15 +57,11 @@ class Machine:
 def main(factor: float, noise: float, folder: Path) -> None:
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text()))
     machine = Machine(launch, factor, noise)
-    others = [
-        threading.Thread(target=Orders(folder, rank).obey, args=(lambda order: Answer(),))
-        for rank in range(1, launch.ranks)
-    ]
-    for each in others:
-        each.start()
-    Orders(folder, 0).obey(machine.carry_out)
-    for each in others:
-        each.join()
+    if are_given(folder):
+        _obey(folder, launch.ranks, machine)
+    else:
+        arms = {launch.arm: machine.carry_out}
+        conduct(arms, len(launch.plan), launch.measurement, random.Random())
     np.savez(folder / "samples.npz", **machine.samples)  # type: ignore[arg-type]
     result = {
         "format": FORMAT,
@@ -75,6 +71,19 @@ def main(factor: float, noise: float, folder: Path) -> None:
         "cells": machine.cells,
     }
     (folder / "result.json").write_text(json.dumps(result))
+
+
+def _obey(folder: Path, ranks: int, machine: Machine) -> None:
+    """Rank 0 measures; the others, threads of this process, only answer."""
+    others = [
+        threading.Thread(target=Orders(folder, rank).obey, args=(lambda order: Answer(),))
+        for rank in range(1, ranks)
+    ]
+    for each in others:
+        each.start()
+    Orders(folder, 0).obey(machine.carry_out)
+    for each in others:
+        each.join()
 
 
 if __name__ == "__main__":
