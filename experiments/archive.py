@@ -8,13 +8,14 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.errors import ExperimentsError
 from experiments.provision.paths import ROOT
-from experiments.unarchive import SUMS
+from experiments.unarchive import PART, SUMS
 
 SUFFIX = ".tar.xz"
 DRAWN = "figures"
@@ -39,7 +40,13 @@ def target(folder: Path, asked: Path | None) -> Path:
     """
     if not folder.is_dir():
         raise CannotArchive(f"there is no results folder {folder}; make one: ./inv run --out DIR")
-    found = asked or Path(f"{folder.resolve().name}{SUFFIX}")
+    name = folder.resolve().name
+    if not PART.fullmatch(name):
+        raise CannotArchive(
+            f"the folder's name {name!r} would be the archive's, which takes letters, digits and "
+            f"._+- only: rename it, as to {re.sub('[^A-Za-z0-9._+-]', '-', name).lstrip('.-')!r}"
+        )
+    found = asked or Path(f"{name}{SUFFIX}")
     if not found.name.endswith(SUFFIX):
         raise CannotArchive(f"--out {found} must end in {SUFFIX}, which is what an archive is")
     return found

@@ -152,6 +152,7 @@ def _in_turns(
 ) -> "pd.Series[float]":
     """Median ratio over the turns of two launches; NaN where they did not take turns together."""
     together = company[numerator] == company[denominator]  # False where either is missing
+    together &= company[numerator] != ""  # two that ran alone ran at different times
     pairs = zip(turns[numerator], turns[denominator], together, strict=True)
     return pd.Series(
         [

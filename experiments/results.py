@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +114,10 @@ def finished(folder: Path) -> set[str]:
     return {path.stem for path in (folder / "launches").glob("[0-9]*.json")}
 
 
-def withdraw_torn(folder: Path, names: Iterable[str]) -> None:
-    """Keep all or none of the launches that took turns: a driver may be killed in between.
-
-    Args:
-        names: of the launches of one block.
-    """
+def withdraw_torn(folder: Path) -> None:
+    """Keep all or none of the launches that took turns: a driver may be killed in between."""
     done = finished(folder)
-    for name in done & set(names):
+    for name in done:
         path = folder / "launches" / f"{name}.json"
         if not done.issuperset(read_json(path).get("company", [])):
             path.unlink()

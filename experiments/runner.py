@@ -60,8 +60,7 @@ def run(
             `--resume` completes.
         ResultsError: when a launch's result does not fit those before it.
     """
-    for block in blocks:
-        results.withdraw_torn(folder, [launch.name for launch in block.launches])
+    results.withdraw_torn(folder)
     finished = results.finished(folder)
     launches = [launch for block in blocks for launch in block.launches]
     places, failures = varied(launches), dict[tuple[str, str, int], list[str]]()

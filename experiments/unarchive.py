@@ -25,7 +25,7 @@ DEEPEST = 6
 MEMORY = 128 * 2**20
 """Bytes of memory that unpacking may take; the writer's setting needs 65 MiB."""
 CHUNK = 2**20
-_PART = re.compile(r"[\w+@=,:-][\w.+@=,: -]{0,199}", re.ASCII)
+PART = re.compile(r"[\w+@=,:-][\w.+@=,: -]{0,199}", re.ASCII)
 """A folder's or file's name; none begins with a dot."""
 
 
@@ -65,7 +65,7 @@ def unpack(source: Path, place: Path) -> Path:
                         raise ArchiveRefused(f"{source} holds more than {MOST_FILES} files")
                     sums[entry] = _extract(tar, member, place, source)
             stream.finish()
-    except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
+    except (lzma.LZMAError, EOFError, tarfile.TarError, ValueError, RecursionError) as error:
         where = f", after {entry}" if entry else ""
         raise ArchiveRefused(
             f"{source} is damaged or no archive of a campaign ({error}{where}); get it again, or "
@@ -77,7 +77,7 @@ def unpack(source: Path, place: Path) -> Path:
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source: Path) -> str:
     """Write one plain file below `place`; its SHA-256."""
     parts = member.name.split("/")
-    if not (2 <= len(parts) <= DEEPEST and all(map(_PART.fullmatch, parts))):
+    if not (2 <= len(parts) <= DEEPEST and all(map(PART.fullmatch, parts))):
         raise ArchiveRefused(f"{source} holds {member.name!r}, which no campaign's file is called")
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise ArchiveRefused(f"{source} holds {member.name}, which is no plain file")
@@ -130,6 +130,8 @@ def _refuse_packed(source: Path, samples: Path) -> None:
             whole = sum(each.file_size for each in held.infolist()) <= samples.stat().st_size
     except (zipfile.BadZipFile, NotImplementedError):
         return  # whoever reads it says what is wrong
+    except ValueError as error:
+        raise ArchiveRefused(f"{source}: {samples.name} is damaged ({error})") from error
     if not whole:
         raise ArchiveRefused(f"{source}: {samples.name} is packed, which no campaign's samples are")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.external.imb import DIFFERENCES
+from experiments.reading import PRIVATE
 from experiments.statistics import Verdict
 from plots import cost, whereabouts
 from plots.findings import (
@@ -186,7 +187,8 @@ def _place(found: Findings, factor: str, done: str) -> str:
 def _transport(found: Findings, transport: str) -> str:
     frame = found.transports
     frame = usual(frame[frame["transport"] == transport])
-    return _slowdown(frame, found, f"with {transport} as with {OURS}, over the same buffers")
+    shared = "" if transport.endswith(PRIVATE) else ", over the same buffers"
+    return _slowdown(frame, found, f"with {transport} as with {OURS}{shared}")
 
 
 def _containers(found: Findings) -> list[Answer]:

@@ -1,7 +1,7 @@
-"""What each step from the host to a container costs: other files, isolation, rules. Draws nothing.
+"""What each step from the host to a container costs: files, container, rules. Draws nothing.
 
 An arm of the chain is compared with the one before it, so each ratio is one step's share: the
-host, the image's files without a container, a container without rules, and one with them.
+host, the image's files without a container, the container with the fewest rules, one with more.
 """
 
 from collections.abc import Iterable
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from experiments.schedule import HOST
 from plots.labels import PROFILES, USERLAND, arm_levels, arm_place, in_container
 
-FILES, ISOLATION, RULES = "other files", "isolation", "rules"
+FILES, CONTAINER, RULES = "other files", "container", "rules"
 STEPS = {
     FILES: "the image's Python and libc in place of the host's, without a container",
-    ISOLATION: "namespaces and a cgroup around the same files",
-    RULES: "seccomp, capabilities and the size of /dev/shm, as the profile has them",
+    CONTAINER: "namespaces and a cgroup around the same files, and the rules that this profile "
+    "keeps, the freest of the campaign",
+    RULES: "what more this profile forbids: seccomp, capabilities, the size of /dev/shm",
 }
 """Each step, and what it changes."""
 
@@ -31,8 +32,9 @@ class Step:
 def steps(arms: Iterable[str]) -> list[Step]:
     """The steps that these arms allow, in their order.
 
-    Of each engine and layout the profile with the fewest rules shows what isolation costs, and
-    every other profile over it what its rules cost. Empty without the arm userland.
+    Of each engine and layout the profile with the fewest rules shows what a container costs by
+    itself (isolation alone, where that is `privileged`), and every other profile over it what its
+    rules cost. Empty without the arm userland.
     """
     present = set(arms)
     if USERLAND not in present:
@@ -44,7 +46,7 @@ def steps(arms: Iterable[str]) -> list[Step]:
         environment, _, layout = arm_levels(arm)
         families.setdefault((environment, layout), []).append(arm)
     freest = {key: max(same, key=_freedom) for key, same in families.items()}
-    found += [Step(ISOLATION, arm, USERLAND) for arm in freest.values()]
+    found += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
     found += [
         Step(RULES, arm, freest[key])
         for key, same in families.items()

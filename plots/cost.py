@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.quantities import counted
+from experiments.ratios import LEAST_CELLS
 from experiments.statistics import CLAIM_BLOCKS, FEWEST_BLOCKS, Verdict, bounds
 from plots.chain import FILES
 from plots.findings import HOST, Findings, in_order, rows, usual
@@ -122,8 +123,10 @@ def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
             parts[-1] = parts[-1] or f"{cell_text(most, found)}"
     rest = frame[~slower & ~faster]
     if len(rest):
-        where = "over all sizes" if rest is frame or not parts else "elsewhere"
-        parts.append(f"{bound(groups if not parts else rest)} {where}")
+        whole = groups.dropna(subset=["low", "high"])
+        wide = bool(parts) or whole.empty
+        where = "elsewhere" if parts else "in every cell" if wide else "over all sizes"
+        parts.append(f"{bound(rest if wide else whole)} {where}")
     return ", ".join(parts)
 
 
@@ -150,7 +153,9 @@ def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
         most = max(rows(differing), key=lambda cell: max(cell.ratio, 1 / cell.ratio))
         return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
     known = groups.dropna(subset=["low", "high"])
-    return bound(known) if len(known) else f"{_range(frame)}×, {few(frame)}"
+    if known.empty and frame["low"].isna().all():
+        return f"{_range(frame)}×, {few(frame)}"
+    return bound(frame if known.empty else known)
 
 
 def tails(found: Findings) -> str:
@@ -237,8 +242,15 @@ def ending(frame: pd.DataFrame, found: Findings) -> str:
     """What keeps an effect from being a claim."""
     if found.twins.empty:
         return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
-    if found.blocks < CLAIM_BLOCKS and (frame["verdict"] == Verdict.DIFFERS).any():
-        return f" Seen in {counted(found.blocks, 'paired block')}; a claim needs {CLAIM_BLOCKS}."
+    if frame["floor"].isna().any():
+        return (
+            f" Its A/A pair has fewer than {LEAST_CELLS} cells, so the noise floor is unknown and "
+            "nothing differs: measure more sizes or operations."
+        )
+    differing = frame[frame["verdict"] == Verdict.DIFFERS]
+    blocks = int(differing["blocks"].min()) if len(differing) else CLAIM_BLOCKS
+    if blocks < CLAIM_BLOCKS:
+        return f" Seen in {counted(blocks, 'paired block')}; a claim needs {CLAIM_BLOCKS}."
     return ""
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.chosen import SINGLE_COPY
 from experiments.statistics import EQUIVALENCE, Verdict
-from plots.cost import base_name, bound, compared, is_slower
-from plots.findings import OURS, Findings, in_order, rows
+from plots.cost import base_name, bound, compared, ending, is_slower
+from plots.findings import OURS, Findings, rows
 from plots.labels import (
     LAYOUTS,
-    MPIS,
     USERLAND,
     arm_levels,
     arm_name,
@@ -24,8 +24,10 @@ from plots.labels import (
     operation_name,
     ratio_text,
 )
+from plots.paths import Loss
 
 MPI = "mpi"  # the transport that every MPI job uses
+LARGE = 4096  # bytes from which an MPI may copy at once
 
 
 def headline(found: Findings) -> list[str]:
@@ -44,25 +46,38 @@ def headline(found: Findings) -> list[str]:
     sentences, others = [], []
     for arm in arms:
         mine = cells[(cells["arm"] == arm) & (cells["transport"] == MPI)]
-        losses = {loss.mpi: loss for loss in found.losses if loss.arm == arm}
-        lost = mine[is_slower(mine) & mine["mpi"].isin(losses)]
-        if lost.empty:
-            others.append(arm)
-            continue
-        worst = [
-            max(rows(lost[lost["mpi"] == mpi]), key=lambda cell: cell.ratio)
-            for mpi in in_order(lost["mpi"], MPIS)
-        ]
-        loss = losses[worst[0].mpi]
-        sentences.append(
-            f"{names[arm]} makes {' and '.join(map(_cell, worst))}, because "
-            f"{' and '.join(loss.ways)} is lost: {loss.effect}."
-        )
-    of_mpi = groups[groups["arm"].isin(others) & (groups["transport"] == MPI)]
-    of_ours = groups[groups["transport"] == OURS]
-    sentences += _bounded(" and ".join(names[arm] for arm in others), of_mpi, "an MPI's operations")
-    sentences += _bounded("Every container", of_ours, f"the operations of {OURS}")
-    return [*sentences, f"All {base_name(every.base)}."] if sentences else []
+        explained = _explained(mine[is_slower(mine)], found.losses, arm)
+        sentences += [f"{names[arm]} makes {each}." for each in explained]
+        others += [] if explained else [arm]
+    kept = cells["arm"].isin(others) & (cells["transport"] == MPI)
+    of_mpi = groups["arm"].isin(others) & (groups["transport"] == MPI)
+    changed = " and ".join(names[arm] for arm in others)
+    verb = "change" if len(others) > 1 else "changes"
+    sentences += _bounded(f"{changed} {verb}", cells[kept], groups[of_mpi], "an MPI's operations")
+    own, whole = (each[each["transport"] == OURS] for each in (cells, groups))
+    sentences += _bounded("Every container changes", own, whole, f"the operations of {OURS}")
+    end = f"All {base_name(every.base)}.{ending(cells, found)}"
+    return [*sentences, end] if sentences else []
+
+
+def _explained(slower: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[str]:
+    """What each lost way costs where it was lost, a clause for each way and effect.
+
+    Copying at once serves large messages alone: what slows small ones is something else.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for loss in losses:
+        mine = slower[slower["mpi"] == loss.mpi] if loss.arm == arm else slower[:0]
+        if tuple(loss.ways) == (SINGLE_COPY,):
+            mine = mine[mine["bytes"] >= LARGE]
+        if len(mine):
+            ways = " and ".join(loss.ways)
+            worst = max(rows(mine), key=lambda cell: cell.ratio)
+            found.setdefault((ways, loss.effect), []).append(_cell(worst))
+    return [
+        f"{' and '.join(cells)}, because {ways} {'are' if ' and ' in ways else 'is'} lost: {effect}"
+        for (ways, effect), cells in found.items()
+    ]
 
 
 def _names(arms: Iterable[str]) -> dict[str, str]:
@@ -81,12 +96,20 @@ def _cell(cell: Any) -> str:
     )
 
 
-def _bounded(arms: str, groups: pd.DataFrame, what: str) -> list[str]:
+def _bounded(change: str, cells: pd.DataFrame, groups: pd.DataFrame, what: str) -> list[str]:
+    """The median over sizes of each operation, and the worst single size where one differs."""
     known = groups.dropna(subset=["low", "high"])
     if known.empty:
         return []
     alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
+    slower = cells[is_slower(cells)]
+    worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
+    single = (
+        f" Of single sizes, {len(slower)} of {len(cells)} are slower, most {_cell(worst)}."
+        if worst is not None
+        else ""
+    )
     return [
-        f"{arms} changes the time of {what} by {bound(known)} over all sizes; {alike} of "
-        f"{len(known)} are within ±{100 * EQUIVALENCE:.0f} %."
+        f"{change} the time of {what} by {bound(known)}, as the median over sizes; {alike} of "
+        f"{len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{single}"
     ]

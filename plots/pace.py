@@ -24,19 +24,21 @@ def paces(launches: Iterable[Mapping[str, Any]], cells: pd.DataFrame) -> pd.Data
         launch that took 10 % longer than its arm usually does.
     """
     began = {
-        (each["launch"]["block"], each["launch"]["arm"]): float(each["began"])
+        (each["launch"]["block"], each["launch"]["arm"], " ".join(each.get("company", ()))): float(
+            each["began"]
+        )
         for each in launches
         if "began" in each
     }
     usual = cells.groupby(["arm", *FACTORS], observed=True)["median_s"].transform("median")
     found = (
-        cells.assign(pace=cells["median_s"] / usual)
-        .groupby(["block", "arm", "mpi"], observed=True)["pace"]
+        cells.assign(pace=cells["median_s"] / usual, company=cells["company"].fillna(""))
+        .groupby(["block", "arm", "company", "mpi"], observed=True)["pace"]
         .median()
         .reset_index()
     )
-    keys = zip(found["block"], found["arm"], strict=True)
-    found["began_s"] = [began.get((block, arm), np.nan) for block, arm in keys]
+    keys = zip(found["block"], found["arm"], found["company"], strict=True)
+    found["began_s"] = [began.get(key, np.nan) for key in keys]
     found = found.dropna(subset=["began_s"]).sort_values(["began_s", "arm"], ignore_index=True)
     found["began_s"] -= found["began_s"].min()
     return found[list(COLUMNS)]

@@ -4,6 +4,7 @@ Clock, warm-up, turns, groups, checks of data and placement are those of experim
 """
 
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments import footprint, harness
-from experiments.baselines.command import COUNTERPARTS, KIND, LOCALITY, measures
+from experiments.baselines.command import COUNTERPARTS, KIND, LOCALITY, THREADS, measures
 from experiments.baselines.group import Group
 from experiments.measure import disturbance, machine, process
 from experiments.measure.buffers import Pool, described, placement_of, require_memory
@@ -76,9 +77,10 @@ def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
             return Answer()
         return cells.carry_out(order)
 
-    before = disturbance.counters(cpu)
+    who = resource.RUSAGE_THREAD if launch.program == THREADS else resource.RUSAGE_SELF
+    before = disturbance.counters(cpu, who=who)
     asleep = harness.measure(comm, launch, carry_out, folder)
-    disturbed = disturbance.between(before, disturbance.counters(cpu))
+    disturbed = disturbance.between(before, disturbance.counters(cpu, who=who))
     rank = {"rank": comm.rank, "cpu": cpu, "pools": [_described(pool)], "asleep": asleep}
     ranks = comm.gather(rank | {"disturbance": disturbed})
     if ranks is None:

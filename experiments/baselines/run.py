@@ -7,6 +7,7 @@ harness does. No MPI is initialised: mpi4py is imported for its names.
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import mpi4py
@@ -16,7 +17,12 @@ mpi4py.rc(initialize=False, finalize=False)
 import numpy as np  # noqa: E402
 
 from experiments.baselines import processes, rank, threads  # noqa: E402
-from experiments.baselines.command import DIFFERENCES, PROCESSES, THREADS  # noqa: E402
+from experiments.baselines.command import (  # noqa: E402
+    DIFFERENCES,
+    PROCESSES,
+    THREADS,
+    measures,
+)
 from experiments.baselines.rank import Team  # noqa: E402
 from experiments.measure import cgroup, machine, nodes, process, versions  # noqa: E402
 from experiments.schedule import FORMAT, Launch  # noqa: E402
@@ -28,6 +34,7 @@ def main(folder: Path) -> None:
     """Measure, and write what the harness would have written."""
     process.die_with_parent()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    measured = tuple(cell for cell in launch.cells if measures(launch.program, cell))
     began = time.time()
 
     def work(team: Team) -> None:
@@ -35,7 +42,7 @@ def main(folder: Path) -> None:
         if found:
             _write(folder, launch, found, began)
 
-    START[launch.program](launch, work)
+    START[launch.program](replace(launch, cells=measured), work)
 
 
 def _write(folder: Path, launch: Launch, found: rank.Found, began: float) -> None:

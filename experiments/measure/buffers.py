@@ -152,9 +152,9 @@ def make_pool(
     placed = _placement(arrays)
     home = home_nodes(found, cpu)
     strict = is_strict(found, home)
-    if strict:
-        nbytes = sum(array.nbytes for array in arrays)
-        agree(comm, misplacement(kind, home, placed, nbytes), Misplaced)
+    nbytes = sum(array.nbytes for array in arrays)
+    # Every rank takes part: a rank on a node without memory has no strict `regular`, others have.
+    agree(comm, misplacement(kind, home, placed, nbytes) if strict else "", Misplaced)
     return Pool(made, lacking, kind, found.emulated, home, arrays[0], arrays[1], placed, strict)
 
 

@@ -37,12 +37,16 @@ class Counters:
     involuntary: int
 
 
-def counters(cpu: int, proc: Path = Path("/proc")) -> Counters:
-    """What the kernel counted so far of a CPU and of this process."""
+def counters(cpu: int, proc: Path = Path("/proc"), who: int = resource.RUSAGE_SELF) -> Counters:
+    """What the kernel counted so far of a CPU and of this process.
+
+    Args:
+        who: RUSAGE_THREAD where the ranks are threads of one process.
+    """
     line = re.search(rf"^cpu{cpu} (.*)$", _read(proc / "stat"), re.MULTILINE)
     ticks = [int(word) for word in line[1].split()] if line else []
     load = _read(proc / "loadavg").split()
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(who)
     return Counters(
         at=time.monotonic(),
         load=float(load[0]) if load else None,

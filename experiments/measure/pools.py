@@ -85,9 +85,8 @@ class Pools:
         self._open = None
         after = placement_of(pool)
         nbytes = pool.send.nbytes + pool.recv.nbytes
-        if pool.strict:
-            moved = misplacement(pool.kind, pool.nodes, after, nbytes)
-            agree(self._comm, moved and f"after timing, {moved}", Misplaced)
+        moved = misplacement(pool.kind, pool.nodes, after, nbytes) if pool.strict else ""
+        agree(self._comm, moved and f"after timing, {moved}", Misplaced)
         self.described.append(
             described(pool)
             | {"locality": locality, "buffers": buffers, "bytes": nbytes}

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.chain import FILES, RULES, STEPS
+from plots.chain import FILES, STEPS
 from plots.figures.marks import HOLLOW, ratio_axis
 from plots.findings import Findings, alerts, in_order, rows, usual
 from plots.labels import (
@@ -27,6 +27,7 @@ from plots.labels import (
     percent_text,
     ranks_text,
     ratio_and_interval,
+    ratio_text,
     setting,
     transport_name,
 )
@@ -42,7 +43,7 @@ _SHOWN = ("direct", "mpi")  # transports; pickle's cost is Python's
 
 
 def chain(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing per engine and layout; none where the arm userland is missing."""
+    """One drawing per engine, layout and rank count; none without userland and a container."""
     whole = usual(found.whole_steps) if len(found.whole_steps) else found.whole_steps
     if whole.empty:
         return [Skipped(NAME, TITLE, "it needs the arm userland, the image's files on the host")]
@@ -57,7 +58,18 @@ def chain(found: Findings) -> list[Drawing | Skipped]:
             if profile
         )
     )
-    return [_drawing(family, whole, cells, found, len(families) > 1) for family in families]
+    if not families:
+        return [Skipped(NAME, TITLE, "no container of this campaign stands beside userland")]
+    ranks = sorted(set(whole["ranks"]))
+    return [
+        _drawing(
+            *(family, whole[whole["ranks"] == count], cells[cells["ranks"] == count], found),
+            (f"-{family[0]}-{family[1]}" if len(families) > 1 else "")
+            + (f"-{count}-ranks" if len(ranks) > 1 else ""),
+        )
+        for family in families
+        for count in ranks
+    ]
 
 
 def _drawing(
@@ -65,29 +77,28 @@ def _drawing(
     whole: pd.DataFrame,
     cells: pd.DataFrame,
     found: Findings,
-    several: bool,
+    suffix: str,
 ) -> Drawing:
-    environment, layout = family
     whole, cells = (each[_belongs(each, family)] for each in (whole, cells))
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
     columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_place(each[1])))
     lines = _lines(whole)
-    ranks = sorted(set(whole["ranks"]))
     ends = _ends(whole, cells)
     hollow = [HOLLOW] if whole["low"].isna().any() else []
     page = sheet(
-        f"{TITLE}, {' and '.join(map(ranks_text, ranks))}",
+        f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
         setting(whole),
         rows=1,
         columns=len(columns),
         panel_height=_ROW * len(lines) + 0.1,
-        column_heads=[_head(step, above) for step, above in columns],
+        column_heads=[_head(above) for _, above in columns],
         legend=_legend(whole),
         legend_columns=2,
         alerts=alerts(whole),
         notes=[
-            "Time in a step's arm over time in the arm before it: in each block the median over "
-            "all sizes, then over blocks, with its exact 95 % interval. Small dots: each size.",
+            "Time in the arm named over time in the arm before it in the chain: in each block the "
+            "median over all sizes, then over blocks, with its exact 95 % interval. Small dots: "
+            "each size.",
             *hollow,
         ],
         left=1.12,
@@ -107,13 +118,10 @@ def _drawing(
         )
         _panel(axes, mine, small, lines, ends)
     page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
-    suffix = f"-{environment}-{layout}" if several else ""
     return Drawing(
         NAME + suffix,
-        TITLE + (f": {arm_name(columns[-1][1])}" if several else ""),
-        " ".join(
-            f"{step.capitalize()}: {STEPS[step]}." for step in dict.fromkeys(s for s, _ in columns)
-        )
+        TITLE + (f": {arm_name(columns[-1][1])}" if suffix else ""),
+        " ".join(f"{_head(above).capitalize()}: {STEPS[step]}." for step, above in columns)
         + (f" {found.lost}" if found.lost else ""),
         _description(whole, columns),
         page.figure,
@@ -140,8 +148,9 @@ def _lines(whole: pd.DataFrame) -> list[tuple[str, tuple[str, str, str]]]:
     return found
 
 
-def _head(step: str, above: str) -> str:
-    return f"{step} ({arm_levels(above)[1]})" if step == RULES else step
+def _head(above: str) -> str:
+    """The arm that a step leads to, in a word."""
+    return arm_levels(above)[1] or above
 
 
 def _panel(
@@ -183,13 +192,21 @@ def _mark(
     axes.plot(
         [x],
         [y],
-        look.marker,
+        look.marker if x == cell.ratio else ">" if x < cell.ratio else "<",
         markersize=3,
         markerfacecolor=colour if known else PAPER,
         markeredgecolor=colour,
         markeredgewidth=0.7,
         zorder=3,
     )
+    if x != cell.ratio:
+        axes.annotate(
+            ratio_text(cell.ratio),
+            *((x, y), (-3 if x < cell.ratio else 3, 0)),
+            textcoords="offset points",
+            ha="right" if x < cell.ratio else "left",
+            va="center",
+        )
 
 
 def _legend(whole: pd.DataFrame) -> list[Artist]:
@@ -220,5 +237,5 @@ def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
             f"{ratio_and_interval(row.ratio, row.low, row.high)}"
             for row in rows(mine)
         )
-        told.append(f"{_head(step, above)}: {each}.")
+        told.append(f"{step}, {_head(above)}: {each}.")
     return "Dot chart of ratios of times by step. " + " ".join(told)

@@ -89,6 +89,13 @@ def test_nothing_is_left_of_an_archive_that_cannot_be_written(folder: Path, tmp_
     assert list(out.iterdir()) == [out / "quick.tar.xz"]
 
 
+def test_a_folder_with_a_name_that_no_reader_takes_is_refused(tmp_path: Path) -> None:
+    for name in ("results ü", ".hidden", "a~"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(archive.CannotArchive, match="rename it, as to"):
+            archive.target(tmp_path / name, None)
+
+
 def test_a_folder_that_is_not_there_and_another_ending_are_refused(folder: Path) -> None:
     assert archive.target(folder, None) == Path("quick.tar.xz")
     with pytest.raises(CannotArchive, match=r"must end in \.tar\.xz"):

@@ -184,6 +184,13 @@ def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -
         assert again.tolist() == pytest.approx([1.0])
 
 
+def test_launches_that_ran_alone_are_not_paired_turn_by_turn() -> None:
+    frame = cells({"host": [1.0], "docker": [9.0]}).assign(company="")
+    host, docker = (1.0, 1.0, 9.0), (1.0, 9.0, 9.0)
+    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
+    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(9.0)
+
+
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"

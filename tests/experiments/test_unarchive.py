@@ -203,3 +203,17 @@ def test_a_list_of_sums_that_is_no_text_is_refused(
             info, held = entry(f"quick/{name}", content)
             tar.addfile(info, io.BytesIO(held))
     assert "which its SHA256SUMS lists" in refused(path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"GNU.sparse.map": "x,y"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"},
+    ],
+)
+def test_headers_that_tar_cannot_read_are_refused(
+    headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = entry("quick/odd", pax_headers=headers)
+    assert "quick.tar.xz" in refused(packed(tmp_path, odd), monkeypatch)

@@ -118,6 +118,12 @@ def test_without_direct_no_transport_is_compared_and_the_reason_is_told(findings
     assert said == "Not measured. direct: the ranks cannot share memory"
 
 
+def test_private_arrays_are_not_called_the_same_buffers(findings: Find) -> None:
+    found = findings(transports=("direct", "mpi-private"))
+    said = sentence(found, "slower than direct is mpi-private")
+    assert "with mpi-private as with direct (" in said
+
+
 def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:
     assert not any("spread" in each.question for each in answers(findings()))
     found = findings(

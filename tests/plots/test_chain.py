@@ -1,17 +1,17 @@
 """The steps from the host to a container: each arm of the chain over the one before it."""
 
-from plots.chain import FILES, ISOLATION, RULES, Step, steps
+from plots.chain import CONTAINER, FILES, RULES, Step, steps
 
 
-def test_the_freest_profile_shows_isolation_and_the_others_their_rules() -> None:
+def test_the_freest_profile_shows_the_container_and_the_others_their_rules() -> None:
     arms = {"host", "host-again", "userland", "docker-tuned-one", "docker-default-one"}
     assert steps(arms) == [
         Step(FILES, "userland", "host"),
-        Step(ISOLATION, "docker-tuned-one", "userland"),
+        Step(CONTAINER, "docker-tuned-one", "userland"),
         Step(RULES, "docker-default-one", "docker-tuned-one"),
     ]
     assert steps({*arms, "docker-privileged-one"})[1:] == [
-        Step(ISOLATION, "docker-privileged-one", "userland"),
+        Step(CONTAINER, "docker-privileged-one", "userland"),
         Step(RULES, "docker-default-one", "docker-privileged-one"),
         Step(RULES, "docker-tuned-one", "docker-privileged-one"),
     ]
@@ -20,9 +20,9 @@ def test_the_freest_profile_shows_isolation_and_the_others_their_rules() -> None
 def test_each_engine_and_layout_has_its_own_steps() -> None:
     found = steps({"userland", "docker-tuned-one", "podman-default-one", "docker-default-isolated"})
     assert {(each.name, each.above) for each in found} == {
-        (ISOLATION, "docker-tuned-one"),
-        (ISOLATION, "podman-default-one"),
-        (ISOLATION, "docker-default-isolated"),
+        (CONTAINER, "docker-tuned-one"),
+        (CONTAINER, "podman-default-one"),
+        (CONTAINER, "docker-default-isolated"),
     }
 
 

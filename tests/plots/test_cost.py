@@ -159,6 +159,7 @@ def test_a_cell_of_the_grid_says_the_largest_effect_or_its_bound() -> None:
     none = frame[:0]
     assert brief(frame, none) == "0.50× at 4 KiB"
     assert brief(frame[2:], frame[2:]) == "\N{MINUS SIGN}1.0 % to +3.0 %"
+    assert brief(frame[2:], none) == "\N{MINUS SIGN}1.0 % to +3.0 %"
     few = frame[2:].assign(low=float("nan"), high=float("nan"), blocks=2)
     assert brief(few, few) == "1.00×, with no interval: 2 blocks, run 6"
     assert brief(none, none) == "–"
