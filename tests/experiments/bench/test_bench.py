@@ -96,7 +96,7 @@ def test_its_figures_come_from_the_folder_alone(measured: tuple[Path, str]) -> N
     assert drawn == {
         f"bench-{what}-2-ranks.{form}"
         for what in ("times", "ratios")
-        for form in ("pdf", "svg", "png")
+        for form in ("pdf", "svg", "png", "caption.txt")
     }
 
 
