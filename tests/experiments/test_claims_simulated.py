@@ -2,7 +2,7 @@
 
 Processes, pipes, turns, stored files, ratios and verdicts are real; only the times are a model's.
 HBMCOMM_SIMULATED=6 runs 60 campaigns: 6 of each effect, and 6 more where the container's times vary
-three times as much. Without it two effects have one campaign each.
+three times as much. Without it there is one campaign, of one effect.
 """
 
 import os
@@ -21,7 +21,7 @@ from experiments.schedule import Launch, schedule
 from experiments.statistics import EQUIVALENCE, Verdict, verdict
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
-EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.0, 0.05)
+EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)
 PROGRAM = Path(__file__).parent / "ranks" / "stand_in.py"
 ROOT = Path(__file__).parents[2]
 
