@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from experiments import unarchive
+from experiments import schedule, spec, unarchive
 from experiments.reading import load
 from plots import documentation
 
@@ -44,6 +44,16 @@ def test_a_schema_is_one_and_describes_every_field(name: str) -> None:
     rows = documentation.table(schema(name)).splitlines()[2:]
     assert len(rows) > 10
     assert all(re.fullmatch(r"\| `[\w.\[\]]+` \| [a-z ]+ \| \S.* \|", row) for row in rows)
+
+
+@pytest.mark.parametrize("name", spec.names())
+def test_what_is_asked_of_a_campaign_fits_the_schemas(name: str) -> None:
+    asked = spec.load(name)
+    experiment = schema("campaign")["properties"]["experiment"]
+    launches = schema("launch")["properties"]["launch"]
+    first = schedule.schedule(asked, 1)[0].launches[0]
+    for part, values in ((experiment, asked.to_dict()), (launches, first.to_dict())):
+        Draft202012Validator(part).validate(json.loads(json.dumps(values)))
 
 
 def test_a_stored_campaign_fits_the_schemas_and_another_file_does_not() -> None:
