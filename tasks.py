@@ -291,6 +291,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         "figures": "folder for the figures (default: figures/bench-<time>)",
         "seed": "of every random order (default: drawn, and stored)",
         "json": "print JSON instead of tables",
+        "results": "print a stored bench again, and measure nothing; takes --json",
     }
 )
 @told
@@ -311,12 +312,13 @@ def bench(
     figures="",
     seed="",
     json=False,
+    results="",
 ):
     """
     hbmcomm against Open MPI, MPICH, Intel MPI, pickle and gloo on this machine.
 
-    Every launch of an MPI measures it and hbmcomm in turn, over the same buffers; ratios are paired
-    within a launch and shown against the best MPI of each cell. Ctrl-C shows what there is.
+    All MPIs are alive at the same time and take turns; each measures itself and hbmcomm over the
+    same buffers, and ratios are paired within it. Ctrl-C shows what there is.
 
     With --tune no peer takes part: each threshold of transport direct (./inv doctor --tuning) is
     tried on both sides of its value. What is certainly faster on this machine comes as a table and
@@ -327,8 +329,12 @@ def bench(
                ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
                ./inv bench --peers-tuned --ops all --forms plain,persistent,nonblocking
                ./inv bench --peers openmpi --against ../hbmcomm-0.1
+               ./inv bench --results results/bench-20260102-030405
                ./inv bench --tune --ranks 4
     """
+    if results:
+        bench_command.show(Path(results), json)
+        return
     if tune:
         others = {
             "--ops": ops,

@@ -6,7 +6,7 @@ Knows neither blocks nor environments: it is given what makes the command.
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -25,14 +25,12 @@ class LaunchFailed(ExperimentsError):
     """A launch did not end well; what finished before it is kept.
 
     Attributes:
-        why: in a few words: "exit code 139", "stood still for 180 s".
-        left: the texts of the files that attended() was to keep, by their names.
+        why: in a few words: "exit code 139".
     """
 
-    def __init__(self, text: str, why: str = "") -> None:
+    def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
         self.why = why
-        self.left: dict[str, str] = {}
 
 
 @contextlib.contextmanager
@@ -45,7 +43,6 @@ def attended(
     advice: str,
     patience: float = STALLED,
     there: Callable[[], None] = lambda: None,
-    keep: Sequence[str] = (),
 ) -> Iterator[Path]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
@@ -58,7 +55,6 @@ def attended(
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
         there: raises once what it runs in is gone.
-        keep: names of text files in the launch's folder that LaunchFailed.left is to hold.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
@@ -72,13 +68,9 @@ def attended(
             there()
             watch.look()
 
-        try:
-            code = execute(prepare(place), log, client, tick)
-            if code:
-                raise failed(name, code, log, advice)
-        except LaunchFailed as failure:
-            failure.left = {each: _text(place / each) for each in keep}
-            raise
+        code = execute(prepare(place), log, client, tick)
+        if code:
+            raise failed(name, code, log, advice)
         add_chosen(place, log)
         yield place
         results.accept(folder, name, place)

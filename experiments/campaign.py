@@ -9,12 +9,13 @@ import random
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
 from experiments import equipment, forecast, guard, inventory, results, runner, spec
+from experiments.arms import HARNESS
 from experiments.baselines.command import COUNTERPARTS, Baseline
 from experiments.emulated import description
 from experiments.environments.apptainer import Apptainer
@@ -32,7 +33,7 @@ from experiments.guard import Watch
 from experiments.launching import Environment, Environments
 from experiments.measure import machine
 from experiments.provision import emulator, engine, image, mpi, passthrough, unpacked
-from experiments.schedule import HARNESS, Launch, schedule
+from experiments.schedule import Launch, schedule
 from experiments.spec import ENGINES, Experiment, in_docker_there, machine_of
 from experiments.stages import Stages
 
@@ -55,14 +56,18 @@ class Request:
         out: the results folder, to begin or to complete.
         base: base image: "auto", "bootstrap" or an image's name.
         seed: of every random order; None draws one.
-        optional: where an environment cannot be had, leave its arms out and say so, instead of
-            failing.
+        optional: where an environment or one of several MPIs cannot be had, leave its arms out and
+            say so, instead of failing.
+        variables: for every rank, beside those that say where HBM is.
+        notes: for campaign.json, beside what is in all of them.
     """
 
     out: Path
     base: str = "auto"
     seed: int | None = None
     optional: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
@@ -79,7 +84,10 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
-        header = _header(found.without_missing(experiment), request, found)
+        left = found.without_missing(experiment)
+        for line in expected(left):
+            stages.say(line)
+        header = _header(left, request, found)
         results.create(request.out, header)
         results.write_json(request.out / inventory.NAME, inventory.inventory(experiment, found))
         return _measure(header, request.out, found, watch, stages)
@@ -314,6 +322,7 @@ def _variables(experiment: Experiment) -> dict[str, str]:
 def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[str, Any]:
     seed = random.SystemRandom().getrandbits(32) if request.seed is None else request.seed
     return {
+        **request.notes,
         "name": experiment.name,
         "id": f"{time.time_ns():x}",
         "experiment": experiment.to_dict(),
@@ -323,7 +332,7 @@ def _header(experiment: Experiment, request: Request, found: Equipment) -> dict[
             for block in schedule(experiment, seed)
         ],
         "base": request.base,
-        "variables": _variables(experiment),
+        "variables": _variables(experiment) | dict(request.variables),
         "containers": _containers(found),
         "engines": {name: engine.parts(client) for name, client in found.clients.items()},
         "emulated": _emulated(experiment, found),

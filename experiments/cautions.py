@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments import disturbed
+from experiments import disturbed, left_out
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.quantities import counted
@@ -40,6 +40,7 @@ def cautions(
         *_emulated_machine(launches),
         *_emulated(cells),
         *_skipped(launches),
+        *left_out.notes(launches.values()),
         *_other_files(launches),
         *_elsewhere(launches),
         *_moved(launches),

@@ -11,21 +11,16 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from experiments.measure.orders import ANSWERS, pipe_of
-from experiments.turns import FIRST, Action, Answer, Lost, Order
+from experiments.measure.orders import ANSWERS, TURN, line_of, pipe_of
+from experiments.turns import FIRST, NONE, Action, Answer, Lost, Order
 
-START_PATIENCE = 180.0  # seconds until all ranks of a launch wait for orders
-PATIENCE = {
-    Action.BEGIN: START_PATIENCE,  # buffers of many MiB are filled by ranks that may share CPUs
-    Action.TURN: 8.0,
-    Action.END: START_PATIENCE,
-}
-"""Seconds until an answer must have come, beside SLACK times what a turn's operations take."""
-SLACK = 20
+START_PATIENCE = 180.0  # seconds: buffers of many MiB are filled by ranks that may share CPUs
+TURN_PATIENCE, SLACK = 8.0, 20
+"""Seconds until a turn must have ended, beside SLACK times what its operations take."""
 REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
 POLL = 0.05  # seconds between two looks whether a rank waits for orders
 LOOK = 0.5  # seconds without an answer after which one looks whether the launch still runs
@@ -38,15 +33,18 @@ Check = Callable[[], None]
 class Channel(contextlib.ExitStack):
     """Orders to the ranks of a launch; closed with the block."""
 
-    def __init__(self, place: Path, ranks: int, check: Check) -> None:
+    def __init__(
+        self, place: Path, ranks: int, check: Check, patience: float = START_PATIENCE
+    ) -> None:
         """Make the pipes in the launch's folder, before the launch is started.
 
         Args:
             check: called while answers are waited for.
+            patience: seconds until all ranks wait for orders, or have begun or ended a cell.
         """
         super().__init__()
         self._paths = [place / pipe_of(rank) for rank in range(ranks)]
-        self._check = check
+        self._check, self._patience = check, patience
         self._orders: list[int] = []
         for path in (*self._paths, place / ANSWERS):
             os.mkfifo(path)
@@ -54,7 +52,7 @@ class Channel(contextlib.ExitStack):
         self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
         self.callback(os.close, self._answers)
         self._lines = b""
-        self._seconds = 0.0  # that an operation of the cell takes
+        self._seconds: dict[int, float] = {}  # that an operation of a cell takes
 
     def open(self) -> None:
         """Wait until every rank waits for orders.
@@ -62,7 +60,7 @@ class Channel(contextlib.ExitStack):
         Raises:
             Lost: the launch ended before, or does not come that far.
         """
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + self._patience
         while len(self._orders) < len(self._paths):
             try:
                 path = self._paths[len(self._orders)]
@@ -73,33 +71,50 @@ class Channel(contextlib.ExitStack):
                     raise
                 self._check()
                 if time.monotonic() > deadline:
-                    raise Lost(f"did not start within {START_PATIENCE:.0f} s") from None
+                    raise Lost(f"did not start within {self._patience:.0f} s") from None
                 time.sleep(POLL)
 
-    def ask(self, order: Order) -> Answer:
-        """Have all ranks carry out an order; the answer of rank 0.
+    def ask(self, orders: Sequence[Order]) -> list[Answer]:
+        """Have all ranks carry out orders, one after the other; the answers of rank 0.
+
+        Nothing is heard of the ranks before they have carried out all of them: this process would
+        take a CPU from those that are timed.
+
+        Args:
+            orders: all of one action.
 
         Raises:
             Lost: the launch ended, or does not answer in time.
         """
-        line = order.line().encode()
+        lines = line_of(orders).encode()
         for pipe in self._orders:
             try:
-                os.write(pipe, line)
+                os.write(pipe, lines)
             except BrokenPipeError:
                 self._await_end()
-        answers: dict[int, Answer] = {}
-        if order.action is Action.LEAVE:
-            return Answer()
-        takes = (order.count + FIRST) * order.group * self._seconds
-        deadline = time.monotonic() + PATIENCE[order.action] + SLACK * takes
+        action = orders[0].action
+        if action is Action.LEAVE:
+            return [Answer()]
+        patience = self._patience
+        if action is Action.TURN:
+            patience = TURN_PATIENCE + SLACK * sum(map(self._takes, orders))
+        deadline = time.monotonic() + patience
+        answers: dict[int, list[Answer]] = {}
         while len(answers) < len(self._paths):
             values = self._line(deadline)
-            rank = values.pop("rank")
-            answers[rank] = Answer(**values)
-        if order.action is Action.BEGIN:
-            self._seconds = answers[0].seconds
+            answers[values["rank"]] = [Answer(**each) for each in values["answers"]]
+        if action is Action.BEGIN:
+            for order, answer in zip(orders, answers[0], strict=True):
+                self._seconds[order.cell] = answer.seconds
         return answers[0]
+
+    def at(self) -> int:
+        """The number of the cell that rank 0 began last; NONE before the first."""
+        place = self._paths[0].with_name(TURN)
+        return int(place.read_text() or NONE) if place.exists() else NONE
+
+    def _takes(self, order: Order) -> float:
+        return (order.count + FIRST) * order.group * self._seconds.get(order.cell, 0.0)
 
     def _await_end(self) -> NoReturn:
         """A rank has ended: raise why, which its launch says when it ends as well."""

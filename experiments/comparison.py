@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.arms import HOST, TWIN
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.errors import ExperimentsError
 from experiments.ratios import floors
 from experiments.reading import Campaign
-from experiments.schedule import HOST, TWIN
 from experiments.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 
 KEYS = ("arm", *FACTORS)

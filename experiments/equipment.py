@@ -53,7 +53,7 @@ class Equipment:
         clients: of the engines, by their names.
         images: by environment and MPI.
         guests: of emulated machines, by machine and MPI.
-        missing: {environment: why it is left out}.
+        missing: {environment or MPI: why it is left out}.
     """
 
     clients: Mapping[str, docker.DockerClient] = field(default_factory=dict)
@@ -63,8 +63,17 @@ class Equipment:
 
     def without_missing(self, experiment: Experiment) -> Experiment:
         """The experiment with what is left; the host alone where nothing is."""
-        left = [name for name in experiment.launches.environments if name not in self.missing]
-        launches = replace(experiment.launches, environments=tuple(left) or ("host",))
+
+        def left(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for name in names if name not in self.missing)
+
+        asked = experiment.launches
+        launches = replace(
+            asked,
+            environments=left(asked.environments) or ("host",),
+            mpis=left(asked.mpis),
+            tuned=left(asked.tuned),
+        )
         return replace(experiment, launches=launches)
 
 
@@ -74,16 +83,26 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
 
     Args:
         base: base image: "auto", "bootstrap" or an image's name.
-        optional: leave out an environment that cannot be had, instead of failing.
+        optional: leave out an environment or one of several MPIs that cannot be had, instead of
+            failing.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
+    missing: dict[str, str] = {}
+    flavours = experiment.launches.mpis
     if not all(map(machine_of, experiment.launches.environments)):  # a guest has its image's
-        for flavour in experiment.launches.mpis:
-            mpi.ensure(flavour, stages.say)
+        for flavour in flavours:
+            try:
+                mpi.ensure(flavour, stages.say)
+            except mpi.MpiMissing as lack:
+                if not optional or len(missing) == len(flavours) - 1:
+                    raise
+                missing[flavour] = f"left out, {lack}"
     with contextlib.ExitStack() as stack:
-        workshop = _Workshop(base, experiment.launches.mpis, stages, stack)
+        present = tuple(flavour for flavour in flavours if flavour not in missing)
+        workshop = _Workshop(base, present, stages, stack)
+        workshop.missing |= missing
         for name in experiment.launches.environments:
             try:
                 workshop.equip(name)

@@ -19,6 +19,7 @@ from experiments import results
 from experiments.bound import COPY
 from experiments.confounders import flatten
 from experiments.emulated import recorded
+from experiments.entries import PLAIN
 from experiments.errors import ExperimentsError
 from experiments.reading import COLUMNS, Campaign
 from experiments.schedule import named
@@ -29,6 +30,8 @@ NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
 NO_RANK = -1
 """The rank of a value over all ranks."""
+USUAL = {"setting": "", "form": PLAIN}
+"""What launches and cells mean that were stored before they had these."""
 NO_TURN = -1
 """The turn of a warm-up sample, and of every sample of a launch that took no turns."""
 
@@ -166,8 +169,8 @@ def _measured(
     machine = recorded.machine(launch)
     samples = results.read_samples(folder / "launches" / f"{name}.npz")
     for cell in launch["cells"]:
-        if "skipped" not in cell:
-            values = asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
+        if "samples" in cell:
+            values = USUAL | asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
             yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]]
 
 
@@ -207,6 +210,7 @@ def osu(campaign: Campaign) -> Iterator[str]:
 
 def _osu_head(names: dict[str, Any], mpi: str, launches: int, warning: str) -> str:
     told = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
+    told += [f"{names['form']} calls"] if names["form"] != PLAIN else []
     told += ["emulated"] if names["emulated"] else []
     told += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
     told += [names["cadence"], f"cache {names['cache']}", f"{launches} launches"]

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.bound import BARRIER, COPY
+from experiments.entries import OTHER_BUILD
 from experiments.schedule import Launch
+from experiments.spec import NUMPY
 
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
@@ -64,8 +66,12 @@ def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
 
 
 def own_bytes(launch: Launch, rank: int, cache: int) -> int:
-    """Bytes of a rank's buffers at any time: those of one kind and locality."""
-    return sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize
+    """Bytes of a rank's buffers at any time: those of one kind and locality.
+
+    Another build of the library has buffers of its own, unless all are ordinary arrays.
+    """
+    other = any(c.transport == OTHER_BUILD and c.buffers != NUMPY for c in launch.cells)
+    return (1 + other) * sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize
 
 
 def longest_send(launch: Launch) -> int:

@@ -70,9 +70,13 @@ def forecast(blocks: Iterable[Block], host: Host) -> Forecast:
     )
 
 
-def _alike(launch: Launch) -> tuple[str, int, bool]:
-    """What tells a campaign's launches apart here: their cells differ in order alone."""
-    return launch.program, launch.ranks, bool(launch.layout)
+def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
+    """What tells a campaign's launches apart here: their cells differ in order alone.
+
+    Where MPIs are the arms, an MPI in a setting has contenders of its own.
+    """
+    mpi = launch.mpi if launch.setting else ""
+    return launch.program, launch.ranks, bool(launch.layout), mpi, launch.setting
 
 
 def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:

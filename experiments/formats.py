@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.arms import HARNESS
+from experiments.entries import PLAIN
 from experiments.errors import ExperimentsError
-from experiments.schedule import FORMAT, HARNESS
+from experiments.schedule import FORMAT
+from experiments.spec import ARENA
 
 OLDEST = 2
 """What readers still understand; FORMAT is what writers write."""
@@ -23,8 +26,8 @@ HEADER: Mapping[str, Any] = {
     "machine": {},
 }
 RESULT: Mapping[str, Any] = {"company": []}
-LAUNCH: Mapping[str, Any] = {"program": HARNESS, "beside": ""}
-CELL: Mapping[str, Any] = {"turn": 0, "barrier": ""}
+LAUNCH: Mapping[str, Any] = {"program": HARNESS, "beside": "", "setting": "", "without": []}
+CELL: Mapping[str, Any] = {"turn": 0, "barrier": "", "buffers": ARENA, "form": PLAIN}
 
 
 class OtherFormat(ExperimentsError):
@@ -63,5 +66,8 @@ def result(values: Mapping[str, Any]) -> dict[str, Any]:
         **RESULT,
         **values,
         "launch": {**LAUNCH, **values["launch"]},
-        "cells": [cell if "skipped" in cell else {**CELL, **cell} for cell in values["cells"]],
+        "cells": [
+            {**CELL, "contest": number, **cell} if "samples" in cell else cell
+            for number, cell in enumerate(values["cells"])  # each took turns with no other
+        ],
     }

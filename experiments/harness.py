@@ -6,6 +6,7 @@ nothing, schedules nothing and starts nothing.
 """
 
 import json
+import os
 import random
 import sys
 import time
@@ -26,12 +27,14 @@ from experiments.measure import (
     process,
     versions,
 )
+from experiments.measure.alone import conduct_alone
 from experiments.measure.cells import Cells, barriers
+from experiments.measure.entrants import Entrants
 from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
 from experiments.measure.told import told
 from experiments.schedule import FORMAT, Launch
-from experiments.turns import Action, Answer, Order, conduct
+from experiments.turns import Answer, Order, numbers
 
 
 def main(folder: Path) -> None:
@@ -43,10 +46,12 @@ def main(folder: Path) -> None:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
+    allowed = os.sched_getaffinity(0)
     cpu = process.pin(comm.rank, launch.binding)
     pools = Pools(comm, launch, cpu)
+    entrants = Entrants(comm, launch, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    cells = Cells(comm, launch, pools, progress)
+    cells = Cells(comm, launch, pools, entrants, progress)
     before = disturbance.counters(cpu)
     asleep = measure(comm, launch, cells.carry_out, folder)
     disturbed = disturbance.between(before, disturbance.counters(cpu))
@@ -65,6 +70,7 @@ def main(folder: Path) -> None:
         }
         np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    entrants.close()
 
 
 def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
@@ -102,12 +108,8 @@ def measure(
         given = orders.Orders(folder, comm.rank)
         given.obey(carry_out)
         return given.asleep
-    if comm.rank == 0:
-        alone = {launch.arm: lambda order: carry_out(comm.bcast(order))}
-        conduct(alone, len(launch.plan), launch.measurement, random.Random())
-    else:
-        while (order := comm.bcast(None)).action is not Action.LEAVE:
-            carry_out(order)
+    contests = numbers(launch.contests)
+    conduct_alone(comm, carry_out, contests, launch.measurement, random.Random())
     return {}
 
 

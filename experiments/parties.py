@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from experiments.schedule import HOST, Block, Launch
+from experiments.arms import HOST
+from experiments.schedule import Block, Launch
 
 Fits = Callable[[Sequence[Launch]], bool]
 """Whether there is memory for the buffers of launches at once."""

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.schedule import HOST, TWIN
+from experiments.arms import HOST, TWIN
 from experiments.statistics import (
     CONFIDENCE,
     CONTAINER,
@@ -32,12 +32,17 @@ LEAST_CELLS = 8  # of an A/A pair that a noise floor is taken from
 
 
 def paired_ratio(
-    cells: pd.DataFrame, column: str, numerator: str, denominator: str, value: str = "median_s"
+    cells: pd.DataFrame,
+    column: str,
+    numerator: str,
+    denominator: str,
+    value: str = "median_s",
+    pooled: bool = False,
 ) -> pd.DataFrame:
     """Ratio within each block, then median and exact interval over the blocks.
 
-    Of two launches that took turns the ratio of medians is the median over the turns of the ratio
-    in each; else, and of any other value, that of what the launches have over all turns.
+    Of two launches or cells that took turns the ratio of medians is the median over the turns of
+    the ratio in each; else, and of any other value, that of what they have over all turns.
 
     Only like is paired with like: a pair whose sides were timed in groups of different sizes is
     left out, since a longer group hides more of the cost of reading the clock.
@@ -48,6 +53,7 @@ def paired_ratio(
             "binding".
         numerator, denominator: the two values of that column.
         value: "median_s", or "p99_s" for what the slowest operations take.
+        pooled: both sides are in each launch, and launches of all arms and MPIs count alike.
 
     Returns:
         One row per combination of the other factors with RATIO, p_holm and least_p_holm. Holm's
@@ -59,7 +65,7 @@ def paired_ratio(
         reach. Comparing arms, the denominator's factors stand for both; comparing bindings, which
         never share a block, the n-th block of one is paired with the n-th of the other.
     """
-    keys, ratios = _pairs(cells, column, numerator, denominator, value)
+    keys, ratios = _pairs(cells, column, numerator, denominator, value, pooled)
     rows: list[dict[str, Any]] = []
     for values, group in ratios.groupby(keys, sort=True, observed=True):
         paired = group["ratio"].to_numpy(dtype=float)
@@ -109,14 +115,21 @@ def _over_blocks(paired: NDArray[np.float64]) -> dict[str, float]:
 
 
 def _pairs(
-    cells: pd.DataFrame, column: str, numerator: str, denominator: str, value: str
+    cells: pd.DataFrame,
+    column: str,
+    numerator: str,
+    denominator: str,
+    value: str,
+    pooled: bool = False,
 ) -> tuple[list[str], pd.DataFrame]:
     """The factors that name a ratio; those, `pair` and `ratio` of every cell and block."""
     free = {column, *CONTAINER} if column == "arm" else {column}
     if column == "kind":
         free.add("emulated")
     keys = [factor for factor in FACTORS if factor not in free]
-    if column != "arm":
+    if pooled:
+        keys = [key for key in keys if key not in ("mpi", "setting")]
+    elif column != "arm":
         keys.insert(0, "arm")
     frame = cells[cells[column].isin([numerator, denominator])].copy()
     if not {numerator, denominator} <= set(frame[column]):
@@ -124,15 +137,18 @@ def _pairs(
     frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
     if column == "arm":
         frame = _of_one_company(frame, numerator, denominator)
-    values = [value, "group", "turns", "company"]
+    if pooled:
+        frame["pair"] = frame["block"].astype(str) + " " + frame["arm"]
+    frame = frame.assign(**{"with": _company(frame, column)})
+    values = [value, "group", "turns", "with"]
     every = frame.groupby([*keys, "pair", column], observed=True)[values].first()
     wide = pd.DataFrame(every.unstack(column))
     wide = wide.dropna(subset=[(value, numerator), (value, denominator)])
     group = wide["group"]
     alike = wide[group[numerator] == group[denominator]]
     ratios = alike[value][numerator] / alike[value][denominator]
-    if column == "arm" and value == "median_s" and len(alike):
-        ratios = _in_turns(alike["turns"], alike["company"], numerator, denominator).fillna(ratios)
+    if value == "median_s" and len(alike):
+        ratios = _in_turns(alike["turns"], alike["with"], numerator, denominator).fillna(ratios)
     return keys, ratios.rename("ratio").reset_index()
 
 
@@ -150,7 +166,7 @@ def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd
 def _in_turns(
     turns: pd.DataFrame, company: pd.DataFrame, numerator: str, denominator: str
 ) -> "pd.Series[float]":
-    """Median ratio over the turns of two launches; NaN where they did not take turns together."""
+    """Median ratio over the turns of two cells; NaN where they did not take turns together."""
     together = company[numerator] == company[denominator]  # False where either is missing
     together &= company[numerator] != ""  # two that ran alone ran at different times
     pairs = zip(turns[numerator], turns[denominator], together, strict=True)
@@ -182,6 +198,13 @@ def company_ratio(cells: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
     both = company.merge(alone, on=keys, suffixes=("", "_alone"))
     both["ratio"] = both["median_s"] / both["median_s_alone"]
     return both[[*keys[:-1], "ratio"]]
+
+
+def _company(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Alike for cells that took turns with each other; "" for those that took none."""
+    if column == "arm":
+        return frame["company"]
+    return frame["contest"].astype(str) if column == "transport" else pd.Series("", frame.index)
 
 
 def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:

@@ -13,16 +13,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments import results, stored
+from experiments.arms import ALONE
 from experiments.bound import COPY, least_seconds
 from experiments.cautions import cautions
 from experiments.confounders import flatten
 from experiments.emulated import recorded
-from experiments.schedule import ALONE
-from experiments.spec import Experiment
+from experiments.entries import NO_TRANSPORT
+from experiments.spec import PRIVATE, Experiment
 from experiments.statistics import FACTORS, median_interval
 
-NO_TRANSPORT = "none"  # a control's: whichever transport its launch happened to measure first
-PRIVATE = "-private"
+OVER_PRIVATE = f"-{PRIVATE}"
 """What a transport's name ends with where it moves private arrays instead of the arena's."""
 LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
 """What a launch's cells have in common, as the launch names it."""
@@ -35,6 +35,7 @@ COLUMNS = (
     "n",
     "turns",
     "company",
+    "contest",
     "median_s",
     "low_s",
     "high_s",
@@ -59,7 +60,8 @@ class Campaign:
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
             the medians of its turns, `company` the launches that it took them with; `barrier` is
             what each interval began with, "" where that is not stored; `skew_s` is the median time
-            from the first rank's begin to the last one's, NaN where none is stored.
+            from the first rank's begin to the last one's, NaN where none is stored; `contest`
+            numbers the cells of a launch that took turns with each other.
         alone: the same of the reference arm's launch without company, of which `cells` has nothing;
             empty where a campaign has none.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
@@ -103,8 +105,8 @@ def load(folder: str | Path) -> Campaign:
     alone, every = every[lonely & (every["operation"] != COPY)], every[~lonely]
     launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
     copied = every["operation"] == COPY
-    private = every["transport"].str.endswith(PRIVATE)
-    uncarried = np.where(private[copied], NO_TRANSPORT + PRIVATE, NO_TRANSPORT)
+    private = every["transport"].str.endswith(OVER_PRIVATE)
+    uncarried = np.where(private[copied], NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
     cells = every[~copied].reset_index(drop=True)
     controls = every[copied].assign(transport=uncarried).reset_index(drop=True)
     broken = results.failed(folder)
@@ -125,8 +127,8 @@ def load(folder: str | Path) -> Campaign:
 def _renamed(launch: dict[str, Any]) -> dict[str, Any]:
     """A transport over private arrays is one of its own to tables, figures and ratios."""
     for cell in launch["cells"]:
-        if cell.get("buffers") == "private":
-            cell["transport"] += PRIVATE
+        if cell.get("buffers") == PRIVATE:
+            cell["transport"] += OVER_PRIVATE
     return launch
 
 
@@ -150,7 +152,8 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
     common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
     common |= {"company": " ".join(launch["company"])}
-    measured = [cell for cell in launch["cells"] if "skipped" not in cell]
+    common |= {"setting": asked["setting"]}
+    measured = [cell for cell in launch["cells"] if "samples" in cell]
     copies = {
         _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
         for cell in measured
@@ -177,7 +180,9 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
             | {
                 "barrier": cell["barrier"],
                 "n": times.size,
+                "form": cell["form"],
                 "turns": _turns(times, cell["turn"]),
+                "contest": cell["contest"],
                 "median_s": middle.value,
                 "low_s": middle.low,
                 "high_s": middle.high,
@@ -193,7 +198,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
 
 def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a cell has in common with the copy that bounds it."""
-    return cell["kind"], cell["locality"], cell.get("buffers"), cell["bytes"]
+    return cell["kind"], cell["locality"], cell["buffers"], cell["bytes"]
 
 
 def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:

@@ -11,13 +11,14 @@ from experiments.measure.usable import cpus_by_node
 from experiments.schedule import Launch
 
 NODE_SHARE = 0.9  # of the free memory of an HBM node that buffers together may take
+PROCESS = 2**27  # bytes that a rank takes beside its buffers
 NEAREST = ("hbw", "hbw_preferred")  # kinds on the HBM nodes nearest to a rank; others are on all
 
 
 def fits(launches: Sequence[Launch]) -> bool:
     """Whether all of them fit at once: one kind at a time, on the machine and on each HBM node."""
     cache = machine.last_level_cache()
-    needed = sum(_own(launch, cache).total() for launch in launches)
+    needed = sum(_own(launch, cache).total() + launch.ranks * PROCESS for launch in launches)
     if needed > footprint.MEMORY_SHARE * machine.available_memory():
         return False
     nodes = hbmcomm.topology().nodes

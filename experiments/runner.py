@@ -10,20 +10,21 @@ from pathlib import Path
 import docker
 
 from experiments import launching, results, room, together
-from experiments.attend import STALLED, LaunchFailed, attended
+from experiments.arms import ALONE, ALONE_FROM
+from experiments.attempts import Attempts, Loss
+from experiments.attend import STALLED, LaunchFailed, attended, disk_full, log_of
 from experiments.containers import ContainerRefused
 from experiments.environments.command import Command
 from experiments.errors import ExperimentsError
 from experiments.launching import Environments
 from experiments.parties import parties
 from experiments.progress import Display
-from experiments.schedule import ALONE, ALONE_FROM, Block, Launch, alone, varied
+from experiments.schedule import Block, Launch, alone, varied
 from experiments.spec import machine_of
 
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 GONE_PATIENCE = 2.0  # seconds in which a machine whose agent has fallen silent is seen to be gone
 POLL = 0.1  # seconds
-FAILURES = 2  # of a container arm, after which its other launches are not tried any more
 
 
 class MachineGone(ExperimentsError):
@@ -63,42 +64,61 @@ def run(
     results.withdraw_torn(folder)
     finished = results.finished(folder)
     launches = [launch for block in blocks for launch in block.launches]
-    places, failures = varied(launches), dict[tuple[str, str, int], list[str]]()
-
-    def of(launch: Launch) -> list[str]:
-        return failures.setdefault((launch.arm, launch.mpi, launch.ranks), [])
+    places, attempts = varied(launches), Attempts()
 
     with Display(len(launches), len(finished & {each.name for each in launches})) as display:
         for block in blocks:
-            waiting = [
-                launch
-                for launch in block.launches
-                if launch.name not in finished and len(of(launch)) < FAILURES
-            ]
+            missing = [launch for launch in block.launches if launch.name not in finished]
+            waiting = [*filter(None, map(attempts.prepare, missing))]
             took_turns = False
             for party in parties(block, waiting, room.fits):
                 took_turns |= len(party) > 1
                 name = party[0].name if len(party) == 1 else f"block {block.number} in turns"
                 asked = [launch for launch in party if launch in waiting]
                 display.begin(name + places[asked[0].name], len(asked))
-                if len(party) == 1:
-                    there = _presence(gone or {}, party[0])
-                    broken = _alone(folder, party[0], environments, clients, owner, display, there)
-                else:
-                    broken = together.run(
-                        folder, party, environments, clients, owner, display.within
-                    )
-                for launch in party:
-                    if why := broken.get(launch.name):
-                        results.fail(folder, launch.name, launch.to_dict(), why)
-                        of(launch).append(why)
+                while party:
+                    if party[0].spares_peers or len(party) > 1:
+                        losses = together.run(
+                            *(folder, party, environments, clients, owner),
+                            *(display.within, attempts.refuse),
+                        )
+                    else:
+                        there = _presence(gone or {}, party[0])
+                        watching = (display, there, attempts.refuse)
+                        losses = _alone(folder, party[0], environments, clients, owner, *watching)
+                    party = [
+                        again
+                        for launch in party
+                        if launch.name in losses
+                        and (again := _lost(folder, launch, losses[launch.name], attempts, display))
+                    ]
                 display.end()
             extra = alone(block)
             if extra and took_turns and len(blocks) >= ALONE_FROM and not _had_alone(folder):
                 display.begin(extra.name, 0)
-                _alone(folder, extra, environments, clients, owner, display, lambda: None)
+                together.run(
+                    *(folder, [extra], environments, clients, owner),
+                    *(display.within, attempts.refuse),
+                )
                 display.end()
-    return [why for each in failures.values() for why in each]
+    return attempts.failures
+
+
+def _lost(
+    folder: Path, launch: Launch, loss: Loss, attempts: Attempts, display: Display
+) -> Launch | None:
+    """Keep why a launch was lost; what is to be measured of it all the same, at once."""
+    reason = loss.why if launch.spares_peers else loss.text
+    results.fail(folder, launch.name, launch.to_dict(), reason)
+    said = attempts.failed(launch, loss)
+    if not launch.spares_peers:
+        return None
+    if disk_full(folder):
+        raise LaunchFailed(loss.text, loss.why)
+    display.say(said)
+    log = log_of(folder, launch.name)
+    log.replace(log.with_name(f"{launch.name}.failed-{len(launch.without) + 1}.log"))
+    return attempts.prepare(launch)
 
 
 def _had_alone(folder: Path) -> bool:
@@ -135,8 +155,9 @@ def _alone(
     owner: tuple[int, int],
     display: Display,
     there: Callable[[], None],
-) -> dict[str, str]:
-    """Run one launch; what failed, by its name, where that is a finding."""
+    refuse: together.Refuse,
+) -> dict[str, Loss]:
+    """Run one launch; how it was lost, by its name, where that is a finding."""
     commands: list[Command] = []
 
     def prepare(place: Path) -> Command:
@@ -152,7 +173,7 @@ def _alone(
     except (LaunchFailed, ContainerRefused) as failure:
         if machine_of(launch.environment):
             _await_end(there)
-        if not launch.layout:  # no container
-            raise
-        return {launch.name: str(failure)}
+        loss = Loss(str(failure), getattr(failure, "why", "refused by the engine"))
+        refuse(launch, loss)
+        return {launch.name: loss}
     return {}

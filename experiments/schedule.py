@@ -3,28 +3,19 @@
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
-from experiments.bound import COPY
-from experiments.spec import (
-    ENGINES,
-    Experiment,
-    Factors,
-    Launches,
-    Measurement,
-    in_docker_there,
-    machine_of,
-)
+from experiments.arms import ALONE, EXTERNAL_MPI, HOST, arms
+from experiments.bound import BARRIER, COPY
+from experiments.entries import NO_TRANSPORT, PLAIN
+from experiments.spec import ARENA, MPIS_ARE_ARMS, Experiment, Factors, Measurement, machine_of
 
 FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
-HOST = "host"
-TWIN = "host-again"  # the A/A arm: the host once more
-ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign
-ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
-HARNESS = "harness"  # the program that every arm runs, but those of an external one
-EXTERNAL_MPI = {"IMB": "impi"}
-"""The MPI that an external program is linked with; such a program takes no turns."""
+
+
+Contest = tuple[str, tuple[str, str, str], int]
+"""Operation, memory and bytes."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +27,40 @@ class Cell:
     kind: str
     locality: str
     bytes: int
-    buffers: str = "arena"
+    buffers: str = ARENA
+    form: str = PLAIN
 
     @property
     def memory(self) -> tuple[str, str, str]:
         """Kind, locality and buffers: cells that agree in these share a rank's arrays."""
         return self.kind, self.locality, self.buffers
 
+    @property
+    def contest(self) -> Contest:
+        """What it has in common with those that it takes turns with."""
+        return self.operation, self.memory, self.bytes
+
 
 @dataclass(frozen=True)
-class Arm:
-    """What is compared within a block; profile and layout are "" where there is no container."""
+class LeftOut:
+    """What an arm does not measure, because it hung or crashed there before.
 
-    name: str
-    environment: str
-    profile: str = ""
-    layout: str = ""
-    program: str = HARNESS
+    Attributes:
+        bytes: None: messages of any size.
+        why: "failed with exit code 139", "does not answer".
+    """
+
+    operation: str
+    transport: str
+    form: str
+    bytes: int | None
+    why: str
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether that cell is left out."""
+        return (self.operation, self.transport, self.form) == (
+            *(cell.operation, cell.transport, cell.form),
+        ) and self.bytes in (None, cell.bytes)
 
 
 def named(block: int, arm: str, beside: str = "") -> str:
@@ -67,6 +75,8 @@ class Launch:
     Attributes:
         beside: of the reference arm's launches in a block of pairs, but for its first: the arm
             that it takes turns with.
+        setting: of its MPI, as experiments.settings names it; "" where MPIs are no arms.
+        without: what it leaves out of its cells.
     """
 
     experiment: str
@@ -83,6 +93,8 @@ class Launch:
     measurement: Measurement
     cells: tuple[Cell, ...]
     beside: str = ""
+    setting: str = ""
+    without: tuple[LeftOut, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,20 +107,32 @@ class Launch:
         return self.program not in EXTERNAL_MPI and not machine_of(self.environment)
 
     @property
-    def plan(self) -> tuple[Cell, ...]:
-        """The cells kind by kind, each kind and size preceded by the copy that bounds it.
+    def spares_peers(self) -> bool:
+        """Whether a contender that fails is left out, and the rest measured."""
+        return bool(self.setting)
 
-        Kinds and localities come in the order of their first cells, since one has buffers at a
-        time; within one the cells keep their order.
+    @property
+    def contests(self) -> tuple[tuple[Cell, ...], ...]:
+        """The cells that take turns with each other, in the order in which they are measured.
+
+        Kinds and localities come one after the other, in the order of their first cells, since one
+        has buffers at a time. Each kind and size is preceded by the copy that bounds it.
         """
         memories = list(dict.fromkeys(cell.memory for cell in self.cells))
-        found: dict[Cell, None] = {}
+        found: dict[Contest, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
-            bounded = {(each.memory, each.bytes) for each in found}
-            if (cell.memory, cell.bytes) not in bounded:
-                found[replace(cell, operation=COPY)] = None
-            found[cell] = None
-        return tuple(found)
+            if any(each.covers(cell) for each in self.without):
+                continue
+            copy = replace(cell, operation=COPY, transport=NO_TRANSPORT, form=PLAIN)
+            if cell.operation != BARRIER:
+                found.setdefault(copy.contest, [copy])
+            found.setdefault(cell.contest, []).append(cell)
+        return tuple(map(tuple, found.values()))
+
+    @property
+    def plan(self) -> tuple[Cell, ...]:
+        """All cells of the contests, in their order."""
+        return tuple(chain.from_iterable(self.contests))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the harness reads them."""
@@ -121,12 +145,16 @@ class Launch:
             **values
             | {"cells": tuple(Cell(**cell) for cell in values["cells"])}
             | {"measurement": Measurement(**values["measurement"])}
+            | {"without": tuple(LeftOut(**each) for each in values.get("without", ()))}
         )
 
 
 @dataclass(frozen=True)
 class Block:
-    """One launch per arm, which take turns; MPI, ranks, binding and cells are alike in all."""
+    """One launch per arm, which take turns; MPI, ranks, binding and cells are alike in all.
+
+    Where the arms are MPIs, `mpi` is "", and a launch has those of the cells that its MPI does.
+    """
 
     number: int
     mpi: str
@@ -145,7 +173,8 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for _ in range(experiment.launches.blocks):
         asked = experiment.launches
-        places = list(product(asked.mpis, asked.ranks, asked.bindings))
+        mpis = ("",) if asked.arms == MPIS_ARE_ARMS else asked.mpis
+        places = list(product(mpis, asked.ranks, asked.bindings))
         rng.shuffle(places)
         for mpi, ranks, binding in places:
             blocks.append(_block(experiment, len(blocks), mpi, ranks, binding, rng))
@@ -168,6 +197,8 @@ def varied(launches: Sequence[Launch]) -> dict[str, str]:
         launches: all of a campaign.
     """
     forms = {"mpi": "{}", "ranks": "{} ranks", "binding": "{}"}
+    if any(launch.setting for launch in launches):
+        del forms["mpi"]  # those of a block run at the same time
     several = [key for key in forms if len({getattr(launch, key) for launch in launches}) > 1]
     found = {}
     for launch in launches:
@@ -176,45 +207,14 @@ def varied(launches: Sequence[Launch]) -> dict[str, str]:
     return found
 
 
-def arms(asked: Launches, mpi: str) -> list[Arm]:
-    """The arms of a block with that MPI.
-
-    An emulated machine has no twin: a noise floor is of use to times, and its times claim nothing.
-    """
-    found = []
-    for name in asked.environments:
-        if name == HOST:
-            found.append(Arm(HOST, HOST))
-        elif machine_of(name) and not in_docker_there(name):
-            found.append(Arm(_plain(name), name))
-        elif name in ENGINES or in_docker_there(name):
-            found += [
-                Arm(f"{_plain(name)}-{profile}-{layout}", name, profile, layout)
-                for profile, layout in product(asked.profiles, asked.layouts)
-            ]
-        else:
-            found.append(Arm(name, name, layout="one"))
-    if HOST in asked.environments:
-        found += [Arm(TWIN, HOST)] if asked.aa_pair else []
-        found += [
-            Arm(program.lower(), HOST, program=program)
-            for program in asked.external
-            if EXTERNAL_MPI.get(program, mpi) == mpi
-        ]
-    return found
-
-
-def _plain(environment: str) -> str:
-    """As it may stand in the names of files and containers."""
-    return environment.replace(":", "-")
-
-
 def _block(
     experiment: Experiment, number: int, mpi: str, ranks: int, binding: str, rng: random.Random
 ) -> Block:
-    order = arms(experiment.launches, mpi)
+    factors = experiment.factors
+    every = _shuffled_cells(factors, rng)  # for all arms alike: they take turns
+    cells = {arm: tuple(filter(arm.measures, every)) for arm in arms(experiment.launches, mpi)}
+    order = [arm for arm, own in cells.items() if own]
     rng.shuffle(order)
-    cells = _shuffled_cells(experiment.factors, rng)  # for all arms alike: they take turns
     launches = tuple(
         Launch(
             experiment=experiment.name,
@@ -224,12 +224,13 @@ def _block(
             profile=arm.profile,
             layout=arm.layout,
             program=arm.program,
-            mpi=mpi,
+            mpi=arm.mpi or mpi,
             ranks=ranks,
             binding=binding,
-            dtype=experiment.factors.dtype,
+            dtype=factors.dtype,
             measurement=experiment.measurement,
-            cells=cells,
+            cells=cells[arm],
+            setting=arm.setting,
         )
         for arm in order
     )
@@ -237,19 +238,19 @@ def _block(
 
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
-    every = (
-        Cell(*levels)
-        for levels in product(
+    every = {
+        Cell(op, transport, kind, locality, 0 if op == BARRIER else size, buffers, form): None
+        for op, transport, kind, locality, size, buffers, form in product(
             factors.operations,
             factors.transports,
             factors.kinds,
             factors.localities,
             factors.sizes,
             factors.buffers,
+            factors.forms,
         )
-    )
-    cells = [
-        cell for cell in every if cell.bytes <= factors.largest.get(cell.transport, cell.bytes)
-    ]
+        if size <= factors.largest.get(transport, size)
+    }
+    cells = list(every)
     rng.shuffle(cells)
     return tuple(cells)

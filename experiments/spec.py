@@ -14,6 +14,7 @@ import hbmcomm
 from experiments import quantities
 from experiments.choices import Chooser, SpecError, known_keys, positive, table_of, unknown
 from experiments.emulated import description
+from experiments.entries import CALLS, CONTENDERS, FORMS, PLAIN
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.environments.profiles import PROFILES
 
@@ -27,7 +28,7 @@ TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
-BUFFERS = ("arena", "private")
+BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
 ENVIRONMENTS = ("host", "userland", "docker", "podman", "charliecloud", "apptainer")
 ENGINES = ("docker", "podman")
 """Environments whose containers have a profile and a layout; the others have their one way."""
@@ -38,6 +39,9 @@ MPIS = FLAVOURS
 EXTERNAL = ("IMB", "threads", "multiprocessing")
 """A benchmark in C, and Python's own means without an MPI (experiments/baselines)."""
 BINDINGS = ("packed", "spread")
+MPIS_ARE_ARMS = "mpis"
+ARMS = ("environments", MPIS_ARE_ARMS)
+"""What the arms of a block are; MPIs on the host, each in its settings, meet all contenders."""
 CADENCES = ("isolated", "streaming")
 CACHES = ("warm", "rotating")
 
@@ -48,7 +52,8 @@ class Factors:
 
     Attributes:
         buffers: "arena": memory that the ranks share, where a transport has it; "private": arrays
-            of each rank's own, through memkind.
+            of each rank's own, through memkind; "numpy": ordinary NumPy arrays.
+        forms: of each call, as experiments.entries names them.
         largest: {transport: bytes}, for transports that are not measured at larger sizes.
     """
 
@@ -56,10 +61,11 @@ class Factors:
     transports: tuple[str, ...] = ("direct", "mpi")
     kinds: tuple[str, ...] = ("regular", "hbw")
     localities: tuple[str, ...] = ("local",)
-    buffers: tuple[str, ...] = ("arena",)
+    buffers: tuple[str, ...] = (ARENA,)
     sizes: tuple[int, ...] = ()
     largest: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "float32"
+    forms: tuple[str, ...] = (PLAIN,)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Launches:
     Attributes:
         profiles, layouts: of the containers of ENGINES; every combination is an arm.
         external: of EXTERNAL, programs that take part as a reference beside our harness.
+        arms: what the arms of a block are, of ARMS.
+        tuned: MPIs that are an arm in each of their settings.
     """
 
     environments: tuple[str, ...] = ("host",)
@@ -80,6 +88,8 @@ class Launches:
     bindings: tuple[str, ...] = ("packed",)
     blocks: int = 10
     aa_pair: bool = True
+    arms: str = ARMS[0]
+    tuned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,12 +130,14 @@ class Experiment:
         for key in ("name", "title", "question"):
             if not isinstance(values.get(key), str) or not values[key]:
                 raise SpecError(f"{source}: {key} is missing; give it as a line of text")
+        launches = _launches(table_of(values, "launches", source), source)
+        transports = CONTENDERS if launches.arms == MPIS_ARE_ARMS else TRANSPORTS
         return Experiment(
             name=values["name"],
             title=values["title"],
             question=values["question"],
-            factors=_factors(table_of(values, "factors", source), source),
-            launches=_launches(table_of(values, "launches", source), source),
+            factors=_factors(table_of(values, "factors", source), source, transports),
+            launches=launches,
             measurement=_measurement(table_of(values, "measurement", source), source),
         )
 
@@ -210,7 +222,7 @@ def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine
     quantities.check_rank_counts(experiment.launches.ranks, cores, machine)
 
 
-def _factors(table: Mapping[str, Any], source: str) -> Factors:
+def _factors(table: Mapping[str, Any], source: str, known: tuple[str, ...]) -> Factors:
     known_keys(table, Factors, source, "factors")
     choose = Chooser(table, source, "factors")
     dtype = choose.one("dtype", DTYPES, "float32")
@@ -222,9 +234,9 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
             f"{source}: sizes {sizes!r} in [factors] must be positive multiples of the {itemsize} "
             f"bytes of one {dtype}: FIRST:LAST:FACTOR, or a list"
         )
-    transports = choose.many("transports", TRANSPORTS, Factors.transports)
+    transports = choose.many("transports", known, Factors.transports)
     return Factors(
-        operations=choose.many("operations", OPERATIONS, Factors.operations),
+        operations=choose.many("operations", (*CALLS,), Factors.operations),
         transports=transports,
         kinds=choose.many("kinds", KINDS, Factors.kinds),
         localities=choose.many("localities", LOCALITIES, Factors.localities),
@@ -232,6 +244,7 @@ def _factors(table: Mapping[str, Any], source: str) -> Factors:
         sizes=tuple(sorted(set(found))),
         largest=_largest(table.get("largest", {}), transports, min(found), source),
         dtype=dtype,
+        forms=choose.many("forms", FORMS, Factors.forms),
     )
 
 
@@ -275,6 +288,8 @@ def _launches(table: Mapping[str, Any], source: str) -> Launches:
         bindings=choose.many("bindings", BINDINGS, Launches.bindings),
         blocks=choose.count("blocks", Launches.blocks),
         aa_pair=choose.flag("aa_pair", Launches.aa_pair),
+        arms=choose.one("arms", ARMS, Launches.arms),
+        tuned=choose.any("tuned", MPIS, Launches.tuned),
     )
     _check_emulated(found, source)
     wanted = {"host"} | ({"impi"} if "IMB" in found.external else set())

@@ -1,22 +1,28 @@
-"""Cells one after the other, and in each the arms in turns, in random order.
+"""Contests one after the other, and in each the arms in turns, in random order.
 
-Whatever disturbs the machine for a moment disturbs all arms alike. Knows neither processes nor MPI:
-an arm is a function that carries out an order and answers it.
+A contest is one operation of one size over one kind of memory; its cells do it by a transport in a
+form of its calls each. An arm times all of them in its turn, in random order too. Whatever disturbs
+the machine for a moment disturbs all of them alike. Knows neither processes nor MPI: an arm is a
+function that carries out orders and answers each.
 """
 
-import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate, pairwise, product
 
 from experiments.spec import Measurement
 
-TURN = 0.02  # seconds that the slowest arm is timed for in one turn, at most
+TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
 FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
-FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each arm in a cell; ROUNDS is aimed at
+FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each entry; ROUNDS is aimed at
+
+
+NONE = -1
+"""The number of no cell."""
 
 
 class Action(StrEnum):
@@ -33,27 +39,17 @@ class Order:
     """What all ranks of an arm do next.
 
     Attributes:
-        cell: its number in the launch's plan.
+        cell: its number in the plan.
         count: of timed intervals.
         group: operations in each of them.
         tight: whether ranks start together from the barrier of shared memory, as every arm can.
     """
 
     action: Action
-    cell: int = -1
+    cell: int = NONE
     count: int = 0
     group: int = 1
     tight: bool = False
-
-    def line(self) -> str:
-        """The order as one line."""
-        return json.dumps(asdict(self)) + "\n"
-
-    @staticmethod
-    def parse(line: str) -> "Order":
-        """The inverse of line()."""
-        values = json.loads(line)
-        return Order(**values | {"action": Action(values["action"])})
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Answer:
 
     Attributes:
         seconds: after BEGIN: of one operation, the slowest rank's; 0 where the arm cannot measure
-            the cell.
+            the cell, or has none of that number.
         group: after BEGIN: operations that an interval needs for the clock.
         tight: after BEGIN: whether its ranks have a barrier in shared memory.
         narrow: after TURN: whether the median of this arm is known well enough.
@@ -74,7 +70,9 @@ class Answer:
     narrow: bool = False
 
 
-Arm = Callable[[Order], Answer]
+Arm = Callable[[Sequence[Order]], list[Answer]]
+Entry = tuple[str, int]
+"""The name of an arm and the number of one of its cells."""
 
 
 class Lost(Exception):
@@ -83,7 +81,7 @@ class Lost(Exception):
 
 def conduct(
     arms: Mapping[str, Arm],
-    cells: int,
+    contests: Sequence[Sequence[int]],
     asked: Measurement,
     rng: random.Random,
     moved: Callable[[float], object] = lambda share: None,
@@ -91,56 +89,80 @@ def conduct(
     """Have all arms measure all cells, and leave.
 
     Args:
-        cells: how many there are in the launches' plan, which is the same for all arms.
+        contests: the numbers of the cells that take turns with each other, alike for all arms; an
+            arm that lacks one answers that it cannot measure it.
         asked: time_cap is for each arm and cell; warm-up is not counted.
-        moved: given the share of cells that are done, 0 to 1.
+        moved: given the share of contests that are done, 0 to 1.
 
     Returns:
         The arms that were lost on the way; the others were measured all the same.
     """
     present, lost = dict(arms), {}
 
-    def each(names: Iterable[str], order: Order) -> dict[str, Answer]:
-        answers = {}
-        for name in rng.sample(sorted(names), len(list(names))):
+    def each(entries: Iterable[Entry], order: Callable[[int], Order]) -> dict[Entry, Answer]:
+        cells: dict[str, list[int]] = {}
+        for name, cell in sorted(entries):
+            if name in present:
+                cells.setdefault(name, []).append(cell)
+        answers: dict[Entry, Answer] = {}
+        for name in rng.sample(list(cells), len(cells)):
+            drawn = rng.sample(cells[name], len(cells[name]))
             try:
-                answers[name] = present[name](order)
+                answered = present[name]([order(cell) for cell in drawn])
             except Lost as why:
                 lost[name] = why
                 del present[name]
+            else:
+                answers |= {(name, cell): a for cell, a in zip(drawn, answered, strict=True)}
         return answers
 
-    for cell in range(cells):
-        moved(cell / cells)
-        begun = each(list(present), Order(Action.BEGIN, cell))
-        able = {name: answer for name, answer in begun.items() if answer.seconds}
+    for number, contest in enumerate(contests):
+        moved(number / len(contests))
+        begun = each(product(present, contest), lambda cell: Order(Action.BEGIN, cell))
+        able = {entry: answer for entry, answer in begun.items() if answer.seconds}
         if not able:
             continue
         group = max(answer.group for answer in able.values())
         tight = all(answer.tight for answer in able.values())
-        slowest = max(answer.seconds for answer in able.values())
-        count, fewest, rounds = _dealt(slowest * group, asked, len(arms) == 1)
+        pace = {cell: 0.0 for _, cell in able}
+        for (_, cell), answer in able.items():
+            pace[cell] = max(pace[cell], answer.seconds * group)
+        counts, fewest, rounds = _dealt(pace, asked, len(able) == 1)
         deadline = time.monotonic() + asked.time_cap * len(able)
-        for number in range(1, rounds + 1):
-            turn = Order(Action.TURN, cell, count, group, tight)
-            answers = each([name for name in able if name in present], turn)
+        for turn in range(1, rounds + 1):
+            orders = {cell: Order(Action.TURN, cell, counts[cell], group, tight) for cell in pace}
+            answers = each(able, orders.__getitem__)
             enough = all(answer.narrow for answer in answers.values())
-            if number >= fewest and (enough or time.monotonic() > deadline):
+            if turn >= fewest and (enough or time.monotonic() > deadline):
                 break
-        each([name for name in able if name in present], Order(Action.END, cell))
-    each(list(present), Order(Action.LEAVE))
+        each(able, lambda cell: Order(Action.END, cell))
+    each(((name, NONE) for name in present), lambda cell: Order(Action.LEAVE))
     return lost
 
 
-def _dealt(seconds: float, asked: Measurement, alone: bool) -> tuple[int, int, int]:
-    """Intervals in a turn, and the fewest and the most turns, for intervals of so many seconds.
+def numbers(contests: Sequence[Sequence[object]]) -> list[range]:
+    """As conduct() takes them: the cells of all contests, counted through."""
+    ends = [*accumulate(map(len, contests), initial=0)]
+    return [range(*each) for each in pairwise(ends)]
 
-    An arm alone takes turns with nobody: they only say how often the clock is looked at.
+
+def _dealt(
+    pace: Mapping[int, float], asked: Measurement, alone: bool
+) -> tuple[dict[int, int], int, int]:
+    """Intervals in a turn of each cell, and the fewest and the most turns of all.
+
+    An entry alone takes turns with nobody: they only say how often the clock is looked at.
+
+    Args:
+        pace: seconds of one interval of each cell, in the slowest arm.
     """
-    fitting = math.ceil(asked.time_cap / max(seconds, 1e-9))
-    planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
-    if alone:
-        return asked.min_iterations, 1, planned // asked.min_iterations
-    count = min(math.ceil(TURN / max(seconds, 1e-9)), max(1, planned // ROUNDS))
-    rounds = min(math.ceil(planned / count), asked.max_iterations // count)
-    return count, FEWEST_ROUNDS, min(MOST_ROUNDS, rounds)
+    counts, most = {}, MOST_ROUNDS
+    for cell, seconds in pace.items():
+        fitting = math.ceil(asked.time_cap / max(seconds, 1e-9))
+        planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
+        if alone:
+            return {cell: asked.min_iterations}, 1, planned // asked.min_iterations
+        count = min(math.ceil(TURN / max(seconds, 1e-9)), max(1, planned // ROUNDS))
+        counts[cell] = count
+        most = min(most, math.ceil(planned / count), asked.max_iterations // count)
+    return counts, FEWEST_ROUNDS, most

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.external.imb import DIFFERENCES
-from experiments.reading import PRIVATE
+from experiments.reading import OVER_PRIVATE
 from experiments.statistics import Verdict
 from plots import cost, whereabouts
 from plots.findings import (
@@ -187,7 +187,7 @@ def _place(found: Findings, factor: str, done: str) -> str:
 def _transport(found: Findings, transport: str) -> str:
     frame = found.transports
     frame = usual(frame[frame["transport"] == transport])
-    shared = "" if transport.endswith(PRIVATE) else ", over the same buffers"
+    shared = "" if transport.endswith(OVER_PRIVATE) else ", over the same buffers"
     return _slowdown(frame, found, f"with {transport} as with {OURS}{shared}")
 
 

@@ -7,7 +7,7 @@ host, the image's files without a container, the container with the fewest rules
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.schedule import HOST
+from experiments.arms import HOST
 from plots.labels import PROFILES, USERLAND, arm_levels, arm_place, in_container
 
 FILES, CONTAINER, RULES = "other files", "container", "rules"

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.bench import store
 from experiments.errors import ExperimentsError
-from experiments.reading import load
+from experiments.reading import Campaign, load
+from experiments.spec import MPIS_ARE_ARMS
 from plots.figures.baselines import baselines
 from plots.figures.chain import chain
 from plots.figures.container import container
@@ -49,15 +49,21 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
     for name in formats:
         if name not in FORMATS:
             raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
-    if store.is_bench(results):
-        with style(printed=True):
-            return _write(contest(store.load(results)), out, formats)
-    found = find(load(results))
+    campaign = load(results)
+    if campaign.experiment.launches.arms == MPIS_ARE_ARMS:
+        return _write(contest_drawings(campaign, printed=True), out, formats)
+    found = find(campaign)
     written = _write(drawings(found, printed=True), out, formats)
     for table in tables(found):
         written.append(write(out / f"{table.name}.csv", csv(table).encode()))
         written.append(write(out / f"{table.name}.tex", latex(table).encode()))
     return written
+
+
+def contest_drawings(bench: Campaign, *, printed: bool = False) -> list[Drawing | Skipped]:
+    """Every figure of a bench."""
+    with style(printed=printed):
+        return contest(bench)
 
 
 def _write(drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str]) -> list[Path]:

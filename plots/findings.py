@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.arms import TWIN
 from experiments.baselines.command import COUNTERPARTS
 from experiments.emulated import recorded
 from experiments.measure.machine import NOT_EMULATED
 from experiments.ratios import Floors, floors, group_floor, group_ratio, paired_ratio
 from experiments.reading import Campaign
-from experiments.schedule import TWIN
 from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
 from plots import caveats, chain, pace, paths, places
 from plots.labels import EMULATED, ENVIRONMENTS, USERLAND, VM_DOCKER, arm_place, in_container

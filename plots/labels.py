@@ -8,7 +8,7 @@ from itertools import product
 
 import pandas as pd
 
-from experiments.reading import PRIVATE
+from experiments.reading import OVER_PRIVATE
 
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
@@ -143,7 +143,7 @@ def arm_place(arm: str) -> tuple[int, int, int, str]:
 
 def transport_name(transport: str) -> str:
     """Our name with what it stands for."""
-    own = transport.removesuffix(PRIVATE)
+    own = transport.removesuffix(OVER_PRIVATE)
     name = _TRANSPORTS.get(own, own)
     return name if own == transport else f"{name} over private arrays"
 

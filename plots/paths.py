@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.arms import HOST
 from experiments.chosen import NETWORK, NONE, NOT_TOLD, SAID, SHARED_MEMORY, SINGLE_COPY
 from experiments.confounders import flatten
-from experiments.schedule import HOST
 from plots.labels import (
     LAYOUTS,
     MPIS,

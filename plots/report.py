@@ -18,11 +18,12 @@ from markupsafe import Markup
 from experiments.confounders import flatten
 from experiments.quantities import counted
 from experiments.reading import Campaign, load
+from experiments.spec import MPIS_ARE_ARMS
 from experiments.statistics import CLAIM_BLOCKS, least_p
-from plots import paths, samples
+from plots import paths, rivals, samples
 from plots.answers import answers
 from plots.apart import apart, common
-from plots.draw import drawings, write
+from plots.draw import contest_drawings, drawings, write
 from plots.figures import chain
 from plots.findings import Findings, emulated, find, in_order
 from plots.headline import headline
@@ -58,7 +59,8 @@ def place(out: Path) -> Path:
 def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     found = find(campaign)
-    drawn = drawings(found)
+    bench = campaign.experiment.launches.arms == MPIS_ARE_ARMS
+    drawn = contest_drawings(campaign) if bench else drawings(found)
     figures = [(each, Markup(inline(each))) for each in drawn if isinstance(each, Drawing)]
     figures.sort(key=lambda each: not each[0].name.startswith(chain.NAME))
     leads = bool(figures) and figures[0][0].name.startswith(chain.NAME)
@@ -75,13 +77,13 @@ def page(campaign: Campaign) -> str:
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
-        headline=headline(found),
-        marks=marks(found),
-        answers=answers(found),
+        headline="" if bench else headline(found),
+        marks=rivals.marks(campaign) if bench else marks(found),
+        answers=rivals.answers(campaign) if bench else answers(found),
         leading=figures[:1] if leads else [],
         figures=figures[1:] if leads else figures,
         skipped=[each for each in drawn if isinstance(each, Skipped)],
-        tables=tables(found),
+        tables=[rivals.table(campaign)] if bench else tables(found),
         warnings=campaign.warnings,
         missing=campaign.header.get("missing", []),
         script=Markup(script),

@@ -1,6 +1,8 @@
 """Imports go one way, tasks -> plots -> experiments -> hbmcomm, and never in a circle."""
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -98,3 +100,9 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
 
 def test_a_circle_is_seen() -> None:
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
+
+
+def test_the_driver_and_the_plots_never_start_an_mpi() -> None:
+    """mpi4py initialises MPI as it is imported, and Open MPI leaves a file in /dev/shm."""
+    program = "import sys, tasks, plots.draw, plots.report; sys.exit('mpi4py.MPI' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.bound import COPY
+from experiments.entries import PLAIN
 from experiments.environments.command import Process
 from experiments.environments.mpiexec import mpiexec
 from experiments.schedule import Cell, Launch
@@ -46,7 +47,8 @@ def measures(program: str, cell: Cell) -> bool:
         return False
     if cell.operation == COPY:
         return True
-    return cell.operation in OPERATIONS and cell.transport in COUNTERPARTS[program]
+    way = cell.transport in COUNTERPARTS[program] and cell.form == PLAIN
+    return way and cell.operation in OPERATIONS
 
 
 @dataclass(frozen=True)

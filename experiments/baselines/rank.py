@@ -18,9 +18,11 @@ import hbmcomm
 from experiments import footprint, harness
 from experiments.baselines.command import COUNTERPARTS, KIND, LOCALITY, THREADS, measures
 from experiments.baselines.group import Group
+from experiments.entries import DIRECT, NO_TRANSPORT
 from experiments.measure import disturbance, machine, process
 from experiments.measure.buffers import Pool, described, placement_of, require_memory
-from experiments.measure.cells import TIGHT, Cells
+from experiments.measure.cells import Cells
+from experiments.measure.entrants import Entrants
 from experiments.measure.operations import Array
 from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
@@ -64,12 +66,14 @@ class Found:
 def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
     """One rank's whole measurement; None on ranks but 0; a collective."""
     comm = cast(MPI.Intracomm, team.comm)  # it has what is asked of it
+    allowed = os.sched_getaffinity(0)
     cpu = process.pin(comm.rank, launch.binding)
     own = replace(launch, cells=tuple(c for c in launch.cells if measures(launch.program, c)))
     require_memory(comm, footprint.own_bytes(own, comm.rank, machine.last_level_cache()), own.name)
     pool = _pool(team)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    cells = Cells(comm, launch, cast(Pools, _Kept(pool)), progress)
+    entrants = Entrants(comm, launch, folder, allowed)
+    cells = Cells(comm, launch, cast(Pools, _Kept(pool)), entrants, progress)
     plan = launch.plan
 
     def carry_out(order: Order) -> Answer:
@@ -87,7 +91,7 @@ def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
         return None
     names = COUNTERPARTS[launch.program]
     renamed = [
-        cell | {"transport": names.get(cell["transport"], "mpi"), "barrier": BARRIER}
+        cell | {"transport": names.get(cell["transport"], NO_TRANSPORT), "barrier": BARRIER}
         for cell in cells.found
     ]
     return Found(renamed, ranks, cells.samples)
@@ -124,7 +128,7 @@ def _pool(team: Team) -> Pool:
         for node, size in hbmcomm.placement(array).items():
             placed[node] = placed.get(node, 0) + size
     return Pool(
-        communicators=cast(Mapping[str, MPI.Intracomm], {**team.ways, TIGHT: team.comm}),
+        communicators=cast(Mapping[str, MPI.Intracomm], {**team.ways, DIRECT: team.comm}),
         lacking=team.lacking,
         kind=KIND,
         emulated=kind.emulated,

@@ -4,12 +4,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import results
-from experiments.bench import driver, store, table
+from experiments import campaign, results
+from experiments.bench import compare, other_build, table
 from experiments.bench.question import Question
+from experiments.campaign import Request
+from experiments.entries import OTHER_PACKAGE
+from experiments.reading import Campaign, load
+from experiments.results import ResultsError
+from experiments.spec import MPIS_ARE_ARMS
 from experiments.stages import Stages
 
-WIDTH = 150  # columns where standard output is no terminal: a line per row
+WIDTH = 80  # columns where standard output is no terminal
+TABLE = "table.json"
+"""Everything that is printed, and the launch medians that it comes from, for programs."""
 
 
 def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json: bool) -> None:
@@ -18,21 +25,47 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    store.refuse_existing(out)
+    results.refuse_existing(out)
+    variables, notes = {}, {}
+    if question.against:
+        with stages.stage("other build"):
+            other = other_build.prepare(Path(question.against), stages.say)
+        variables[OTHER_PACKAGE], notes[compare.OTHER_LABEL] = str(other.package), other.label
+    request = Request(out, seed=seed, optional=not question.named, variables=variables, notes=notes)
     try:
-        driver.run(question, out, seed, stages)
+        campaign.run(question.experiment, request, stages)
     finally:
         if results.finished(out):
             show(out, as_json)
 
 
 def show(folder: Path, as_json: bool) -> None:
-    """The tables on standard output, as JSON where that is wanted."""
-    found = driver.summarise(folder)
+    """The tables of a stored bench on standard output, as JSON where that is wanted.
+
+    Raises:
+        ResultsError: the folder holds no bench, or no finished launch of it.
+    """
+    found = read(folder)
+    results.write_json(folder / TABLE, compare.summary(found))
     if as_json:
-        print((folder / store.TABLE).read_text(encoding="utf-8"), end="")
+        print((folder / TABLE).read_text(encoding="utf-8"), end="")
         return
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
     console.print(table.render(found), highlight=False)
+
+
+def read(folder: Path) -> Campaign:
+    """A stored bench.
+
+    Raises:
+        ResultsError: the folder holds none, or no finished launch of it.
+    """
+    found = load(folder)
+    if found.experiment.launches.arms != MPIS_ARE_ARMS:
+        raise ResultsError(
+            f"{folder} holds the campaign {found.name}, and no bench; draw it: "
+            f"./inv report --results {folder}"
+        )
+    return found

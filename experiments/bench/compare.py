@@ -5,19 +5,18 @@ cell. The lowest of many medians is low by chance too: of N equals it lies below
 by the more the larger N is. That counts against direct, never for it.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.bench.names import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, OURS
+from experiments.entries import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
 from experiments.environments.mpiexec import FLAVOURS
-from experiments.statistics import CONFIDENCE, median_interval, median_ratio
+from experiments.ratios import paired_ratio
+from experiments.reading import Campaign
+from experiments.statistics import CONFIDENCE, median_interval
 
 CELL = ["ranks", "operation", "bytes", "form"]
-LAUNCH = ["block", "flavour", "setting"]
-"""What names a launch among those of one rank count."""
 COLUMNS = (
     *CELL,
     *("peer", "flavour", "setting", "seconds", "low_s", "high_s"),
@@ -27,41 +26,41 @@ ANY = "any"
 """The MPI beside which the other build was measured: all of them count."""
 SLOWER = 0.97
 """Ratio of the other build's time over direct's below which direct is noticeably slower."""
+OTHER_LABEL = "other_build"
+"""The key of campaign.json with the other build's revision or version."""
 
 
-def own(medians: pd.DataFrame) -> pd.DataFrame:
+def own(cells: pd.DataFrame) -> pd.DataFrame:
     """Direct's own time in each cell, over all launches of all MPIs.
 
     Returns:
         CELL; seconds with low_s and high_s, the median and its interval; share, the median of the
         least time that the launch's copy bandwidth allows, over the time taken.
     """
-    mine = medians[medians["contender"] == DIRECT]
-    rows = [
-        dict(zip(CELL, values, strict=True))
-        | _times(cell["median_s"])
-        | {"share": float((cell["bound_s"] / cell["median_s"]).median())}
-        for values, cell in mine.groupby(CELL, sort=True, observed=True)
-    ]
-    return pd.DataFrame(rows, columns=[*CELL, "seconds", "low_s", "high_s", "share"])
+    mine = cells[cells["transport"] == DIRECT]
+    shares = (mine["bound_s"] / mine["median_s"]).groupby([mine[key] for key in CELL]).median()
+    return _seconds(mine, CELL).merge(shares.rename("share").reset_index(), on=CELL)
 
 
-def _times(seconds: "pd.Series[float]") -> dict[str, float]:
-    middle = median_interval(np.asarray(seconds, dtype=np.float64))
-    return {"seconds": middle.value, "low_s": middle.low, "high_s": middle.high}
-
-
-def against_peers(medians: pd.DataFrame) -> pd.DataFrame:
+def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
     """Time of every peer over direct's in the same launch; above 1 direct is faster.
 
     Returns:
-        COLUMNS, a row per cell and peer: the median ratio over blocks with its interval, the
-        median time with its own (NaN below 6 blocks). An MPI is shown in the setting in which it
+        COLUMNS, a row per cell and peer: the median ratio over blocks with its interval, the median
+        time with its own (NaN below 6 blocks). An MPI is shown in the setting in which it
         did best; a peer that ran beside several MPIs (pickle, gloo), beside the one with which it
         did best. Another build, which no MPI changes, is shown over all launches. `best` marks
         the MPI with the lowest ratio of each cell.
     """
-    found = pd.DataFrame([*_ratios(medians), *_other_build(medians)], columns=list(COLUMNS))
+    found = pd.concat(
+        [
+            _over_direct(cells, transport)
+            for transport in (OTHER_BUILD, MPI_ITSELF, *PEERS)
+            if transport in set(cells["transport"])
+        ]
+        or [pd.DataFrame(columns=list(COLUMNS))],
+        ignore_index=True,
+    )
     found = found.sort_values([*CELL, "peer", "ratio", "flavour", "setting"], kind="stable")
     found = found.drop_duplicates([*CELL, "peer"], ignore_index=True)
     mpis = found[found["peer"].isin(FLAVOURS)]
@@ -70,37 +69,26 @@ def against_peers(medians: pd.DataFrame) -> pd.DataFrame:
     return found[list(COLUMNS)]
 
 
-def _ratios(medians: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    keys = [*CELL, "flavour", "setting"]
-    for values, cell in medians.groupby(keys, sort=True, observed=True):
-        times = cell.pivot(index="block", columns="contender", values="median_s")
-        flavour = values[keys.index("flavour")]
-        for contender in times.columns.drop(list(OURS), errors="ignore"):
-            peer = flavour if contender == MPI_ITSELF else contender
-            row = dict(zip(keys, values, strict=True))
-            yield row | {"peer": peer} | _paired(times, str(contender))
+def _over_direct(cells: pd.DataFrame, transport: str) -> pd.DataFrame:
+    """All arms in which a contender ran; of another build, all launches together."""
+    pooled = transport == OTHER_BUILD
+    keys = CELL if pooled else [*CELL, "mpi", "setting"]
+    ratios = paired_ratio(cells, "transport", transport, DIRECT, pooled=pooled)
+    found = ratios.merge(_seconds(cells[cells["transport"] == transport], keys), on=keys)
+    if pooled:
+        found = found.assign(mpi=ANY, setting=ANY)
+    peer = found["mpi"] if transport == MPI_ITSELF else transport
+    return found.assign(peer=peer, best=False).rename(columns={"mpi": "flavour"})[list(COLUMNS)]
 
 
-def _other_build(medians: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    both = medians[medians["contender"].isin([DIRECT, OTHER_BUILD])]
-    for values, cell in both.groupby(CELL, sort=True, observed=True):
-        times = cell.pivot(index=LAUNCH, columns="contender", values="median_s")
-        if OTHER_BUILD in times:
-            row = dict(zip(CELL, values, strict=True)) | {"peer": OTHER_BUILD}
-            yield row | {"flavour": ANY, "setting": ANY} | _paired(times, OTHER_BUILD)
-
-
-def _paired(times: pd.DataFrame, contender: str) -> dict[str, Any]:
-    """A contender's times and ratios; a row of `times` per launch, a column per contender."""
-    ratios = (times[contender] / times[DIRECT]).dropna()
-    middle = median_ratio(ratios.to_numpy(dtype=float))
-    return _times(times[contender].dropna()) | {
-        "blocks": ratios.size,
-        "ratio": middle.value,
-        "low": middle.low,
-        "high": middle.high,
-        "best": False,
-    }
+def _seconds(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The median over launches and its interval, for each combination of the keys."""
+    rows = [
+        dict(zip([*keys, "seconds", "low_s", "high_s"], (*values, *middle), strict=True))
+        for values, medians in cells.groupby(keys, sort=True, observed=True)["median_s"]
+        for middle in [median_interval(medians.to_numpy(dtype=float))]
+    ]
+    return pd.DataFrame(rows, columns=[*keys, "seconds", "low_s", "high_s"])
 
 
 def slower_cells(compared: pd.DataFrame) -> pd.DataFrame:
@@ -112,19 +100,45 @@ def slower_cells(compared: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["high"].fillna(rows["ratio"]) < SLOWER]
 
 
-def tried(medians: pd.DataFrame) -> int:
+def tried(cells: pd.DataFrame) -> int:
     """How many pairs of an MPI and a setting the best of a cell is chosen from, at most."""
-    mpis = medians[medians["contender"] == MPI_ITSELF]
-    return len(mpis[["flavour", "setting"]].drop_duplicates())
+    mpis = cells[cells["transport"] == MPI_ITSELF]
+    return len(mpis[["mpi", "setting"]].drop_duplicates())
 
 
-def noise(medians: pd.DataFrame) -> float:
+def noise(cells: pd.DataFrame) -> float:
     """How far direct strays from itself: the 95th percentile over cells of |ratio - 1|, paired."""
-    times = medians.pivot_table(
-        index=[*CELL, *LAUNCH], columns="contender", values="median_s", observed=True
-    )
-    if AGAIN not in times:
-        return float("nan")
-    paired = (times[AGAIN] / times[DIRECT]).dropna()
-    ratios = paired.groupby(CELL).median()
-    return float(np.quantile(np.abs(ratios.to_numpy(dtype=float) - 1), CONFIDENCE))
+    twins = paired_ratio(cells, "transport", AGAIN, DIRECT, pooled=True)["ratio"]
+    strays = np.abs(twins.to_numpy(dtype=float) - 1)
+    return float(np.quantile(strays, CONFIDENCE)) if strays.size else float("nan")
+
+
+def other_build(bench: Campaign) -> str:
+    """What another build of direct is called: "direct 88fb54c"; its revision or version."""
+    return f"direct {bench.header.get(OTHER_LABEL, 'of another build')}"
+
+
+def summary(bench: Campaign) -> dict[str, Any]:
+    """Everything that is printed and the launch medians that it comes from, as JSON holds it."""
+    launches = bench.cells.drop(columns="turns")
+    return {
+        "launches": _records(launches.rename(columns={"mpi": "flavour", "transport": "contender"})),
+        "direct": _records(own(bench.cells)),
+        "peers": _records(against_peers(bench.cells)),
+        "noise": _plain(noise(bench.cells)),
+        "notes": bench.warnings,
+        "machine": bench.header["machine"],
+        "question": bench.header["experiment"],
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict("records")
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and plain != plain else plain

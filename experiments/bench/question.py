@@ -1,15 +1,28 @@
-"""What a bench is asked: operations, sizes, ranks, forms and peers, as its flags say. Pure."""
+"""The experiment that the flags of a bench ask for: operations, sizes, ranks, forms and peers."""
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+import hbmcomm
 from experiments import quantities, spec
-from experiments.bench.names import CALLS, FORMS, PEERS, PERSISTENT, PLAIN
+from experiments.entries import (
+    AGAIN,
+    CALLS,
+    DIRECT,
+    FORMS,
+    MPI_ITSELF,
+    OTHER_AGAIN,
+    OTHER_BUILD,
+    PEERS,
+    PERSISTENT,
+    PLAIN,
+)
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
-from experiments.spec import Measurement
+from experiments.spec import MPIS_ARE_ARMS, NUMPY, Experiment, Factors, Launches, Measurement
+
+NAME = "bench"
 
 USUAL = ("bcast", "gather", "allreduce")
 USUAL_FORMS = (PLAIN, PERSISTENT)
@@ -33,41 +46,13 @@ class Question:
     """What is compared with what.
 
     Attributes:
-        operations: keys of CALLS.
-        sizes: bytes per rank.
-        peers: of PEERS.
-        private: over ordinary NumPy arrays instead of the arena's.
-        blocks: launches of each MPI in each setting with each rank count.
         named: the peers were named by the user, so that one that cannot be had is an error.
-        forms: of FORMS.
-        tuned: each MPI in each of its settings (experiments.bench.settings).
         against: a checkout or installed tree of another build of the library; "": none.
     """
 
-    operations: tuple[str, ...]
-    sizes: tuple[int, ...]
-    ranks: tuple[int, ...]
-    peers: tuple[str, ...] = PEERS
-    private: bool = False
-    blocks: int = BLOCKS
+    experiment: Experiment
     named: bool = False
-    forms: tuple[str, ...] = USUAL_FORMS
-    tuned: bool = False
     against: str = ""
-    measurement: Measurement = field(
-        default_factory=lambda: Measurement(
-            time_cap=CAP, min_iterations=MIN_ITERATIONS, max_iterations=MAX_ITERATIONS
-        )
-    )
-
-    @property
-    def flavours(self) -> tuple[str, ...]:
-        """The MPIs that launches are started with; one is needed even if none is a peer."""
-        return tuple(peer for peer in self.peers if peer in FLAVOURS) or FLAVOURS[:1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as bench.json holds them."""
-        return asdict(self)
 
 
 def ask(
@@ -95,17 +80,32 @@ def ask(
     quantities.check_rank_counts(counts, cores)
     if cadence and cadence not in spec.CADENCES:
         raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(spec.CADENCES)}")
-    return Question(
-        operations=_operations(operations),
-        sizes=_sizes(sizes or SIZES),
-        ranks=tuple(sorted(set(counts))),
-        peers=_peers(peers),
-        private=private,
-        blocks=blocks or BLOCKS,
-        named=bool(peers),
-        forms=_forms(forms),
-        tuned=tuned,
-        against=against,
+    chosen = _peers(peers)
+    mpis = tuple(peer for peer in chosen if peer in FLAVOURS)
+    transports = [DIRECT, AGAIN, *([OTHER_BUILD, OTHER_AGAIN] if against else [])]
+    transports += [MPI_ITSELF] if mpis else []
+    transports += [peer for peer in chosen if peer not in FLAVOURS]
+    experiment = Experiment(
+        name=NAME,
+        title="direct against its peers",
+        question="The same collectives over the same buffers: whose calls take how long?",
+        factors=Factors(
+            operations=_operations(operations),
+            transports=tuple(transports),
+            kinds=("regular" if private else hbmcomm.default_kind(),),
+            buffers=(NUMPY,) if private else Factors.buffers,
+            sizes=_sizes(sizes or SIZES),
+            dtype=DTYPE,
+            forms=_forms(forms),
+        ),
+        launches=Launches(
+            mpis=mpis or FLAVOURS[:1],  # one is needed even if none is a peer
+            ranks=tuple(sorted(set(counts))),
+            blocks=blocks or BLOCKS,
+            aa_pair=False,  # direct-again is in each launch
+            arms=MPIS_ARE_ARMS,
+            tuned=mpis if tuned else (),
+        ),
         measurement=Measurement(
             cadence=cadence or "isolated",
             time_cap=CAP,
@@ -113,6 +113,7 @@ def ask(
             max_iterations=MAX_ITERATIONS,
         ),
     )
+    return Question(experiment, bool(peers), against)
 
 
 def _operations(text: str) -> tuple[str, ...]:

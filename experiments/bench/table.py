@@ -1,42 +1,55 @@
-"""A bench as tables for a terminal, one per operation and rank count: a Bench in, text out."""
+"""A bench as tables for a terminal of 80 columns, one per operation, rank count and form of call.
+
+Of direct the time is shown, of all others the ratio alone: it is paired within a launch, and no
+quotient of two medians over all launches.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from experiments.bench.compare import SLOWER, against_peers, noise, own, slower_cells, tried
-from experiments.bench.names import CALLS, FORMS, OTHER_BUILD, SHOWN
-from experiments.bench.settings import DEFAULT
-from experiments.bench.store import Bench
+from experiments.bench.compare import (
+    SLOWER,
+    against_peers,
+    noise,
+    other_build,
+    own,
+    slower_cells,
+    tried,
+)
+from experiments.entries import CALLS, FORMS, OTHER_BUILD, SHOWN
+from experiments.reading import Campaign
+from experiments.settings import DEFAULT
+from experiments.spec import NUMPY
+from experiments.statistics import FEWEST_BLOCKS
 
 NOTHING = "–"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BINARY = ("B", "KiB", "MiB", "GiB")
 
 
-def render(bench: Bench) -> RenderableType:
+def render(bench: Campaign) -> RenderableType:
     """All tables of a bench, how to read them, and what to know before believing them."""
-    return Group(*_tables(bench), *_legend(bench))
+    mine, theirs = own(bench.cells), against_peers(bench.cells)
+    return Group(*_tables(mine, theirs), *_legend(bench, theirs))
 
 
-def _tables(bench: Bench) -> Iterator[RenderableType]:
-    mine, theirs = own(bench.medians), against_peers(bench.medians)
-    labels = {OTHER_BUILD: bench.other_build}
-    shown = {(int(row.ranks), str(row.operation)) for row in _rows(mine)}
-    for ranks in sorted({ranks for ranks, _ in shown}):
-        for operation in (name for name in CALLS if (ranks, name) in shown):
-            yield _table(
-                f"{CALLS[operation]}, {ranks} ranks",
-                _only(mine, ranks, operation),
-                _only(theirs, ranks, operation),
-                labels,
-            )
-            yield Text()
+def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType]:
+    shown = {(int(row.ranks), str(row.operation), str(row.form)) for row in _rows(mine)}
+    for ranks in sorted({ranks for ranks, *_ in shown}):
+        for operation in CALLS:
+            for form in FORMS:
+                if (ranks, operation, form) in shown:
+                    ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
+                    title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
+                    yield _table(title, ours, others)
+                    yield from _best_settings(others)
+                    yield Text()
 
 
 def _rows(frame: pd.DataFrame) -> list[Any]:
@@ -44,104 +57,112 @@ def _rows(frame: pd.DataFrame) -> list[Any]:
     return list(frame.itertuples(index=False))
 
 
-def _only(frame: pd.DataFrame, ranks: int, operation: str) -> pd.DataFrame:
-    return frame[(frame["ranks"] == ranks) & (frame["operation"] == operation)]
+def _only(frame: pd.DataFrame, ranks: int, operation: str, form: str) -> pd.DataFrame:
+    here = (frame["ranks"] == ranks) & (frame["operation"] == operation) & (frame["form"] == form)
+    return frame[here].sort_values("bytes", kind="stable")
 
 
-def _table(
-    title: str, mine: pd.DataFrame, theirs: pd.DataFrame, labels: Mapping[str, str]
-) -> Table:
+def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
     peers = [peer for peer in SHOWN if peer in set(theirs["peer"])]
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("bytes", justify="right", no_wrap=True)
-    table.add_column("call", no_wrap=True)
-    for name in ("direct", "of bound", *(labels.get(peer, peer) for peer in peers)):
-        table.add_column(name, justify="right")
-    table.add_column("best MPI over direct", justify="left")
-    for form in FORMS:
-        here = mine[mine["form"] == form].sort_values("bytes")
-        for row in _rows(here):
-            cell = theirs[(theirs["form"] == form) & (theirs["bytes"] == row.bytes)]
-            found = {each.peer: each for each in _rows(cell)}
-            table.add_row(
-                bytes_text(int(row.bytes)),
-                form,
-                seconds_text(float(row.seconds)),
-                percent_text(float(row.share)),
-                *(_peer(found.get(peer)) for peer in peers),
-                _best(cell[cell["best"]]),
-            )
-        table.add_section()
+    table = Table(
+        *(_numbers("bytes"), _numbers("direct"), _numbers("of\nbound")),
+        *(_numbers(peer.replace("-", "\n")) for peer in peers),
+        _numbers("95 % of *"),
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    for row in _rows(mine):
+        cell = theirs[theirs["bytes"] == row.bytes]
+        found = {each.peer: each for each in _rows(cell)}
+        table.add_row(
+            bytes_text(int(row.bytes)),
+            seconds_text(float(row.seconds)),
+            percent_text(float(row.share)),
+            *(_peer(found.get(peer)) for peer in peers),
+            _interval(cell[cell["best"]]),
+        )
     return table
 
 
+def _numbers(name: str) -> Column:
+    """A column of numbers."""
+    return Column(name, justify="right", no_wrap=True)
+
+
 def _peer(row: Any) -> Text:
+    """ "1.52* " where it is the best MPI of the cell."""
     if row is None:
-        return Text(NOTHING)
-    text = Text(seconds_text(row.seconds))
-    text.append(f" {ratio_text(row.ratio)}×", style="bold" if row.best else "dim")
-    return text
+        return Text(f"{NOTHING} ")
+    style = "bold" if row.best else ""
+    return Text(ratio_text(row.ratio) + ("*" if row.best else " "), style=style)
 
 
-def _best(rows: pd.DataFrame) -> Text:
-    """ "1.52× (1.40 to 1.61) openmpi sm", green where direct is surely faster, red where slower."""
-    if rows.empty:
+def _interval(rows: pd.DataFrame) -> Text:
+    """ "1.40–1.61", green where direct is surely faster, red where slower."""
+    if rows.empty or not math.isfinite(rows.iloc[0]["low"]):
         return Text(NOTHING)
     row = rows.iloc[0]
     style = "green" if row["low"] > 1 else "red" if row["high"] < 1 else ""
-    text = Text(f"{ratio_text(row['ratio'])}×", style=f"bold {style}")
-    if math.isfinite(row["low"]):
-        text.append(f" ({ratio_text(row['low'])} to {ratio_text(row['high'])})", style=style)
-    text.append(f" {row['peer']}", style="dim")
-    if row["setting"] != DEFAULT:
-        text.append(f" {row['setting']}", style="dim")
-    return text
+    return Text(f"{ratio_text(row['low'])}–{ratio_text(row['high'])}", style=style)
 
 
-def _legend(bench: Bench) -> Iterator[RenderableType]:
-    asked = bench.header["question"]
-    where = "ordinary NumPy arrays" if asked["private"] else "arrays of the arena"
-    arms = bench.medians.groupby(["ranks", "flavour", "setting"])
+def _best_settings(theirs: pd.DataFrame) -> Iterator[RenderableType]:
+    """The setting of the best MPI in each cell, where it is none as it comes."""
+    best = theirs[theirs["best"] & (theirs["setting"] != DEFAULT)]
+    told = [f"{bytes_text(int(row.bytes))} {row.peer} {row.setting}" for row in _rows(best)]
+    if told:
+        yield Text(f"* in another setting than its default: {', '.join(told)}", style="dim")
+
+
+def _legend(bench: Campaign, theirs: pd.DataFrame) -> Iterator[RenderableType]:
+    factors, measurement = bench.experiment.factors, bench.experiment.measurement
+    where = "ordinary NumPy arrays" if NUMPY in factors.buffers else "arrays of the arena"
+    arms = bench.cells.groupby(["ranks", "arm"])
     blocks = int(arms["block"].nunique().min())
+    few = blocks < FEWEST_BLOCKS
     lines = [
-        f"Times are medians over launches of the maximum over ranks, {where}, "
-        f"{asked['measurement']['cadence']} cadence; × is the peer's time over direct's in the "
-        "same launch, above 1 direct is faster. Of bound: the time that the bytes take at the "
-        "rate at which all ranks copy at once, over direct's time.",
+        f"direct: its median time over launches, of the slowest rank, {where}, "
+        f"{measurement.cadence} cadence. Others: their time over direct's in the same launch, the "
+        "median over launches; above 1 direct is faster. *: the best MPI.",
+        "Of bound: the time that the operation's bytes take at the rate at which all ranks copy at "
+        "once, over direct's time. In caches it can exceed 100 %: the copy reads and writes other "
+        "buffers on each rank, and what several ranks read at once is fetched once.",
         f"{blocks} blocks"
-        + (": no interval below 6" if blocks < 6 else ", exact 95 % intervals in brackets")
-        + f". Direct against itself strays {percent_text(noise(bench.medians), 1)}.",
+        + (f": no interval below {FEWEST_BLOCKS}" if few else "; 95 %: interval of the ratio at *")
+        + f". Direct against itself strays {percent_text(noise(bench.cells), 1)}.",
         *_of_settings(bench),
-        *_of_other_build(bench),
-        *(f"Note: {note}" for note in bench.notes),
+        *_of_other_build(bench, theirs),
+        *(f"Note: {note}" for note in bench.warnings),
     ]
     yield from (Text(line) for line in lines)
 
 
-def _of_settings(bench: Bench) -> Iterator[str]:
-    if bench.header["question"].get("tuned"):
+def _of_settings(bench: Campaign) -> Iterator[str]:
+    if bench.experiment.launches.tuned:
         yield (
             "Each MPI is shown in the setting that did best in the cell; "
-            f"{tried(bench.medians)} settings were tried in all. The lowest of many medians is low "
+            f"{tried(bench.cells)} settings were tried in all. The lowest of many medians is low "
             "by chance too: that counts against direct."
         )
 
 
-def _of_other_build(bench: Bench) -> Iterator[str]:
+def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
     """One line: how direct compares with another build of itself over all cells."""
-    compared = against_peers(bench.medians)
     ratios = compared[compared["peer"] == OTHER_BUILD]["ratio"]
     if ratios.empty:
         return
     slower = [
         f"{row.form} {CALLS[row.operation]} {bytes_text(int(row.bytes))} with {row.ranks} ranks "
-        f"{ratio_text(row.ratio)}×"
+        f"{ratio_text(row.ratio)}"
         for row in _rows(slower_cells(compared))
     ]
     yield (
-        f"{bench.other_build} over direct, all launches: median {ratio_text(ratios.median())}×, "
-        f"lowest {ratio_text(ratios.min())}× of {len(ratios)} cells; below {SLOWER} with the whole "
-        f"interval: {'; '.join(slower) or 'none'}."
+        f"Other build: {other_build(bench)}, over direct in all launches: median "
+        f"{ratio_text(ratios.median())}, lowest {ratio_text(ratios.min())} of {len(ratios)} cells; "
+        f"below {SLOWER} with the whole interval: {'; '.join(slower) or 'none'}."
     )
 
 

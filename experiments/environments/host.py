@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments import settings
 from experiments.environments.command import Process
 from experiments.environments.mpiexec import mpiexec
 from experiments.schedule import Launch
+
+PROGRAM = "experiments.harness"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Host:
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", str(folder))
+        program = (str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder))
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
-        return Process(tuple(argv), environment | dict(self.variables))
+        own = settings.variables(launch.mpi, launch.setting)
+        return Process(tuple(argv), environment | dict(self.variables) | own)

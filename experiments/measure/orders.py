@@ -5,19 +5,32 @@ made none, the launch conducts itself.
 """
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.turns import Action, Answer, Order
+from experiments.turns import NONE, Action, Answer, Order
 
 ANSWERS = "answers"
+TURN = "turn"
+"""The file in which rank 0 notes whose turn it is, before any rank begins it."""
 
 
 def pipe_of(rank: int) -> str:
     """The name of the pipe that a rank's orders come by."""
     return f"orders.{rank}"
+
+
+def line_of(orders: Sequence[Order]) -> str:
+    """Orders to be carried out one after the other, as one line."""
+    return json.dumps([asdict(order) for order in orders]) + "\n"
+
+
+def orders_of(line: str) -> list[Order]:
+    """The inverse of line_of()."""
+    return [Order(**each | {"action": Action(each["action"])}) for each in json.loads(line)]
 
 
 class Orders:
@@ -40,12 +53,18 @@ class Orders:
         with (
             (self._folder / pipe_of(self._rank)).open("r") as pipe,
             (self._folder / ANSWERS).open("w") as answers,
+            (self._folder / TURN if self._rank == 0 else Path(os.devnull)).open("wb") as turn,
         ):
-            for order in self._orders(iter(pipe.readline, "")):
-                answers.write(json.dumps(asdict(carry_out(order)) | {"rank": self._rank}) + "\n")
+            for orders in self._batches(iter(pipe.readline, "")):
+                answered = []
+                for order in orders:
+                    os.pwrite(turn.fileno(), f"{order.cell:8d}".encode(), 0)
+                    answered.append(asdict(carry_out(order)))
+                answers.write(json.dumps({"rank": self._rank, "answers": answered}) + "\n")
                 answers.flush()
+            os.pwrite(turn.fileno(), f"{NONE:8d}".encode(), 0)
 
-    def _orders(self, lines: Iterator[str]) -> Iterator[Order]:
+    def _batches(self, lines: Iterator[str]) -> Iterator[list[Order]]:
         while True:
             began, used = time.monotonic(), time.process_time()
             line = next(lines, "")
@@ -53,10 +72,10 @@ class Orders:
             self.asleep["cpu"] += time.process_time() - used
             if not line:
                 raise SystemExit("the driver of this campaign has ended")
-            order = Order.parse(line)
-            if order.action is Action.LEAVE:
+            orders = orders_of(line)
+            if orders[0].action is Action.LEAVE:
                 return
-            yield order
+            yield orders
 
 
 def are_given(folder: Path) -> bool:

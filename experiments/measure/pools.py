@@ -6,6 +6,7 @@ Each kind can so have all of its memory, and none of it goes to whichever kind c
 import gc
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from experiments import footprint
@@ -22,9 +23,8 @@ from experiments.measure.buffers import (
     require_memory,
 )
 from experiments.schedule import Launch
-from experiments.spec import TRANSPORTS
+from experiments.spec import NUMPY, PRIVATE, TRANSPORTS
 
-PRIVATE = "private"
 Key = tuple[str, str, str]  # as schedule.Cell.memory
 
 
@@ -66,7 +66,8 @@ class Pools:
         try:
             kind, locality, buffers = key
             asked = (kind, locality, self._transports, self._dtype, self._lengths, self._cpu)
-            pool = make_pool(self._comm, *asked, private=buffers == PRIVATE)
+            allocate = np.empty if buffers == NUMPY else None
+            pool = make_pool(self._comm, *asked, allocate, private=buffers == PRIVATE)
         except Unavailable as reason:
             self._lacking[key] = str(reason)
             raise

@@ -119,7 +119,7 @@ class Timer:
         self._warm = [self._batch(WARMUP)]
         self._timed: list[Batch] = []
         warm = self._warm[0].seconds
-        self.seconds = float(np.median(warm.max(axis=1)))
+        self.seconds = float(np.quantile(warm.max(axis=1), 0.25))  # of few, some disturbed
         self.group = group_size(float(np.median(warm, axis=0).min()), cost)
 
     def turn(self, count: int, group: int) -> None:

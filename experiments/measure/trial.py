@@ -1,13 +1,15 @@
 """One cell made ready to be timed: its buffers in rotation, rewritten and checked."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from mpi4py import MPI
 
 from experiments.measure import operations
+from experiments.measure.contenders import Contender, Ready
 from experiments.measure.operations import Array
 from experiments.measure.timing import Call
+
+UNSET = 127  # in a receive buffer before an operation that is checked
 
 
 class WrongResult(Exception):
@@ -24,23 +26,30 @@ class Trial:
     def __init__(
         self,
         operation: str,
-        transport: MPI.Intracomm,
+        comm: MPI.Intracomm,
         slots: Sequence[tuple[Array, Array]],
         pattern: Array,
-        call: Callable[[Array, Array], Call] | None = None,
+        contender: Contender,
     ) -> None:
         """Fill the first slots.
 
         Args:
-            call: what is timed over (send, recv); left out: the transport's own call.
+            comm: of the ranks; checks go over it.
+            pattern: what send buffers are filled with, as operations.fill() takes it.
+            contender: makes what is timed over (send, recv).
+
+        Raises:
+            NotImplementedError: the contender has no such operation.
         """
         self._operation = operation
-        self._transport = transport
+        self._comm = comm
         self._slots = slots
         self._pattern = pattern
-        self._call = call or partial(operations.call, operation, transport)
+        self._contender = contender
+        self._ready: dict[int, Ready] = {}
         self._ahead = len(slots) // 2
-        self._last = 0
+        self._last = -1
+        self._of(0)
         for iteration in range(self._ahead):
             self._rewrite(iteration)
 
@@ -48,27 +57,49 @@ class Trial:
         """Rewrite a send buffer; return the operation of this iteration, to be called."""
         self._last = iteration
         self._rewrite(iteration + self._ahead)
-        return self._call(*self._slot(iteration))
+        return self._of(iteration).call
 
     def check(self) -> None:
-        """Compare the result of the last iteration with what it should be; a collective.
+        """Do the operation once more and compare its result with what it should be; a collective.
+
+        Others may have used the same buffers since: what is in them proves nothing.
 
         Raises:
             WrongResult: on every rank when any rank holds a wrong element.
         """
-        wrong = operations.wrong(
-            self._operation, self._transport, *self._slot(self._last), self._pattern, self._last
-        )
-        wrong_anywhere = self._transport.allreduce(wrong)
+        iteration = self._last + 1
+        send, recv = self._slot(iteration)
+        recv.fill(UNSET)
+        self._rewrite(iteration)
+        ready = self._of(iteration)
+        ready.call()
+        ready.collect()
+        wrong = operations.wrong(self._operation, self._comm, send, recv, self._pattern, iteration)
+        wrong_anywhere = self._comm.allreduce(wrong)
         if wrong_anywhere:
             raise WrongResult(
-                f"{self._operation} of {self._slot(self._last)[0].nbytes} bytes left "
-                f"{wrong_anywhere} wrong elements in iteration {self._last}; this launch is void"
+                f"{self._operation} of {send.nbytes} bytes left {wrong_anywhere} wrong elements "
+                f"in iteration {iteration}"
             )
+
+    def close(self) -> None:
+        """Let go of what was made for the operation; a collective."""
+        for ready in self._ready.values():
+            ready.close()
+        self._ready.clear()
+
+    def _of(self, iteration: int) -> Ready:
+        slot = iteration % len(self._slots)
+        if slot not in self._ready:
+            made = self._contender(self._operation, *self._slots[slot])
+            if made is None:
+                raise NotImplementedError(self._operation)
+            self._ready[slot] = made
+        return self._ready[slot]
 
     def _slot(self, iteration: int) -> tuple[Array, Array]:
         return self._slots[iteration % len(self._slots)]
 
     def _rewrite(self, iteration: int) -> None:
         send = self._slot(iteration)[0]
-        operations.fill(send, self._pattern, self._transport.rank, iteration)
+        operations.fill(send, self._pattern, self._comm.rank, iteration)

@@ -37,7 +37,10 @@ def hashes() -> dict[str, str]:
     }
     for name, pattern in (
         ("numpy", "_multiarray_umath"),
-        ("core", "/_native/_core."),
+        (
+            "core",
+            f"{Path(hbmcomm.__file__).resolve().parent}/_native/_core.",
+        ),  # there may be copies
         ("libmpi", "/libmpi"),
         ("mpi4py", "/MPI."),
     ):

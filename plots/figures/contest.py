@@ -7,12 +7,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.bench.compare import against_peers, own, tried
-from experiments.bench.names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
-from experiments.bench.settings import DEFAULT
-from experiments.bench.store import Bench
+from experiments.bench.compare import against_peers, other_build, own, tried
 from experiments.bound import BARRIER
 from experiments.emulated import recorded
+from experiments.entries import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
+from experiments.reading import Campaign
+from experiments.settings import DEFAULT
+from experiments.spec import NUMPY
 from plots.figures.marks import HOLLOW, points, size_axis
 from plots.findings import in_order, rows
 from plots.labels import bytes_text, mpi_name, ranks_text, ratio_text, seconds_text, tick_text
@@ -23,9 +24,9 @@ BOUND = "bound"  # drawn beside the parties
 TIMES, RATIOS = "bench-times", "bench-ratios"
 
 
-def contest(bench: Bench) -> list[Drawing | Skipped]:
+def contest(bench: Campaign) -> list[Drawing | Skipped]:
     """Two drawings per rank count: a row of panels per operation, a column per form of call."""
-    sized = bench.medians[bench.medians["operation"] != BARRIER]
+    sized = bench.cells[bench.cells["operation"] != BARRIER]
     if sized.empty:
         return [Skipped(TIMES, "Times of a bench", "only operations without data were measured")]
     mine, theirs = own(sized), against_peers(sized)
@@ -37,7 +38,7 @@ def contest(bench: Bench) -> list[Drawing | Skipped]:
     return found
 
 
-def _times(bench: Bench, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -> Drawing:
+def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -> Drawing:
     bound = mine.assign(peer=BOUND, seconds=mine["seconds"] * mine["share"])
     frame = pd.concat([mine.assign(peer=DIRECT), theirs, bound], ignore_index=True)
     frame = frame.assign(value=frame["seconds"], low=frame["low_s"], high=frame["high_s"])
@@ -67,7 +68,7 @@ def _times(bench: Bench, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -
     )
 
 
-def _ratios(bench: Bench, theirs: pd.DataFrame, ranks: int) -> Drawing:
+def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     frame = theirs.assign(value=theirs["ratio"])
     notes = ["Paired within a launch; median over blocks with its exact 95 % interval."]
     if frame["low"].isna().any():
@@ -98,12 +99,12 @@ def _setting(name: str) -> str:
 
 
 def _grid(
-    bench: Bench, frame: pd.DataFrame, heading: str, notes: list[str]
+    bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]
 ) -> tuple[Figure, list[Axes]]:
     """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)
-    labels = {OTHER_BUILD: bench.other_build}
+    labels = {OTHER_BUILD: other_build(bench)}
     handles = [
         Line2D(
             [],
@@ -119,18 +120,18 @@ def _grid(
         handles.append(
             Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
         )
-    asked = bench.header["question"]
-    if asked.get("tuned"):
+    asked = bench.experiment
+    if asked.launches.tuned:
         notes = [
             *notes,
             "Each MPI in the setting that did best in the cell, of "
-            f"{tried(bench.medians)} settings of all MPIs.",
+            f"{tried(bench.cells)} settings of all MPIs.",
         ]
     machine = recorded.meaning(recorded.machines([recorded.machine({"environment": bench.header})]))
     page = sheet(
         heading,
-        ("NumPy arrays" if asked["private"] else "arrays of the arena")
-        + f", {asked['measurement']['cadence']}, float32, warm cache",
+        ("NumPy arrays" if NUMPY in asked.factors.buffers else "arrays of the arena")
+        + f", {asked.measurement.cadence}, float32, warm cache",
         rows=len(operations),
         columns=len(forms),
         panel_height=1.2,

@@ -29,6 +29,8 @@ CELL = {
     "bytes": 1024,
     "cadence": "isolated",
     "cache": "warm",
+    "setting": "",
+    "form": "plain",
     "group": 1,
 }
 

@@ -1,11 +1,13 @@
 """What a dry run says of a campaign's time and memory, against counts made by hand."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from experiments import spec
-from experiments.forecast import Forecast, Host, forecast, told
+from experiments.bench.question import ask
+from experiments.forecast import CELL, Forecast, Host, forecast, told
 from experiments.schedule import schedule
 from experiments.spec import Experiment
 
@@ -45,6 +47,20 @@ def test_a_launch_takes_at_least_its_start() -> None:
     cells = 3 * 3 * 2 * 2 + 4  # operations, transports, kinds, localities; a copy for each buffer
     assert found.launches == 1
     assert 2.5 < found.seconds < 2.5 + cells * (0.1 + 0.05)
+
+
+def test_each_arm_of_a_bench_counts_the_contenders_that_it_has() -> None:
+    def seconds(**flags: Any) -> float:
+        asked = ask(2, sizes="64KiB", operations="bcast", blocks=1, **flags)
+        return of(asked.experiment).seconds
+
+    one, two = seconds(peers="openmpi"), seconds(peers="openmpi,mpich")
+    assert two == pytest.approx(2 * one)
+    pickled = seconds(peers="openmpi,mpich,pickle") - two
+    assert 2 * CELL < pickled < 2 * (CELL + 0.05), "plain calls of one more beside each MPI"
+    tuned = seconds(peers="openmpi", tuned=True) - one
+    with_pickle = seconds(peers="openmpi,pickle", tuned=True) - seconds(peers="openmpi,pickle")
+    assert tuned == pytest.approx(with_pickle), "pickle takes part in the default setting alone"
 
 
 @pytest.mark.parametrize(

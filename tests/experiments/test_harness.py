@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from experiments import results
+from experiments.arms import HARNESS
 from experiments.measure import nodes
-from experiments.schedule import HARNESS, Cell, Launch
+from experiments.schedule import Cell, Launch
 from experiments.spec import OPERATIONS, TRANSPORTS, Measurement
 
 pytestmark = pytest.mark.ranks

@@ -5,7 +5,8 @@ from collections import Counter
 from itertools import groupby, product
 
 from experiments import schedule, spec
-from experiments.schedule import Arm, Launch
+from experiments.arms import Arm, arms
+from experiments.schedule import Launch
 from experiments.spec import Factors
 
 QUICK = spec.load("quick")
@@ -111,7 +112,7 @@ def test_launch_names_are_unique() -> None:
 
 def test_there_is_no_twin_without_a_host_arm() -> None:
     docker_only = spec.restrict(QUICK, environments="docker", profiles="tuned")
-    (arm,) = schedule.arms(docker_only.launches, "openmpi")
+    (arm,) = arms(docker_only.launches, "openmpi")
     assert arm == Arm("docker-tuned-one", "docker", "tuned", "one")
 
 
@@ -119,7 +120,7 @@ def test_every_profile_in_every_layout_is_an_arm_of_each_engine() -> None:
     asked = spec.restrict(
         *(QUICK,), environments="docker,podman,charliecloud", profiles="all", layouts="one,isolated"
     )
-    names = [arm.name for arm in schedule.arms(asked.launches, "openmpi")]
+    names = [arm.name for arm in arms(asked.launches, "openmpi")]
     assert names == [
         f"{engine}-{profile}-{layout}"
         for engine in ("docker", "podman")

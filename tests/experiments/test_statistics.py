@@ -24,6 +24,8 @@ CELL = {
     "bytes": 1024,
     "cadence": "isolated",
     "cache": "warm",
+    "setting": "",
+    "form": "plain",
 }
 
 
@@ -39,7 +41,18 @@ def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:
         for value, medians in times.items()
         for block, seconds in enumerate(medians)
     ]
-    measured = ["median_s", "p95_s", "p99_s", "bound_s", "skew_s", "group", "n", "turns", "company"]
+    measured = [
+        "median_s",
+        "p95_s",
+        "p99_s",
+        "bound_s",
+        "skew_s",
+        "group",
+        "n",
+        "turns",
+        "company",
+        "contest",
+    ]
     return pd.DataFrame(rows, columns=["block", "arm", *FACTORS, *measured])
 
 
@@ -348,3 +361,28 @@ def test_the_unpaired_ratio_is_of_the_medians_and_needs_six_on_each_side() -> No
     assert found == statistics.unpaired_ratio(above, [1.0] * 6)
     assert np.isnan(statistics.unpaired_ratio(above, [1.0] * 5).low)
     assert statistics.unpaired_ratio([3.0] * 6, [2.0] * 6) == (1.5, 1.5, 1.5)
+
+
+def test_transports_of_one_contest_are_compared_turn_by_turn() -> None:
+    """The machine slows down by ten between two turns; medians over the launch would say 5.5."""
+    frame = cells({"direct": [1.0] * 6, "mpi": [1.0] * 6}, "transport").assign(group=1, contest="3")
+    frame["turns"] = [
+        (1.0, 1.0, 10.0) if name == "direct" else (2.0, 20.0, 20.0) for name in frame["transport"]
+    ]
+    found = ratios.paired_ratio(frame, "transport", "mpi", "direct")
+    assert found["ratio"].tolist() == [2.0]
+    frame["contest"] = frame["transport"]
+    assert ratios.paired_ratio(frame, "transport", "mpi", "direct")["ratio"].tolist() == [1.0]
+
+
+def test_pooled_ratios_count_the_launches_of_all_mpis_alike() -> None:
+    frames = [
+        cells({"direct": [1.0] * 2, "again": [ratio] * 2}, "transport").assign(
+            mpi=mpi, arm=mpi, group=1, contest=1
+        )
+        for mpi, ratio in (("mpich", 1.1), ("impi", 0.9))
+    ]
+    frame = pd.concat(frames)
+    frame["turns"] = [()] * len(frame)
+    (found,) = ratios.paired_ratio(frame, "transport", "again", "direct", pooled=True).itertuples()
+    assert found.blocks == 4 and found.ratio == pytest.approx(1.0, abs=0.01)

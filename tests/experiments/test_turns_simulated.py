@@ -4,6 +4,7 @@ The machine is simulated; the order of turns, the stored values and the claims a
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -15,7 +16,7 @@ from experiments import reading
 from experiments.ratios import floors, paired_ratio
 from experiments.spec import Measurement
 from experiments.statistics import FACTORS, Verdict, verdict
-from experiments.turns import Action, Answer, Order, conduct
+from experiments.turns import Action, Answer, Order, conduct, numbers
 
 BLOCKS, CELLS = 6, 15
 ASKED = Measurement(time_cap=0.1, min_iterations=10, max_iterations=1000)
@@ -54,7 +55,10 @@ class Arm:
     samples: dict[int, list[float]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
 
-    def carry_out(self, order: Order) -> Answer:
+    def carry_out(self, orders: Sequence[Order]) -> list[Answer]:
+        return [self._carry_out(order) for order in orders]
+
+    def _carry_out(self, order: Order) -> Answer:
         if order.action is Action.TURN:
             self.turns[order.cell] = order.count
             times = [
@@ -87,7 +91,7 @@ def campaign(factor: float, seed: int, *, in_turns: bool, noise: float = 1) -> p
         parties = [arms] if in_turns else [{name: arms[name]} for name in order.sample([*arms], 3)]
         for party in parties:
             asked = {name: arm.carry_out for name, arm in party.items()}
-            assert conduct(asked, CELLS, ASKED, order) == {}
+            assert conduct(asked, numbers(["x"] * CELLS), ASKED, order) == {}
         for name, arm in arms.items():
             found += rows(block, name, arm, " ".join(arms) if in_turns else "")
     return pd.DataFrame(found)

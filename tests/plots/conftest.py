@@ -89,6 +89,8 @@ def make_cells(
                 "dtype": "float32",
                 "cadence": "isolated",
                 "cache": "warm",
+                "setting": "",
+                "form": "plain",
                 "group": 1,
                 "n": 200,
                 "unstable": False,

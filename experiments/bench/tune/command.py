@@ -5,11 +5,12 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import results
-from experiments.bench.command import WIDTH
 from experiments.bench.tune import driver, store, table
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.trials import trials
 from experiments.stages import Stages
+
+WIDTH = 150  # columns where standard output is no terminal: a line per row
 
 
 def run(

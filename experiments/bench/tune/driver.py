@@ -10,8 +10,8 @@ from pathlib import Path
 
 import hbmcomm
 from experiments import guard, results
-from experiments.bench.launching import header_of, measure
 from experiments.bench.tune import store
+from experiments.bench.tune.launching import header_of, measure
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
 from experiments.bench.tune.trials import Place, Trial, trials
@@ -21,7 +21,6 @@ from experiments.progress import Display
 from experiments.provision import mpi
 from experiments.stages import Stages
 
-PROGRAM = "experiments.bench.tune.program"
 ADVICE = "look at it, then tune again"
 BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
 OVERHEAD = 2.5  # a turn's time over what counts: warm-up, rewriting, barriers
@@ -47,7 +46,7 @@ def run(
         thresholds = hbmcomm.tuning(question.ranks)
         planned, left_out = plan(thresholds, place(question.ranks))
         launches = schedule(question, planned, seed)
-        header = header_of(question, seed, launches, ()) | {
+        header = header_of(question, seed, launches) | {
             "thresholds": [each._asdict() for each in thresholds],
             "trials": [asdict(each) for each in planned],
             "left_out": left_out,
@@ -57,7 +56,7 @@ def run(
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:
                 display.begin(launch.name)
-                measure(out, launch, prefix, (PROGRAM,), {}, display.within, ADVICE)
+                measure(out, launch, prefix, display.within, ADVICE)
                 display.end()
 
 

@@ -1,7 +1,7 @@
 """The MPI program of bench --tune: reads one launch, lets values take turns, writes what it saw.
 
 Started as `mpiexec -n N python -m experiments.bench.tune.program FOLDER`. FOLDER holds launch.json;
-rank 0 writes progress, turn, result.json and samples.npz beside it.
+rank 0 writes progress, result.json and samples.npz beside it.
 
 The thresholds of a communicator are read from the environment when it is made, so that one launch
 has a communicator for each value, over the same arrays.
@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,18 @@ from numpy.typing import NDArray
 
 import hbmcomm
 from experiments import footprint
-from experiments.bench.checked import entrant
-from experiments.bench.contenders import Ready, plain
-from experiments.bench.interleave import Entrant, interleave
-from experiments.bench.names import PLAIN
-from experiments.bench.parties import TRANSPORT
-from experiments.bench.starter import make_starter
 from experiments.bench.tune.schedule import Launch
-from experiments.bench.tune.trials import NOW, Cell, Trial
-from experiments.bench.turn import FILE, Turn, Turns
+from experiments.bench.tune.trials import NOW
+from experiments.entries import DIRECT
 from experiments.measure import datapath, machine, operations, process, timing, versions
+from experiments.measure import trial as measured
+from experiments.measure.alone import conduct_alone
 from experiments.measure.buffers import Pool, Unavailable, described, make_pool, require_memory
+from experiments.measure.contenders import plain
 from experiments.measure.progress import Progress
+from experiments.measure.starter import make_starter
 from experiments.schedule import FORMAT
+from experiments.turns import Action, Answer, Order, numbers
 
 Communicators = Mapping[tuple[str, str], MPI.Intracomm]
 """By variable and contender."""
@@ -58,9 +56,9 @@ def main(folder: Path) -> None:
     at_root = comm.rank == 0
     progress = Progress(folder / "progress" if at_root else None)
     starter = make_starter(comm, folder)
-    turns = Turns(folder / FILE if at_root else None, starter.Barrier)
-    cells, samples = _measure(comm, starter, launch, pools, made, progress, turns)
-    turns.end()
+    cells = Cells(comm, launch, pools, made, progress, starter.Barrier)
+    contests = numbers([trial.contenders for trial, _ in launch.cells()])
+    conduct_alone(comm, cells.carry_out, contests, launch.measurement, random.Random(launch.seed))
     every = comm.gather((paths, {"rank": comm.rank, "cpu": cpu, **described(pools[False])}))
     if every is not None:
         result = {
@@ -73,11 +71,11 @@ def main(folder: Path) -> None:
                 "datapath": every[0][0],
             },
             "ranks": [rank for _, rank in every],
-            "cells": cells,
+            "cells": cells.found,
             "began": began,
             "seconds": time.time() - began,
         }
-        np.savez(folder / "samples.npz", **samples)  # type: ignore[arg-type]
+        np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     for each in (starter, *made.values()):
         each.Free()
@@ -102,7 +100,7 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int, private: bool) -> Pool:
     kind = "regular" if private else hbmcomm.default_kind()
     allocate = np.empty if private else None
     try:
-        return make_pool(comm, kind, "local", [TRANSPORT], launch.dtype, lengths, cpu, allocate)
+        return make_pool(comm, kind, "local", [DIRECT], launch.dtype, lengths, cpu, allocate)
     except Unavailable as reason:
         raise SystemExit(str(reason)) from None
 
@@ -116,7 +114,7 @@ def _communicators(
         for value in trial.values:
             with _variable(trial.variable, str(value)):
                 found[trial.variable, str(value)] = hbmcomm.Communicator(
-                    comm, kind=pools[trial.private].kind, transport=TRANSPORT
+                    comm, kind=pools[trial.private].kind, transport=DIRECT
                 )
     return found
 
@@ -135,72 +133,72 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def _measure(
-    comm: MPI.Intracomm,
-    starter: MPI.Intracomm,
-    launch: Launch,
-    pools: Mapping[bool, Pool],
-    made: Communicators,
-    progress: Progress,
-    turns: Turns,
-) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
-    cost, rng = timing.clock_cost(), random.Random(launch.seed)
-    longest = max(pool.send.size for pool in pools.values())
-    pattern = operations.ramp(comm.allreduce(longest, MPI.MAX), launch.dtype)
-    cells: list[dict[str, Any]] = []
-    samples: dict[str, NDArray[np.float64]] = {}
-    planned = launch.cells()
-    for number, (trial, cell) in enumerate(planned):
-        progress.cells(number, len(planned))
-        pool = pools[trial.private]
-        among = {NOW: pool.communicators[TRANSPORT]}
-        among |= {str(value): made[trial.variable, str(value)] for value in trial.values}
-        ready, entrants = _entrants(comm, cell, pool, among, pattern, turns)
-        times, _ = interleave(entrants, *(starter, launch.measurement, cost, rng, progress.tick))
-        for name, taken in times.items():
-            ready[name].close()
-            label = f"c{number:05d}.{name}"
-            samples[label] = taken.seconds
-            cells.append(_described(trial, cell, name, label, taken))
-    return cells, samples
+class Cells:
+    """Every contender of every cell, begun, timed in turns and ended; a collective, each time.
 
+    Attributes:
+        found: what is stored of each that was ended.
+        samples: seconds by the key that `found` names; complete on rank 0 only.
+    """
 
-def _entrants(
-    comm: MPI.Intracomm,
-    cell: Cell,
-    pool: Pool,
-    among: Mapping[str, MPI.Intracomm],
-    pattern: operations.Array,
-    turns: Turns,
-) -> tuple[dict[str, Ready], dict[str, Entrant]]:
-    """All contenders of a cell, by name, over the same buffers."""
-    elements = cell.bytes // pool.send.itemsize
-    buffers, *_ = pool.slots(cell.operation, elements, comm.rank, comm.size)
-    ready: dict[str, Ready] = {}
-    entrants: dict[str, Entrant] = {}
-    for index, (name, communicator) in enumerate(among.items()):
-        made = plain(communicator)(cell.operation, *buffers)
-        assert made is not None, f"plain calls do {cell.operation}"
-        begin = partial(turns.begin, Turn(cell.operation, cell.bytes, name, PLAIN))
-        ready[name] = made
-        entrants[name] = entrant(comm, cell.operation, buffers, pattern, made, index, begin)
-    return ready, entrants
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        launch: Launch,
+        pools: Mapping[bool, Pool],
+        made: Communicators,
+        progress: Progress,
+        start: timing.Call,
+    ) -> None:
+        self._comm, self._pools, self._made, self._progress = comm, pools, made, progress
+        self._gate = start if launch.measurement.cadence == "isolated" else None
+        self._plan = [(*each, name) for each in launch.cells() for name in each[0].contenders]
+        self._cost = timing.clock_cost()
+        longest = comm.allreduce(max(pool.send.size for pool in pools.values()), MPI.MAX)
+        self._pattern = operations.ramp(longest, launch.dtype)
+        self._begun: dict[int, tuple[measured.Trial, timing.Timer]] = {}
+        self.found: list[dict[str, Any]] = []
+        self.samples: dict[str, NDArray[np.float64]] = {}
 
+    def carry_out(self, order: Order) -> Answer:
+        """Do what rank 0 wants of all ranks now."""
+        match order.action:
+            case Action.BEGIN:
+                return self._begin(order.cell)
+            case Action.TURN:
+                timer = self._begun[order.cell][1]
+                timer.turn(order.count, order.group)
+                return Answer(narrow=timer.is_narrow())
+            case Action.END:
+                self._end(order.cell)
+        return Answer()
 
-def _described(
-    trial: Trial, cell: Cell, name: str, label: str, taken: timing.Samples
-) -> dict[str, Any]:
-    return {
-        "variable": trial.variable,
-        "operation": cell.operation,
-        "bytes": cell.bytes,
-        "at": cell.at,
-        "contender": name,
-        "samples": label,
-        "warmup": taken.warmup,
-        "group": taken.group,
-        "turn": taken.turn,
-    }
+    def _begin(self, number: int) -> Answer:
+        trial, cell, name = self._plan[number]
+        self._progress.cells(number, len(self._plan))
+        pool = self._pools[trial.private]
+        usual = pool.communicators[DIRECT]
+        theirs = usual if name == NOW else self._made[trial.variable, name]
+        elements = cell.bytes // pool.send.itemsize
+        slots = pool.slots(cell.operation, elements, self._comm.rank, self._comm.size)[:1]
+        timed = measured.Trial(cell.operation, self._comm, slots, self._pattern, plain(theirs))
+        timed.check()
+        timer = timing.Timer(timed.prepare, self._comm, self._cost, self._progress.tick, self._gate)
+        self._begun[number] = timed, timer
+        return Answer(seconds=timer.seconds, group=timer.group)
+
+    def _end(self, number: int) -> None:
+        timed, timer = self._begun.pop(number)
+        timed.check()
+        timed.close()
+        trial, cell, name = self._plan[number]
+        key, taken = f"c{number:05d}", timer.samples()
+        self.samples[key] = taken.seconds
+        self.found.append(
+            {"variable": trial.variable, "contender": name, "samples": key}
+            | {"operation": cell.operation, "bytes": cell.bytes, "at": cell.at}
+            | {"warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
+        )
 
 
 if __name__ == "__main__":

@@ -35,11 +35,6 @@ class Launch:
         """Names the launch within its folder: 0003-tune."""
         return f"{self.block:04d}-tune"
 
-    @property
-    def flavour(self) -> str:
-        """The MPI that starts it."""
-        return FLAVOUR
-
     def cells(self) -> list[tuple[Trial, Cell]]:
         """Every cell of every trial, in the order in which they are measured."""
         found = [(trial, cell) for trial in self.trials for cell in trial.cells]

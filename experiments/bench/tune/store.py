@@ -64,7 +64,7 @@ def refuse_existing(folder: Path) -> None:
     Raises:
         ResultsError: naming it.
     """
-    for name in (HEADER, "bench.json", "campaign.json"):
+    for name in (HEADER, "campaign.json"):
         if (folder / name).exists():
             raise ResultsError(f"{folder} already holds {name}; name another --out")
 

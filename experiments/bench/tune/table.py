@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from experiments.bench.names import CALLS
 from experiments.bench.table import bytes_text, percent_text, ratio_text
 from experiments.bench.tune.propose import Proposal
 from experiments.bench.tune.store import Tuned
 from experiments.bench.tune.trials import NEVER
+from experiments.entries import CALLS
 from experiments.statistics import FEWEST_BLOCKS
 
 UNCHANGED = "nothing to change: no other value is certainly faster on this machine"

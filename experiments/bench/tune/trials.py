@@ -71,6 +71,11 @@ class Trial:
         """The value with which none does."""
         return self.values[0] if self.way == UP_TO else self.values[1]
 
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """By name, what takes turns in each of its cells."""
+        return (NOW, *map(str, self.values))
+
     def in_force(self, at: int) -> bool:
         """Whether the value in force sends so many bytes the way under test."""
         return at <= self.now if self.way == UP_TO else at >= self.now

@@ -1,11 +1,15 @@
 """Launch medians of a bench, by hand."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from experiments.bench.store import COLUMNS
+from experiments.bench.question import Question
+from experiments.reading import COLUMNS, Campaign
+from experiments.statistics import FACTORS
 
 Medians = Callable[..., pd.DataFrame]
 
@@ -19,21 +23,38 @@ def make(
     ranks: int = 2,
     setting: str = "default",
 ) -> pd.DataFrame:
-    """One cell: {(flavour, contender): seconds in each block}; the bound is half a second."""
+    """One cell: {(MPI, transport): seconds in each block}; the bound is half a second."""
     rows = [
-        {"block": block, "flavour": flavour, "ranks": ranks, "operation": operation, "bytes": size}
-        | {"contender": contender, "form": form, "median_s": seconds, "low_s": seconds}
-        | {"high_s": seconds, "min_s": seconds, "p95_s": seconds, "n": 100, "group": 1}
-        | {"bound_s": 0.5, "setting": setting}
-        for (flavour, contender), every in times.items()
+        dict.fromkeys(FACTORS, "")
+        | {"block": block, "arm": f"{mpi}-{setting}", "mpi": mpi, "setting": setting}
+        | {"ranks": ranks, "operation": operation, "bytes": size, "emulated": False}
+        | {"transport": transport, "form": form, "median_s": seconds, "bound_s": 0.5}
+        | {"n": 100, "group": 1, "turns": (seconds,), "company": "", "contest": 1}
+        for (mpi, transport), every in times.items()
         for block, seconds in enumerate(every)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def stored(cells: pd.DataFrame, question: Question, *notes: str, **header: str) -> Campaign:
+    """A bench that was read."""
+    nothing: dict[str, Any] = {}
+    frame = cells.head(0)
+    name = question.experiment.name
+    return Campaign(
+        *(Path(), name, question.experiment, header, [], nothing, cells, frame, frame, [*notes])
+    )
+
+
 @pytest.fixture
 def medians() -> Medians:
-    """medians({(flavour, contender): seconds in each block}, operation=..., size=..., form=...,
+    """medians({(MPI, transport): seconds in each block}, operation=..., size=..., form=...,
     ranks=..., setting=...)
     """
     return make
+
+
+@pytest.fixture
+def read() -> Callable[..., Campaign]:
+    """read(cells, question, *notes, **header): a bench that was read."""
+    return stored

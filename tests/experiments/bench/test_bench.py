@@ -16,11 +16,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import results
-from experiments.bench import attempts, driver, settings, store
+from experiments import campaign, results, settings, together
+from experiments.bench import command
 from experiments.bench.question import ask
-from experiments.bench.schedule import schedule
+from experiments.campaign import Request
+from experiments.environments import host
 from experiments.results import ResultsError
+from experiments.schedule import Launch, schedule
+from experiments.spec import Experiment
 from experiments.stages import Stages
 
 pytestmark = pytest.mark.ranks
@@ -50,6 +53,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     process = start(out, "--peers", "openmpi,pickle", "--blocks", "2", "--seed", "7")
     said, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
+    assert "2 launches in 2 blocks: up to about " in errors
     assert "[2/2] 0001-openmpi" in errors
     assert str(out) in errors
     return out, said
@@ -57,38 +61,53 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_it_prints_a_table_per_operation(measured: tuple[Path, str]) -> None:
     said = measured[1]
-    for word in ("Allreduce, 2 ranks", "Barrier, 2 ranks", "64 B", "4 KiB", "openmpi", "pickle"):
+    for word in ("Allreduce, 2 ranks, plain calls", "Barrier, 2 ranks, persistent calls"):
         assert word in said
+    for word in ("64 B", "4 KiB", "openmpi", "pickle"):
+        assert word in said
+    assert max(map(len, said.splitlines())) <= 80
     assert "mpich" not in said
     assert "2 blocks: no interval below 6" in said
 
 
 def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> None:
     folder = measured[0]
-    bench = store.load(folder)
+    bench = command.read(folder)
     assert bench.header["seed"] == 7
     assert bench.header["machine"]["cpu"]
-    assert set(bench.medians["block"]) == {0, 1}
-    cells = bench.medians.groupby(["block", "operation", "bytes", "form"])["contender"].agg(set)
+    assert set(bench.cells["block"]) == {0, 1}
+    cells = bench.cells.groupby(["block", "operation", "bytes", "form"])["transport"].agg(set)
     assert len(cells) == 2 * 3 * 2
     for (_, operation, _, form), contenders in cells.items():
         others = {"pickle"} if (operation, form) == ("allreduce", "plain") else set()
         assert contenders == {"direct", "direct-again", "mpi"} | others
+    turns = bench.cells.groupby(["block", "contest"])["turns"].agg(lambda each: set(map(len, each)))
+    assert all(len(each) == 1 and min(each) >= 5 for each in turns), "in turns with each other"
     launch = results.read_launch(folder, "0000-openmpi")
     samples = results.read_samples(folder / "launches" / "0000-openmpi.npz")
     for cell in launch["cells"]:
         assert samples[cell["samples"]].shape[1] == 2
         assert (samples[cell["samples"]] > 0).all()
-    assert {rank["source"] for rank in launch["ranks"]} == {"arena"}
-    assert {"versions", "hashes", "machine", "datapath"} == set(launch["environment"])
+        assert cell["barrier"].endswith("of a copy of the library that serves nothing else")
+    assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"arena"}
 
 
 def test_the_table_is_there_for_programs_too(measured: tuple[Path, str]) -> None:
     found = json.loads((measured[0] / "table.json").read_text())
-    assert len(found["launches"]) == len(store.load(measured[0]).medians)
+    assert len(found["launches"]) == len(command.read(measured[0]).cells)
     assert {row["peer"] for row in found["peers"]} == {"openmpi", "pickle"}
     assert all(row["low"] is None for row in found["peers"]), "two blocks have no interval"
     assert found["noise"] >= 0
+
+
+def test_a_stored_bench_is_printed_again_and_a_campaign_is_not(
+    measured: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.show(measured[0], as_json=False)
+    assert capsys.readouterr().out == measured[1]
+    results.create(tmp_path / "quick", {"name": "quick"})
+    with pytest.raises(ResultsError):
+        command.show(tmp_path / "quick", as_json=False)
 
 
 def test_its_figures_come_from_the_folder_alone(measured: tuple[Path, str]) -> None:
@@ -102,7 +121,7 @@ def test_its_figures_come_from_the_folder_alone(measured: tuple[Path, str]) -> N
 
 def test_another_bench_does_not_go_over_it(measured: tuple[Path, str]) -> None:
     process = start(measured[0])
-    assert "already holds bench.json; name another --out" in process.communicate(timeout=60)[1]
+    assert "already holds a campaign; pass --resume" in process.communicate(timeout=60)[1]
     assert process.returncode == 1
 
 
@@ -114,7 +133,7 @@ def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     found = json.loads(said)
     assert {row["ranks"] for row in found["direct"]} == {3}
     launch = results.read_launch(tmp_path / "out", "0000-mpich")
-    assert {rank["source"] for rank in launch["ranks"]} == {"numpy"}
+    assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"numpy"}
     assert launch["launch"]["measurement"]["cadence"] == "streaming"
 
 
@@ -149,24 +168,14 @@ def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
         *(("allreduce", "nonblocking"), ("barrier", "plain"), ("barrier", "nonblocking")),
     }
     assert all(0.3 < ratio < 3 for ratio in found.values())
-    assert "direct old" in said
-    assert "direct old over direct, all launches: median" in said
-    assert store.load(out).other_build == "direct old"
+    assert "Other build: direct old, over direct in all launches: median" in " ".join(said.split())
 
 
 def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     process = start(tmp_path / "out", "--against", str(tmp_path))
     assert "holds no package hbmcomm" in process.communicate(timeout=60)[1]
     assert process.returncode == 1
-    assert not (tmp_path / "out" / "bench.json").exists()
-
-
-@pytest.mark.parametrize("arrays", ["arena", "private"])
-def test_another_build_has_arrays_of_its_own_arena(
-    mpirun: Callable[..., Any], tmp_path: Path, arrays: str
-) -> None:
-    program = Path(__file__).parent / "ranks" / "own_arena.py"
-    assert mpirun(program, 2, str(tmp_path), arrays).output.count("ok") == 2
+    assert not (tmp_path / "out").exists()
 
 
 SETTINGS = {
@@ -180,26 +189,26 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "_TABLE", {"openmpi": SETTINGS})
-    monkeypatch.setattr(attempts, "PATIENCE", 12.0)
-    monkeypatch.setattr(driver, "PROGRAM", "tests.experiments.bench.ranks.crashing")
+    monkeypatch.setattr(together, "SETTING_PATIENCE", 12.0)
+    monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.crashing")
     monkeypatch.chdir(ROOT)
     asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)
-    told = io.StringIO()
-    driver.run(asked, tmp_path / "out", 3, Stages(Console(file=told)))
-    bench = driver.summarise(tmp_path / "out")
-    notes = "\n".join(bench.notes)
-    call = "openmpi ({}), 2 ranks: plain Bcast of 64 bytes left out once it failed: {}"
-    assert call.format("hanging", "stood still for 12 s") in notes
+    told, out = io.StringIO(), tmp_path / "out"
+    campaign.run(asked.experiment, Request(out, seed=3), Stages(Console(file=told)))
+    bench = command.read(out)
+    notes = "\n".join(bench.warnings)
+    call = "openmpi-{}, 2 ranks: plain Bcast of 64 bytes left out once it failed: {}"
+    assert call.format("hanging", "does not answer") in notes
     assert call.format("crashing", "exit code") in notes
-    assert "openmpi (unstartable), 2 ranks: given up: exit code 3" in notes
+    assert "openmpi-unstartable with openmpi, 2 ranks, failed once: exit code 3" in notes
     assert "6 of 8 planned launches are finished" in notes
-    cells = bench.medians[bench.medians["form"] == "plain"]
-    cells = cells.groupby(["setting", "block", "bytes"])["contender"].agg(set)
+    cells = bench.cells[bench.cells["form"] == "plain"]
+    cells = cells.groupby(["setting", "block", "bytes"])["transport"].agg(set)
     assert len(cells) == 3 * 2 * 2
     for (setting, _, size), contenders in cells.items():
         broken = setting != "default" and size == 64
         assert contenders == {"direct", "direct-again"} | (set() if broken else {"mpi"})
-    logs = {path.name for path in (tmp_path / "out" / "logs").iterdir()}
+    logs = {path.name for path in (out / "logs").iterdir()}
     assert sum("hanging.failed-1.log" in name for name in logs) == 1, "later blocks leave it out"
 
 
@@ -221,14 +230,14 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path, number: int)
     assert "bench: interrupted" in errors
     assert "Traceback" not in errors
     assert not (out / "incoming").exists()
-    assert len(store.load(out).medians["block"].unique()) == len(results.finished(out)) >= 2
+    assert len(command.read(out).cells["block"].unique()) == len(results.finished(out)) >= 2
     assert set(Path("/dev/shm").iterdir()) <= shm
 
 
 def test_a_wrong_result_of_ours_voids_the_launch(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:
-    launch = schedule(ask(2, operations="Allreduce", sizes="64", peers="openmpi"), 1)[0]
+    launch = launch_of("openmpi")
     (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
     program = Path(__file__).parent / "ranks" / "sabotaged.py"
     said = mpirun(program, 2, str(tmp_path), "direct", code=1).output
@@ -240,23 +249,27 @@ def test_a_wrong_result_of_ours_voids_the_launch(
 def test_a_wrong_result_of_a_peer_is_told_and_not_counted(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:
-    launch = schedule(ask(2, operations="Allreduce", sizes="64", peers="openmpi,pickle"), 1)[0]
+    launch = launch_of("openmpi,pickle")
     folder = tmp_path / "bench"
-    store.create(folder, {"schedule": [launch.name], "missing": [], "machine": {}, "question": {}})
+    header = {"name": "bench", "experiment": asked("openmpi,pickle").to_dict(), "seed": 1}
+    results.create(folder, header | {"schedule": [{"launches": [launch.name]}], "machine": {}})
     with results.incoming(folder, launch.name) as place:
         (place / "launch.json").write_text(json.dumps(launch.to_dict()))
         program = Path(__file__).parent / "ranks" / "sabotaged.py"
         mpirun(program, 2, str(place), "pickle")
         results.accept(folder, launch.name, place)
-    bench = driver.summarise(folder)
+    bench = command.read(folder)
     assert "pickle beside openmpi: plain Allreduce of 64 bytes left wrong data, not counted" in (
-        bench.notes
+        bench.warnings
     )
-    assert set(bench.medians["contender"]) == {"direct", "direct-again", "mpi"}
-    assert np.isfinite(bench.medians["bound_s"]).all()
+    assert set(bench.cells["transport"]) == {"direct", "direct-again", "mpi"}
+    assert np.isfinite(bench.cells["bound_s"]).all()
 
 
-def test_a_folder_without_a_finished_launch_says_what_to_do(tmp_path: Path) -> None:
-    store.create(tmp_path, {"schedule": ["0000-impi"], "missing": []})
-    with pytest.raises(ResultsError, match="no finished launch"):
-        store.load(tmp_path)
+def asked(peers: str) -> Experiment:
+    return ask(2, operations="Allreduce", sizes="64", peers=peers).experiment
+
+
+def launch_of(peers: str) -> Launch:
+    """The first launch of a bench of one cell."""
+    return schedule(asked(peers), 1)[0].launches[0]

@@ -96,7 +96,7 @@ def test_plain_meets_plain_and_persistent_persistent(medians: Medians) -> None:
 def test_a_block_that_lacks_one_side_is_no_pair(medians: Medians) -> None:
     """As where an interrupt ended the run, or a peer's result was wrong in one launch."""
     frame = medians({("mpich", "direct"): [1.0] * 7, ("mpich", "mpi"): [2.0] * 6 + [100.0]})
-    frame = frame[(frame["block"] < 6) | (frame["contender"] == "direct")]
+    frame = frame[(frame["block"] < 6) | (frame["transport"] == "direct")]
     assert only(against_peers(frame))["blocks"] == 6
 
 

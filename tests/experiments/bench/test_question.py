@@ -1,29 +1,52 @@
 """What the flags of a bench may say, and what they mean."""
 
+import json
 from typing import Any
 
 import pytest
 
-from experiments.bench.names import CALLS, FORMS, PEERS
 from experiments.bench.question import MOST_RANKS, ask
+from experiments.entries import CALLS, FORMS
+from experiments.environments.mpiexec import FLAVOURS
 from experiments.errors import ExperimentsError
+from experiments.spec import Experiment
 
 
 def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     asked = ask(2)
-    assert asked.operations == ("bcast", "gather", "allreduce")
-    assert asked.peers == PEERS
-    assert asked.ranks == (2,)
-    assert (asked.sizes[0], asked.sizes[-1]) == (8, 16 * 2**20)
-    assert asked.forms == ("plain", "persistent")
-    assert not asked.tuned and not asked.against
-    assert asked.blocks >= 6, "fewer blocks give no interval"
+    factors, launches = asked.experiment.factors, asked.experiment.launches
+    assert factors.operations == ("bcast", "gather", "allreduce")
+    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "gloo")
+    assert launches.mpis == FLAVOURS and launches.ranks == (2,)
+    assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
+    assert factors.forms == ("plain", "persistent")
+    assert not launches.tuned and not asked.against
+    assert launches.blocks >= 6, "fewer blocks give no interval"
     assert not asked.named
+
+
+def test_what_is_asked_survives_its_stored_form() -> None:
+    asked = ask(2, tuned=True, private=True, against="there", operations="all", forms="nonblocking")
+    stored = json.loads(json.dumps(asked.experiment.to_dict()))
+    assert Experiment.from_dict(stored, "campaign.json") == asked.experiment
+
+
+def test_private_arrays_of_a_bench_are_numpys_of_ordinary_memory() -> None:
+    factors = ask(2, private=True).experiment.factors
+    assert factors.buffers == ("numpy",) and factors.kinds == ("regular",)
+    assert ask(2).experiment.factors.buffers == ("arena",)
+
+
+def test_a_contender_of_a_bench_is_no_transport_of_another_campaign() -> None:
+    stored = ask(2).experiment.to_dict()
+    stored["launches"]["arms"] = "environments"
+    with pytest.raises(ExperimentsError, match="unknown transports 'direct-again'"):
+        Experiment.from_dict(stored, "campaign.json")
 
 
 @pytest.mark.parametrize(("cores", "ranks"), [(1, 2), (2, 2), (8, 8), (272, MOST_RANKS)])
 def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
-    assert ask(cores).ranks == (ranks,)
+    assert ask(cores).experiment.launches.ranks == (ranks,)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +61,13 @@ def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
     ],
 )
 def test_operations_by_mpi4pys_names_and_ours(said: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, operations=said).operations == meant
+    assert ask(2, operations=said).experiment.factors.operations == meant
 
 
 def test_sizes_and_ranks_are_sorted_and_told_once() -> None:
     asked = ask(4, sizes="4KiB,1KiB,4KiB", ranks="4,2,4")
-    assert asked.sizes == (1024, 4096)
-    assert asked.ranks == (2, 4)
+    assert asked.experiment.factors.sizes == (1024, 4096)
+    assert asked.experiment.launches.ranks == (2, 4)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +79,13 @@ def test_sizes_and_ranks_are_sorted_and_told_once() -> None:
     ],
 )
 def test_forms_come_in_one_order_and_once(said: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, forms=said).forms == meant
+    assert ask(2, forms=said).experiment.factors.forms == meant
 
 
 def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
-    assert ask(2, peers="pickle").flavours == ("openmpi",)
-    assert ask(2, peers="pickle,impi").flavours == ("impi",)
+    alone = ask(2, peers="pickle").experiment
+    assert alone.launches.mpis == ("openmpi",) and "mpi" not in alone.factors.transports
+    assert ask(2, peers="pickle,impi").experiment.launches.mpis == ("impi",)
     assert ask(2, peers="impi").named
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import docker
 import pytest
 
+from experiments.arms import HARNESS
 from experiments.execute import execute
 from experiments.launching import FOREIGN, Environment
 from experiments.provision import passthrough
-from experiments.schedule import HARNESS, Cell, Launch
+from experiments.schedule import Cell, Launch
 from experiments.spec import OPERATIONS, Measurement
 
 

@@ -14,6 +14,7 @@ import docker
 import pytest
 
 from experiments import leftovers
+from experiments.arms import HARNESS
 from experiments.containers import ContainerRefused, ImageGone
 from experiments.environments.command import Job
 from experiments.environments.docker import LABEL, Docker
@@ -24,7 +25,7 @@ from experiments.provision import image as image_provision
 from experiments.provision import mpi, passthrough, podman
 from experiments.provision.image import Image
 from experiments.provision.paths import ROOT
-from experiments.schedule import HARNESS, Cell, Launch
+from experiments.schedule import Cell, Launch
 from experiments.spec import Measurement
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]

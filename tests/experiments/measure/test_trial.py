@@ -5,6 +5,8 @@ import pytest
 from mpi4py import MPI
 
 from experiments.measure import operations
+from experiments.measure.contenders import Contender, Ready, plain
+from experiments.measure.operations import Array
 from experiments.measure.trial import Trial, WrongResult
 
 PATTERN = operations.ramp(8, "float32")
@@ -15,8 +17,9 @@ def slots(count: int) -> Slots:
     return [(np.full(8, -1, "float32"), np.full(8, -1, "float32")) for _ in range(count)]
 
 
-def trial(buffers: Slots, operation: str = "allreduce") -> Trial:
-    return Trial(operation, MPI.COMM_SELF, buffers, PATTERN)
+def trial(buffers: Slots, contender: Contender | None = None) -> Trial:
+    own = contender or plain(MPI.COMM_SELF)
+    return Trial("allreduce", MPI.COMM_SELF, buffers, PATTERN, own)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -46,30 +49,40 @@ def test_slots_are_used_in_turn() -> None:
 
 
 def test_a_wrong_element_names_operation_size_count_and_iteration() -> None:
-    buffers = slots(1)
-    each = trial(buffers)
+    def spoils(_: str, send: Array, recv: Array) -> Ready:
+        return Ready(lambda: np.copyto(recv, send), collect=lambda: recv[:2].fill(-1))
+
+    each = trial(slots(1), spoils)
     each.prepare(7)()
-    buffers[0][1][:2] += 1
     with pytest.raises(
-        WrongResult, match="allreduce of 32 bytes left 2 wrong elements in iteration 7"
+        WrongResult, match="allreduce of 32 bytes left 2 wrong elements in iteration 8"
     ):
         each.check()
 
 
-def test_a_result_of_an_earlier_iteration_is_wrong() -> None:
-    each = trial(slots(1))
-    each.prepare(0)()
-    each.prepare(1)  # the operation that should follow is left out
+def test_what_another_left_in_the_same_buffers_is_no_result() -> None:
+    buffers = slots(1)
+    idle = trial(buffers, lambda *_: Ready(lambda: None))
+    for each in (trial(buffers), trial(buffers)):
+        each.check()
     with pytest.raises(WrongResult, match="left 8 wrong elements"):
-        each.check()
+        idle.check()
 
 
-def test_another_call_than_the_transports_own_can_be_tried() -> None:
-    called = []
-    each = Trial(
-        "allreduce", MPI.COMM_SELF, slots(1), PATTERN, lambda *slot: lambda: called.append(slot)
-    )
-    each.prepare(0)()
-    assert len(called) == 1
-    with pytest.raises(WrongResult):
-        each.check()
+def test_an_operation_is_made_once_for_each_slot_and_let_go_at_the_end() -> None:
+    made, closed = [], []
+
+    def counts(_: str, send: Array, recv: Array) -> Ready:
+        made.append(id(recv))
+        return Ready(lambda: np.copyto(recv, send), close=lambda: closed.append(id(recv)))
+
+    each = trial(slots(3), counts)
+    for iteration in range(7):
+        each.prepare(iteration)()
+    each.close()
+    assert len(set(made)) == 3 and made == closed
+
+
+def test_an_operation_that_a_contender_has_not_is_no_trial() -> None:
+    with pytest.raises(NotImplementedError):
+        trial(slots(1), lambda *_: None)

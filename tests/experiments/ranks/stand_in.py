@@ -34,22 +34,23 @@ class Machine:
     def __init__(self, launch: Launch, factor: float, noise: float) -> None:
         self._launch, self._factor, self._noise = launch, factor, noise
         self._rng = np.random.default_rng()
-        self._turns: list[np.ndarray] = []
+        self._turns: dict[int, list[np.ndarray]] = {}
         self.cells: list[dict[str, object]] = []
         self.samples: dict[str, np.ndarray] = {}
 
     def carry_out(self, order: Order) -> Answer:
         if order.action is Action.BEGIN:
-            self._turns = []
+            self._turns[order.cell] = []
         if order.action is Action.TURN:
             sigma = JITTER * self._noise
             times = self._rng.lognormal(0, sigma, (order.count, 1))  # of the slowest rank
             every = np.repeat(times, self._launch.ranks, axis=1)
-            self._turns.append(OPERATION * self._factor * pace() * every)
+            self._turns[order.cell].append(OPERATION * self._factor * pace() * every)
         if order.action is Action.END:
             cell, name = self._launch.plan[order.cell], f"c{order.cell}"
-            self.samples[name] = np.concatenate(self._turns)
-            said = {"samples": name, "warmup": 0, "group": 1, "turn": len(self._turns[0])}
+            turns = self._turns.pop(order.cell)
+            self.samples[name] = np.concatenate(turns)
+            said = {"samples": name, "warmup": 0, "group": 1, "turn": len(turns[0])}
             self.cells.append(vars(cell) | {"emulated": False} | said)
         return Answer(seconds=OPERATION, group=1)
 

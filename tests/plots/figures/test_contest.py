@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -13,12 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from experiments import results
-from experiments.bench import store
-from experiments.bench.names import FORMS
 from experiments.bench.question import ask
-from experiments.bench.schedule import schedule
-from experiments.bench.store import Bench
-from experiments.schedule import FORMAT
+from experiments.entries import FORMS
+from experiments.reading import Campaign
+from experiments.schedule import FORMAT, schedule
+from experiments.statistics import FACTORS
 from plots.draw import draw
 from plots.figures.contest import contest
 from plots.sheet import Drawing, Skipped
@@ -37,16 +36,18 @@ def make(
     speeds: dict[str, float] = SPEEDS,
     settings: tuple[str, ...] = ("default",),
     **header: str,
-) -> Bench:
+) -> Campaign:
     """A bench by a plain model: latency plus bytes over bandwidth, with seeded noise."""
     rng = np.random.default_rng(5)
     rows = [
-        {"block": block, "flavour": flavour, "ranks": ranks, "operation": operation, "bytes": size}
-        | {"contender": contender, "form": form, "n": 100, "group": 1}
+        dict.fromkeys(FACTORS, "")
+        | {"block": block, "arm": f"{mpi}-{setting}", "mpi": mpi, "ranks": ranks}
+        | {"operation": operation, "bytes": size, "emulated": False, "contest": 1, "company": ""}
+        | {"transport": contender, "form": form, "n": 100, "group": 1, "turns": ()}
         | {"median_s": (1e-6 + size / 1e10) * factor * slower * rng.lognormal(0, 0.02)}
         | {"bound_s": np.nan if operation == "barrier" else size / 2e10, "setting": setting}
         for block in range(blocks)
-        for flavour, slow in SLOWER.items()
+        for mpi, slow in SLOWER.items()
         for operation in operations
         for size in ((0,) if operation == "barrier" else (1024, 65536, 4194304))
         for form in forms
@@ -55,11 +56,14 @@ def make(
         if form == "plain" or contender != "pickle"
         for slower in (slow / (1.2 if setting == "sm" else 1.0) if contender == "mpi" else 1.0,)
     ]
-    question = ask(2, tuned=len(settings) > 1).to_dict()
-    return Bench(Path(), {"question": question, **header}, pd.DataFrame(rows), ())
+    asked = ask(2, tuned=len(settings) > 1).experiment
+    cells = pd.DataFrame(rows)
+    return Campaign(
+        Path(), "bench", asked, {**header}, [], {}, cells, cells.head(0), cells.head(0), []
+    )
 
 
-def drawn(bench: Bench) -> list[Drawing]:
+def drawn(bench: Campaign) -> list[Drawing]:
     with style():
         return [each for each in contest(bench) if isinstance(each, Drawing)]
 
@@ -168,39 +172,26 @@ def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing() -> No
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A bench's folder with one launch, as a run leaves it."""
-    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi")
-    launch = schedule(asked, 1)[0]
+    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi").experiment
+    launch = schedule(asked, 1)[0].launches[0]
     out = tmp_path / "bench"
-    store.create(
-        out, {"question": asked.to_dict(), "schedule": [launch.name], "missing": [], "machine": {}}
-    )
+    header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
+    results.create(out, header | {"schedule": [{"launches": [launch.name]}]})
     rng = np.random.default_rng(1)
     cells, samples = [], {}
-    for operation, contender in (("copy", "copy"), ("bcast", "direct"), ("bcast", "mpi")):
-        for size in asked.sizes:
-            key = f"{contender}{size}"
-            cells.append(
-                {"operation": operation, "bytes": size, "contender": contender, "form": "plain"}
-                | {"samples": key, "warmup": 2, "group": 1}
-            )
-            samples[key] = rng.lognormal(-12, 0.1, (20, 2))
+    for number, cell in enumerate(launch.plan):
+        key = f"c{number}"
+        cells.append(
+            asdict(cell) | {"samples": key, "warmup": 2, "group": 1, "turn": 2, "emulated": False}
+        )
+        samples[key] = rng.lognormal(-12, 0.1, (20, 2))
     with results.incoming(out, launch.name) as place:
-        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells, "absent": {}}
-        result |= {"environment": {}, "ranks": [{"emulated": False}]}
+        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
+        result |= {"environment": {}, "ranks": []}
         (place / "result.json").write_text(json.dumps(result))
         np.savez(place / "samples.npz", **samples)
         results.accept(out, launch.name, place)
     return out
-
-
-def test_a_launch_on_an_emulated_machine_is_noted(folder: Path) -> None:
-    assert store.load(folder).notes == ()
-    (path,) = (folder / "launches").glob("*.json")
-    launch = json.loads(path.read_text())
-    launch["environment"]["machine"] = {"emulated": "gh200 (tcg)"}
-    path.write_text(json.dumps(launch))
-    (note,) = store.load(folder).notes
-    assert note.startswith("Emulated machine gh200 (tcg)") and not note.endswith(".")
 
 
 def test_the_folder_alone_gives_the_same_bytes_each_time(folder: Path, tmp_path: Path) -> None:

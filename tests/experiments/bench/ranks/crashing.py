@@ -1,4 +1,4 @@
-"""Rank program: a bench whose MPI crashes or hangs in plain Bcast of 64 bytes, or does not start.
+"""Rank program: the harness; its MPI crashes or hangs in plain Bcast of 64 bytes, or never starts.
 
 SABOTAGE says which: "crash", "hang" or "start"; empty: the MPI as it is.
 """
@@ -10,17 +10,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-import hbmcomm
-from experiments.bench import contenders, parties, program
-from experiments.bench.contenders import Contender, Ready
-from experiments.measure import process
+from experiments import harness
+from experiments.measure import contenders, entrants
+from experiments.measure.contenders import Contender, Ready
 
 HOW = os.environ.get("SABOTAGE", "")
 
 
 def plain(comm: Any) -> Contender:
     honest = contenders.plain(comm)
-    if not HOW or isinstance(comm, hbmcomm.Communicator):
+    if not HOW or getattr(comm, "transport", "mpi") != "mpi":
         return honest
 
     def contender(operation: str, send: Any, recv: Any) -> Ready | None:
@@ -40,5 +39,5 @@ def fail() -> None:
 
 if HOW == "start":
     sys.exit(3)
-parties.plain = plain
-process.run(program.main, Path(sys.argv[1]))
+entrants.plain = plain
+harness.run(Path(sys.argv[1]))

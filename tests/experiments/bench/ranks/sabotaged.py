@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments.bench import contenders, parties, program
-from experiments.bench.contenders import Contender, Ready
-from experiments.measure import process
+from experiments import harness
+from experiments.measure import contenders, entrants
+from experiments.measure.contenders import Contender, Ready
 
 
 def spoilt(make: Any) -> Any:
@@ -31,7 +31,7 @@ def spoilt(make: Any) -> Any:
 
 folder, whose = Path(sys.argv[1]), sys.argv[2]
 if whose == "direct":
-    parties.plain = spoilt(contenders.plain)
+    entrants.plain = spoilt(contenders.plain)
 else:
-    parties.pickled = spoilt(contenders.pickled)
-process.run(program.main, folder)
+    entrants.pickled = spoilt(contenders.pickled)
+harness.run(folder)

@@ -95,7 +95,10 @@ def runs_nonblocking(flavour: str, setting: str) -> bool:
 def variables(flavour: str, setting: str) -> dict[str, str]:
     """The environment variables of a setting, beside those that start the MPI at all.
 
+    Args:
+        setting: of settings(); "" where the MPI is no arm, and as it comes.
+
     Raises:
         KeyError: the MPI has no such setting.
     """
-    return {} if setting == DEFAULT else dict(_TABLE[flavour][setting])
+    return {} if setting in ("", DEFAULT) else dict(_TABLE[flavour][setting])

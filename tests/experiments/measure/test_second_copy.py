@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 import hbmcomm
-from experiments.bench.second_copy import load
+from experiments.measure.second_copy import load
 
 FILES = {
     "__init__.py": """
@@ -107,7 +107,7 @@ def test_the_library_has_two_compiled_cores_then(tmp_path: Path) -> None:
         from pathlib import Path
         import hbmcomm
         from hbmcomm.collectives import native
-        from experiments.bench.second_copy import load
+        from experiments.measure.second_copy import load
         ours = sys.modules["hbmcomm._native._core"]
         copy = load(Path({str(tmp_path / "hbmcomm")!r}), "hbmcomm_copy")
         copy.Communicator

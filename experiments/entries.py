@@ -1,6 +1,6 @@
-"""The words of a bench: operations, contenders, and the forms of a call. Names only."""
+"""What names an entry of a contest: operations, transports and contenders, forms of a call."""
 
-from experiments.bound import BARRIER, COPY
+from experiments.bound import BARRIER
 from experiments.environments.mpiexec import FLAVOURS
 
 CALLS = {
@@ -23,12 +23,20 @@ FORMS = (PLAIN, PERSISTENT, NONBLOCKING)
 DIRECT, AGAIN = "direct", "direct-again"
 OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
 MPI_ITSELF, PICKLE, GLOO = "mpi", "pickle", "gloo"
-"""Contenders of a launch. AGAIN is DIRECT once more: what differs between the two is noise.
-OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs twice as
-often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes."""
+"""Contenders where MPIs are the arms. AGAIN is DIRECT once more: what differs between the two is
+noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
+twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes."""
 
-OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, COPY)
+CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO)
+
+NO_TRANSPORT = "none"
+"""A plain copy's: each rank copies its own buffer."""
+
+OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
 """A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
+
+LACKING = {PICKLE: ("reduce_scatter", BARRIER), GLOO: ("reduce_scatter",)}
+"""Operations that a contender does not have."""
 
 BROKEN = {"impi": ("gather", "scatter", "allgather")}
 """Persistent calls that an MPI has and cannot do. Intel MPI 2021.18: the second Start of these
@@ -39,3 +47,6 @@ PEERS = (*FLAVOURS, PICKLE, GLOO)
 
 SHOWN = (OTHER_BUILD, *PEERS)
 """Everything that a ratio is shown for, in this order."""
+
+OTHER_PACKAGE = "HBMCOMM_OTHER_PACKAGE"
+"""The variable that names the folder of the other build's package to the ranks."""

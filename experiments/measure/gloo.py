@@ -10,9 +10,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.bench.contenders import Contender, Ready
 from experiments.bound import BARRIER
 from experiments.footprint import ROOT
+from experiments.measure.contenders import Contender, Ready
 from experiments.measure.operations import Array
 
 

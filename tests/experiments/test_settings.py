@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from experiments.bench.settings import DEFAULT, settings, variables
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.provision import mpi as provision
+from experiments.settings import DEFAULT, settings, variables
 
 TUNED = [(flavour, name) for flavour in FLAVOURS for name in settings(flavour, tuned=True)[1:]]
 MPI4PY = "MPI4PY_RC_THREAD_LEVEL"

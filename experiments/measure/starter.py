@@ -13,8 +13,8 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.bench.parties import TRANSPORT
-from experiments.bench.second_copy import load
+from experiments.entries import DIRECT
+from experiments.measure.second_copy import load
 
 
 def make_starter(comm: MPI.Intracomm, folder: Path) -> Any:
@@ -24,4 +24,4 @@ def make_starter(comm: MPI.Intracomm, folder: Path) -> Any:
     if comm.rank == 0:
         shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     comm.Barrier()
-    return load(copy, "hbmcomm_starter").Communicator(comm, kind="regular", transport=TRANSPORT)
+    return load(copy, "hbmcomm_starter").Communicator(comm, kind="regular", transport=DIRECT)

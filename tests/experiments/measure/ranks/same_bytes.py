@@ -11,10 +11,10 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments import footprint
-from experiments.bench.contenders import Contender, nonblocking, persistent, pickled, plain
-from experiments.bench.gloo import GlooMissing, gloo, leave
-from experiments.bench.names import BROKEN, CALLS
+from experiments.entries import BROKEN, CALLS
 from experiments.measure import operations
+from experiments.measure.contenders import Contender, nonblocking, persistent, pickled, plain
+from experiments.measure.gloo import GlooMissing, gloo, leave
 from experiments.measure.trial import Trial
 
 COMM = MPI.COMM_WORLD
@@ -52,14 +52,11 @@ for make in makers:
             ready = contender(operation, send, recv)
             if ready is None:
                 continue
-            trial = Trial(operation, COMM, [(send, recv)], pattern, lambda s, r, c=ready.call: c)
+            trial = Trial(operation, COMM, [(send, recv)], pattern, lambda *_, r=ready: r)
             for iteration in range(3):
-                send.fill(99)
-                recv.fill(99)
                 trial.prepare(iteration)()
-                ready.collect()
                 trial.check()
-            ready.close()
+            trial.close()
             done.append((name, operation))
 leave()
 direct.Free()

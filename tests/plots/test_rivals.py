@@ -1,0 +1,51 @@
+"""A bench's page: sentences and a table from its ratios alone."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.bench.question import ask
+from experiments.reading import COLUMNS, Campaign
+from experiments.statistics import FACTORS
+from plots import rivals
+
+
+def bench(ratios: dict[tuple[str, int], float], blocks: int = 6) -> Campaign:
+    """{(MPI, bytes): its time over direct's}, in plain Bcast."""
+    rows = [
+        dict.fromkeys(FACTORS, "")
+        | {"block": block, "arm": mpi, "mpi": mpi, "setting": "default", "ranks": 2}
+        | {"operation": "bcast", "transport": transport, "form": "plain", "bytes": size}
+        | {"emulated": False, "turns": (seconds,), "contest": 1, "company": "", "group": 1}
+        | {"median_s": seconds * (1 + block / 100), "bound_s": 0.5}
+        for (mpi, size), ratio in ratios.items()
+        for transport, seconds in (("direct", 1.0), ("mpi", ratio))
+        for block in range(blocks)
+    ]
+    cells = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Campaign(
+        *(Path(), "bench", ask(2).experiment, {}, [], {}, cells, cells.head(0), cells.head(0), []),
+    )
+
+
+RATIOS = {("mpich", 8): 3.0, ("impi", 8): 1.5, ("mpich", 2**20): 0.8, ("impi", 2**20): 4.0}
+
+
+def test_the_answer_spans_the_best_mpis_of_all_sizes_and_owns_to_losses() -> None:
+    (answer,) = rivals.answers(bench(RATIOS))
+    assert answer.question.endswith("Bcast, plain calls, 2 ranks")
+    assert answer.sentence == (
+        "It takes 0.80 times as long (mpich, 1 MiB) to 1.50 times as long (impi, 8 B). "
+        "It is surely faster than direct in 1 cell."
+    )
+    (few,) = rivals.answers(bench(RATIOS, blocks=2))
+    assert few.sentence.endswith("There is no interval below 6 blocks.")
+
+
+def test_the_table_has_a_row_per_cell_and_a_column_per_peer() -> None:
+    table = rivals.table(bench(RATIOS))
+    assert table.head[4:] == ["mpich", "impi"]
+    assert table.rows == [
+        ["Bcast", "plain", "2", "8 B", "3.00", "1.50"],
+        ["Bcast", "plain", "2", "1 MiB", "0.80", "4.00"],
+    ]
