@@ -13,7 +13,14 @@ from experiments.arms import TWIN
 from experiments.baselines.command import COUNTERPARTS
 from experiments.emulated import recorded
 from experiments.measure.machine import NOT_EMULATED
-from experiments.ratios import Floors, floors, group_floor, group_ratio, paired_ratio
+from experiments.ratios import (
+    Floors,
+    company_ratio,
+    floors,
+    group_floor,
+    group_ratio,
+    paired_ratio,
+)
 from experiments.reading import Campaign
 from experiments.statistics import CONTAINER, FACTORS, over_launches, verdict
 from plots import caveats, chain, pace, paths, places
@@ -72,6 +79,8 @@ class Findings:
         places: where every rank and every page was, as maps.
         pages: the same as places.frame() lists it.
         paces: how fast each launch was beside the others of its arm (pace.paces).
+        company: the reference arm beside arms that sleep over the same arm alone
+            (ratios.company_ratio).
     """
 
     times: pd.DataFrame
@@ -99,6 +108,7 @@ class Findings:
     places: tuple[Place, ...] = ()
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
     paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
+    company: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def floor(self) -> float:
@@ -125,6 +135,7 @@ def find(campaign: Campaign) -> Findings:
         places=places.places(campaign.launches),
         pages=places.frame(campaign.launches),
         paces=pace.paces(campaign.launches, campaign.cells),
+        company=company_ratio(campaign.cells, campaign.alone),
     )
 
 

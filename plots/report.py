@@ -77,7 +77,7 @@ def page(campaign: Campaign) -> str:
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
-        headline="" if bench else headline(found),
+        headline=[] if bench else headline(found),
         marks=rivals.marks(campaign) if bench else marks(found),
         answers=rivals.answers(campaign) if bench else answers(found),
         leading=figures[:1] if leads else [],

@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from experiments.quantities import counted
 from plots.figures.marks import ratio_axis
 from plots.findings import Findings, in_order
 from plots.labels import MPIS, mpi_name, percent_text, ratio_text
@@ -63,7 +64,8 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
     axes.set_xlabel("since the first launch began")
-    return [Drawing(NAME, TITLE, _caption(frame), _description(frame), page.figure)]
+    caption = f"{_caption(frame)}{_company(found.company)}"
+    return [Drawing(NAME, TITLE, caption, _description(frame), page.figure)]
 
 
 def _caption(frame: pd.DataFrame) -> str:
@@ -74,6 +76,19 @@ def _caption(frame: pd.DataFrame) -> str:
         "times as long as usual for their arm; between the arms of a block the pace differed by "
         f"{percent_text(within)} in the median block. Ratios are taken turn by turn within a "
         "block, so that what changes more slowly is in none of them."
+    )
+
+
+def _company(frame: pd.DataFrame) -> str:
+    """What neighbours that sleep cost, after a space; "" where no launch ran alone."""
+    if frame.empty:
+        return ""
+    low, middle, high = (
+        ratio_text(float(frame["ratio"].quantile(share))) for share in (0.1, 0.5, 0.9)
+    )
+    return (
+        f" Beside arms that slept, the host took {middle} times as long as alone: the median of "
+        f"{counted(len(frame), 'cell')} of one launch each, 80 % of them from {low} to {high}."
     )
 
 

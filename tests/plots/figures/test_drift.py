@@ -33,6 +33,15 @@ def test_every_launch_has_a_mark_and_the_words_say_how_far_a_block_agrees(findin
     assert "differed by 0.9 % in the median block" in drawing.caption
 
 
+def test_the_words_say_what_neighbours_that_sleep_cost(findings: Find) -> None:
+    company = pd.DataFrame({"ratio": [0.99, 1.0, 1.01, 1.02, 1.03]})
+    with style():
+        (drawing,) = drift(replace(paced(findings()), company=company))
+    assert isinstance(drawing, Drawing)
+    assert "the host took 1.01 times as long as alone: the median of 5 cells" in drawing.caption
+    assert "80 % of them from 0.99 to 1.03" in drawing.caption
+
+
 def test_one_block_shows_no_drift(findings: Find) -> None:
     assert isinstance(drift(paced(findings(), blocks=1))[0], Skipped)
     assert isinstance(drift(replace(paced(findings()), machine="Emulated."))[0], Skipped)
