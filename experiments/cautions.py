@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments import disturbed, left_out
+from experiments.baselines.command import COUNTERPART
 from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.quantities import counted
@@ -216,6 +217,7 @@ def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
     """Arms of a block whose ranks were not set off alike: the wait for the last one differs."""
     keys = [key for key in ("block", *FACTORS) if key not in CONTAINER]
     stored = cells[cells["barrier"].notna() & (cells["barrier"] != "")]
+    stored = stored.assign(transport=stored["transport"].replace(COUNTERPART))
     barriers = stored.groupby(keys, observed=True)["barrier"]
     unlike = int((barriers.nunique() > 1).sum())
     if unlike:

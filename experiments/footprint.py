@@ -14,8 +14,14 @@ from experiments.spec import NUMPY
 
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
+NODE_SHARE = 0.9  # of the free memory of an HBM node that buffers together may take
 
 OUTGROWN = 8  # a message of so many caches is out of the cache without a second slot
+
+
+def in_hbm(kind: str) -> bool:
+    """Whether a kind of memory is on HBM nodes, where there are any."""
+    return kind.startswith("hbw")
 
 
 @dataclass(frozen=True)

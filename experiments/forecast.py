@@ -94,7 +94,9 @@ def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
         f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
         + (nodes or "none here"),
     ]
-    if max(found.together.values()) > footprint.MEMORY_SHARE * memory:
+    fast = (size for kind, size in found.together.items() if hbm and footprint.in_hbm(kind))
+    too_much = max(fast, default=0) > footprint.NODE_SHARE * sum(hbm.values())
+    if too_much or max(found.together.values()) > footprint.MEMORY_SHARE * memory:
         lines.append(
             "not all of it fits at once: where a block does not fit, its arms run one after the "
             "other, and a launch that does not fit alone is refused: ask for smaller --sizes"

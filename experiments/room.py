@@ -10,7 +10,6 @@ from experiments.measure import binding, machine
 from experiments.measure.usable import cpus_by_node
 from experiments.schedule import Launch
 
-NODE_SHARE = 0.9  # of the free memory of an HBM node that buffers together may take
 PROCESS = 2**27  # bytes that a rank takes beside its buffers
 NEAREST = ("hbw", "hbw_preferred")  # kinds on the HBM nodes nearest to a rank; others are on all
 
@@ -22,10 +21,10 @@ def fits(launches: Sequence[Launch]) -> bool:
     if needed > footprint.MEMORY_SHARE * machine.available_memory():
         return False
     nodes = hbmcomm.topology().nodes
-    fast = {node.id: NODE_SHARE * node.available_bytes for node in nodes if node.is_hbm}
+    fast = {node.id: footprint.NODE_SHARE * node.available_bytes for node in nodes if node.is_hbm}
     kinds = {(cell.kind, cell.locality) for launch in launches for cell in launch.cells}
     for kind, locality in kinds:
-        if kind.startswith("hbw") and fast:
+        if footprint.in_hbm(kind) and fast:
             taken = _taken(launches, kind, locality, cache)
             if any(taken[node] > room for node, room in fast.items()):
                 return False

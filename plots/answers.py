@@ -30,6 +30,7 @@ from plots.labels import (
     arm_name,
     bytes_text,
     interval_text,
+    mpi_name,
     operation_name,
     ranks_text,
     ratio_text,
@@ -138,7 +139,7 @@ def _memory(found: Findings) -> str:
         reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
         return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
     kind = in_order(frame["kind"], ("hbw",))[0]
-    frame = frame[frame["kind"] == kind]
+    frame = usual(frame[frame["kind"] == kind])
     if emulated(frame):
         return (
             f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
@@ -159,7 +160,7 @@ def _memory(found: Findings) -> str:
     best = max(rows(faster), key=lambda cell: cell.ratio)
     return (
         f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
-        f"({_cell(best)}, {arm_name(best.arm)}; from block to block "
+        f"({_cell(best)}, {mpi_name(best.mpi)}, {arm_name(best.arm)}; from block to block "
         f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
         f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Bcast at 16 "
         "ranks, and 487 % at most." + cost.ending(frame, found)

@@ -199,9 +199,15 @@ def losses(found: Findings) -> tuple[str, ...]:
 
 
 def python(found: Findings) -> str:
-    """What a call from Python takes over the same call from C, at each operation's ends."""
-    frame = usual(found.python)
-    middle = float(frame["ratio"].median())
+    """What a call from Python takes over the same call from C, by MPI and number of ranks."""
+    every = usual(found.python)
+    groups = every.groupby(["mpi", "ranks"], observed=True)
+    return " ".join(_python(frame) for _, frame in groups) + ending(every, found)
+
+
+def _python(frame: pd.DataFrame) -> str:
+    """The same of one MPI and number of ranks, at the smallest and largest size."""
+    first, middle = rows(frame)[0], float(frame["ratio"].median())
     parts = []
     for operation in in_order(frame["operation"], OPERATIONS):
         mine = frame[frame["operation"] == operation].sort_values("bytes")
@@ -212,11 +218,10 @@ def python(found: Findings) -> str:
             for cell in ends
         )
         parts.append(f"{operation_name(operation)} {told}")
-    mpis = ", ".join(mpi_name(mpi) for mpi in sorted(set(frame["mpi"])))
     return (
-        f"With {mpis} on the host, a buffer call from Python takes {ratio_text(middle)} times as "
-        f"long as the same call from C (IMB-MPI1) in the median cell: {'; '.join(parts)}."
-        + ending(frame, found)
+        f"With {mpi_name(first.mpi)} and {ranks_text(first.ranks)} on the host, a buffer call from "
+        f"Python takes {ratio_text(middle)} times as long as the same call from C (IMB-MPI1) in "
+        f"the median cell: {'; '.join(parts)}."
     )
 
 

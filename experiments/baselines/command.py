@@ -20,6 +20,8 @@ COUNTERPARTS: Mapping[str, Mapping[str, str]] = {
     PROCESSES: {"mpi": "shared_memory", "pickle": "queues"},
 }
 """By program: the transport whose turns it takes, and the name of its own way."""
+COUNTERPART = {own: taken for ways in COUNTERPARTS.values() for taken, own in ways.items()}
+"""By the name of a baseline's own way: the transport whose turns it takes."""
 OPERATIONS = ("bcast", "gather", "allreduce")
 KIND, LOCALITY = "regular", "local"  # arrays as NumPy and multiprocessing.shared_memory make them
 

@@ -91,7 +91,9 @@ def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
         return None
     names = COUNTERPARTS[launch.program]
     renamed = [
-        cell | {"transport": names.get(cell["transport"], NO_TRANSPORT), "barrier": BARRIER}
+        cell
+        | {"transport": names.get(cell["transport"], NO_TRANSPORT)}
+        | ({"barrier": BARRIER} if cell.get("barrier") else {})
         for cell in cells.found
     ]
     return Found(renamed, ranks, cells.samples)

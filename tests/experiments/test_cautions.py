@@ -156,6 +156,9 @@ def test_arms_that_start_from_other_barriers_are_counted() -> None:
     (told,) = cautions(HEADER, launches(), both, {})
     assert told.startswith("1 of 1 cells began with other barriers")
     assert "(the MPI's and the MPI's, then direct's)" in told
+    both["transport"] = ["mpi", "shared_memory"]  # multiprocessing takes the turns of mpi
+    assert told in cautions(HEADER, launches(), both, {})
+    both["transport"] = "mpi"
     both["barrier"] = "the MPI's"
     assert cautions(HEADER, launches(), both, {}) == []
     both["barrier"] = ["", "the MPI's"]  # an older version stored none

@@ -77,3 +77,6 @@ def test_lines_for_a_user(seconds: float, said: str) -> None:
 def test_what_does_not_fit_is_said_before_anything_starts() -> None:
     *_, last = told(Forecast(1, 1, 1.0, {"regular": 9 * GIB}), 8 * GIB, {})
     assert "not all of it fits at once" in last and "smaller --sizes" in last
+    asked = Forecast(1, 1, 1.0, {"hbw": 5 * GIB, "regular": GIB})
+    assert told(asked, 64 * GIB, {4: 2 * GIB, 5: 2 * GIB})[-1] == last
+    assert last not in told(asked, 64 * GIB, {})
