@@ -129,23 +129,26 @@ def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path)
 
 
 def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
-    """Every sample of one launch after the other: NAMES, iteration, warmup, rank, seconds.
+    """Every sample of one launch after the other: NAMES, iteration, warmup, rank, begin_s, seconds.
 
     `iteration` counts from 0 with the warm-up, `turn` from 0 (NO_TURN: none). `over_ranks` is ""
     for a rank's own time; of an external program that keeps those to itself it says what the value
-    is over all ranks ("min", "mean", "max"), and `rank` is NO_RANK.
+    is over all ranks ("min", "mean", "max"), and `rank` is NO_RANK. `begin_s` is when the rank
+    began, in seconds from the earliest begin of the turn; NaN where that was not stored.
     """
     for launch in campaign.launches:
         parts = [
-            _long(names, cell, seconds)
-            for names, cell, seconds in _measured(campaign.folder, launch)
+            _long(names, cell, seconds, begins)
+            for names, cell, seconds, begins in _measured(campaign.folder, launch)
             if cell["operation"] != COPY
         ]
         if parts:
             yield pd.concat(parts, ignore_index=True)
 
 
-def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataFrame:
+def _long(
+    names: dict[str, Any], cell: dict[str, Any], seconds: Any, begins: Any = None
+) -> pd.DataFrame:
     iterations, columns = seconds.shape
     over = cell.get("columns", [""] * columns)
     ranks = [NO_RANK if what else number for number, what in enumerate(over)]
@@ -156,14 +159,14 @@ def _long(names: dict[str, Any], cell: dict[str, Any], seconds: Any) -> pd.DataF
         {name: [names[name]] * seconds.size for name in NAMES}
         | {"iteration": iteration, "warmup": timed < 0, "turn": turn}
         | {"rank": np.tile(ranks, iterations), "over_ranks": np.tile(over, iterations)}
-        | {"seconds": seconds.ravel()}
+        | {"begin_s": np.nan if begins is None else begins.ravel(), "seconds": seconds.ravel()}
     )
 
 
 def _measured(
     folder: Path, launch: dict[str, Any]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
-    """Each measured cell of a launch: what names it, the cell, its samples."""
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any, Any]]:
+    """Each measured cell of a launch: what names it, the cell, its samples and their begins."""
     asked = launch["launch"]
     name = named(asked["block"], asked["arm"], asked.get("beside", ""))
     machine = recorded.machine(launch)
@@ -171,7 +174,8 @@ def _measured(
     for cell in launch["cells"]:
         if "samples" in cell:
             values = USUAL | asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
-            yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]]
+            begins = samples.get(cell.get("begins", ""))
+            yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]], begins
 
 
 def osu(campaign: Campaign) -> Iterator[str]:
@@ -187,7 +191,7 @@ def osu(campaign: Campaign) -> Iterator[str]:
     for launch in campaign.launches:
         version = flatten(launch["environment"]).get("versions.mpi", "")
         mpis.setdefault(launch["launch"]["mpi"], version)
-        for names, cell, seconds in _measured(campaign.folder, launch):
+        for names, cell, seconds, _ in _measured(campaign.folder, launch):
             if cell["operation"] in OSU_NAMES:
                 key = tuple(names[name] for name in ("arm", *FACTORS) if name != "bytes")
                 columns_of.setdefault(key, cell.get("columns", []))
@@ -234,5 +238,5 @@ def read(path: Path) -> pd.DataFrame:
     return readers[path.suffix](path)
 
 
-_NUMBERS = {name: [""] for name in COLUMNS if name.endswith("_s")}
+_NUMBERS = {name: [""] for name in (*COLUMNS, "begin_s") if name.endswith("_s")}
 """Where an empty field is no number; elsewhere it is an empty name, as a host's layout."""

@@ -86,7 +86,7 @@ def test_osus_average_is_the_mean_that_a_program_printed(
 ) -> None:
     names = campaign.cells.iloc[0][list(export.NAMES)].to_dict() | {"operation": "bcast"}
     printed = {"operation": "bcast", "warmup": 0, "columns": ["min", "mean", "max"]}
-    rows = [(names, printed, np.array([[1e-6, 2e-6, 9e-6]]))]
+    rows = [(names, printed, np.array([[1e-6, 2e-6, 9e-6]]), None)]
     monkeypatch.setattr(export, "_measured", lambda folder, launch: rows)
     last = "".join(export.osu(campaign)).splitlines()[-1].split()
     assert last[1:4] == ["2.00", "1.00", "9.00"]
@@ -98,6 +98,15 @@ def test_every_sample_carries_its_turn() -> None:
     found = export._long(names, cell, np.ones((8, 2)))["turn"].tolist()
     assert found == [-1] * 4 + [0] * 6 + [1] * 6
     assert set(export._long(names, cell | {"turn": 0}, np.ones((8, 2)))["turn"]) == {-1}
+
+
+def test_every_sample_carries_when_its_rank_began(campaign: Campaign, tmp_path: Path) -> None:
+    cell, names = {"warmup": 0, "turn": 1}, dict.fromkeys(export.NAMES, "x")
+    begins = np.array([[0.0, 1e-6], [2e-6, 3e-6]], np.float32)
+    found = export._long(names, cell, np.ones((2, 2)), begins)
+    assert found["begin_s"].tolist() == begins.ravel().tolist()
+    export.export(campaign, "csv", tmp_path / "samples.csv", raw=True)
+    assert export.read(tmp_path / "samples.csv")["begin_s"].isna().all(), "none was stored"
 
 
 def test_parquet_carries_the_campaigns_own_words(campaign: Campaign, tmp_path: Path) -> None:
