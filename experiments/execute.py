@@ -111,6 +111,7 @@ def _process(command: Process, log: Path) -> Iterator[Poll]:
         finally:
             _end(process, command.grace)
             leftovers.end_marked(mark)
+            leftovers.remove_job_folder(process.pid)
             leftovers.remove_segments(before)  # a launcher may say that all went well
 
 

