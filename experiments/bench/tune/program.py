@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
                 "datapath": every[0][0],
             },
             "ranks": [rank for _, rank in every],
-            "cells": cells.found,
+            "cells": [cells.found[number] for number in sorted(cells.found)],
             "began": began,
             "seconds": time.time() - began,
         }
@@ -137,7 +137,7 @@ class Cells:
     """Every contender of every cell, begun, timed in turns and ended; a collective, each time.
 
     Attributes:
-        found: what is stored of each that was ended.
+        found: by its number, what is stored of each that was ended.
         samples: seconds by the key that `found` names; complete on rank 0 only.
     """
 
@@ -157,7 +157,7 @@ class Cells:
         longest = comm.allreduce(max(pool.send.size for pool in pools.values()), MPI.MAX)
         self._pattern = operations.ramp(longest, launch.dtype)
         self._begun: dict[int, tuple[measured.Trial, timing.Timer]] = {}
-        self.found: list[dict[str, Any]] = []
+        self.found: dict[int, dict[str, Any]] = {}
         self.samples: dict[str, NDArray[np.float64]] = {}
 
     def carry_out(self, order: Order) -> Answer:
@@ -194,7 +194,7 @@ class Cells:
         trial, cell, name = self._plan[number]
         key, taken = f"c{number:05d}", timer.samples()
         self.samples[key] = taken.seconds
-        self.found.append(
+        self.found[number] = (
             {"variable": trial.variable, "contender": name, "samples": key}
             | {"operation": cell.operation, "bytes": cell.bytes, "at": cell.at}
             | {"warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
