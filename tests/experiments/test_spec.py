@@ -22,7 +22,7 @@ def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
 def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     quick = spec.load("quick")
     assert quick.launches.environments == ("host", "userland", "docker")
-    assert quick.launches.blocks == 6
+    assert quick.launches.blocks == 12
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
     assert quick.factors.sizes[-1] == 2**24
