@@ -41,18 +41,27 @@ class Drawing:
     """A figure and what is said about it.
 
     Attributes:
-        name: stem of its files.
+        topic: what an answer names it by; the NAME of its module, for most.
+        part: of the topic's drawings: "-mpich-2-ranks"; "" where there is one.
         caption: how to read it, whole sentences.
         description: what it shows, for those who cannot see it.
         marks: what each mark that can be asked about shows; the mark of cell 3 has the gid cell-3.
+        detail: whether it shows how well was measured, rather than what.
     """
 
-    name: str
+    topic: str
+    part: str
     title: str
     caption: str
     description: str
     figure: Figure
     marks: Mapping[str, str] = field(default_factory=dict)
+    detail: bool = False
+
+    @property
+    def name(self) -> str:
+        """Stem of its files, and its anchor on a page."""
+        return f"{self.topic}{self.part}"
 
     @property
     def printed(self) -> bool:

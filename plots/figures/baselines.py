@@ -74,7 +74,8 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     first.yaxis.set_minor_formatter(NullFormatter())
     page.panels[-1][0].set_xlabel("message size per rank")
     return Drawing(
-        f"{NAME}{part.suffix}-{part.ranks}-ranks",
+        NAME,
+        f"{part.suffix}-{part.ranks}-ranks",
         f"{TITLE}{part.said}, {ranks_text(part.ranks)}",
         "Time of a collective over NumPy arrays: by transports of hbmcomm between the ranks of an "
         "MPI, by threads of one process, and by multiprocessing, over its shared memory and "

@@ -119,7 +119,8 @@ def _drawing(
         _panel(axes, mine, small, lines, ends)
     page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
     return Drawing(
-        NAME + suffix,
+        NAME,
+        suffix,
         TITLE + (f": {arm_name(columns[-1][1])}" if suffix else ""),
         " ".join(f"{_head(above).capitalize()}: {STEPS[step]}." for step, above in columns)
         + (f" {found.lost}" if found.lost else ""),

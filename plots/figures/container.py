@@ -144,7 +144,8 @@ def _missing(arm: str, why: str) -> Drawing:
     )
     say_instead(page.panels[0][0], f"{arm}: {why}")
     return Drawing(
-        f"{NAME}-{arm}",
+        NAME,
+        f"-{arm}",
         f"{TITLE}: {arm_name(arm)}",
         f"The arm {arm} of this campaign is missing.",
         f"Not measured. {arm}: {why}",
@@ -191,7 +192,8 @@ def _drawing(part: Part, found: Findings) -> Drawing:
             _panel(axes, frame[mine], sight)
     _axes(page.panels, sight)
     return Drawing(
-        f"{NAME}{part.suffix}-{part.ranks}-ranks",
+        NAME,
+        f"{part.suffix}-{part.ranks}-ranks",
         f"{TITLE}, {told}",
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
         "with its exact 95 % interval. The shaded band is the noise floor: how far two "

@@ -24,6 +24,11 @@ BOUND = "bound"  # drawn beside the parties
 TIMES, RATIOS = "bench-times", "bench-ratios"
 
 
+def ratios_name(ranks: int) -> str:
+    """The drawing that compares peers with direct at this rank count."""
+    return f"{RATIOS}-{ranks}-ranks"
+
+
 def contest(bench: Campaign) -> list[Drawing | Skipped]:
     """Two drawings per rank count: a row of panels per operation, a column per form of call."""
     sized = bench.cells[bench.cells["operation"] != BARRIER]
@@ -60,6 +65,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
     )
     return Drawing(
         f"{TIMES}-{ranks}-ranks",
+        "",
         f"Times of direct and its peers, {ranks_text(ranks)}",
         "Each point is the median over launches; all parties of a launch take turns over the same "
         "buffers. Both axes are logarithmic.",
@@ -85,7 +91,8 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
         for row in rows(best)
     )
     return Drawing(
-        f"{RATIOS}-{ranks}-ranks",
+        ratios_name(ranks),
+        "",
         f"Peers over direct, {ranks_text(ranks)}",
         "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; pickle "
         "and gloo are shown beside the MPI with which they did best.",

@@ -45,11 +45,11 @@ def placement_map(found: Findings) -> list[Drawing | Skipped]:
         most = max(1, MOST_ROWS // deep) * _columns(place)
         for first in range(0, max(1, len(place.panels)), most):
             panels = place.panels[first : first + most]
-            name = f"{NAME}-{place.ranks}-ranks-{place.binding}"
-            seen[name] = seen.get(name, 0) + 1
-            name += f"-{seen[name]}" if seen[name] > 1 else ""
+            part = f"-{place.ranks}-ranks-{place.binding}"
+            seen[part] = seen.get(part, 0) + 1
+            part += f"-{seen[part]}" if seen[part] > 1 else ""
             others = [p for p in found.places if _beside(p, place)]
-            drawn.append(_drawing(replace(place, panels=panels), name, found.machine, others))
+            drawn.append(_drawing(replace(place, panels=panels), part, found.machine, others))
     return drawn
 
 
@@ -58,7 +58,7 @@ def _beside(other: Place, place: Place) -> bool:
     return other is not place and (other.ranks, other.binding) == (place.ranks, place.binding)
 
 
-def _drawing(place: Place, name: str, machine: str, others: Sequence[Place]) -> Drawing:
+def _drawing(place: Place, part: str, machine: str, others: Sequence[Place]) -> Drawing:
     columns = _columns(place)
     width = (_WIDTH - _BETWEEN * (columns - 1)) / columns
     ranks = {node.id: _ranks_on(place, node.id) for node in place.nodes}
@@ -96,7 +96,8 @@ def _drawing(place: Place, name: str, machine: str, others: Sequence[Place]) -> 
     for axes in grid:
         axes.remove()
     return Drawing(
-        name,
+        NAME,
+        part,
         f"{TITLE}, {ranks_text(place.ranks)} {place.binding}",
         "Each box is the memory of a NUMA node, those without CPUs above the node with CPUs that "
         "they serve best; near nodes stand close together. A line leads from a rank to each node "

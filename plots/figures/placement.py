@@ -116,7 +116,8 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     for axes in page.panels[-1]:
         axes.set_xlabel("message size per rank")
     return Drawing(
-        f"{NAME}{part.suffix}-{ranks}-ranks",
+        NAME,
+        f"{part.suffix}-{ranks}-ranks",
         f"{TITLE}{part.said}, {ranks_text(ranks)}",
         "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
         "hold them, and time with buffers on another node's memory over time with buffers on the "

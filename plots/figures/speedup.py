@@ -116,7 +116,8 @@ def _against_ranks(
         )
     said = f", {mpi_name(mpi)}" if mpi else ""
     return Drawing(
-        f"{NAME}{f'-{mpi}' if mpi else ''}-ranks",
+        NAME,
+        f"{f'-{mpi}' if mpi else ''}-ranks",
         f"{TITLE} against ranks: {kind} over {BASELINE}{said}",
         _caption(frame, kind),
         f"Speed-up of {kind} over {BASELINE} at {bytes_text(size)} against ranks{said}. "
@@ -136,7 +137,8 @@ def _against_size(
     page.panels[-1][0].set_xlabel("message size per rank")
     ends = frame[frame["bytes"].isin((frame["bytes"].min(), frame["bytes"].max()))]
     return Drawing(
-        f"{NAME}{suffix}-{ranks}-ranks",
+        NAME,
+        f"{suffix}-{ranks}-ranks",
         f"{TITLE} against size: {kind} over {BASELINE}{said}, {told}",
         _caption(frame, kind) + " Lines connect sizes only.",
         f"Speed-up of {kind} over {BASELINE} against message size{said}, {told}. "

@@ -106,7 +106,8 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     for axes in page.panels[-1]:
         axes.set_xlabel("message size per rank")
     return Drawing(
-        f"{NAME}{part.suffix}-{ranks}-ranks",
+        NAME,
+        f"{part.suffix}-{ranks}-ranks",
         f"{TITLE}{part.said}, {ranks_text(ranks)}",
         "Each point is the median over launches of the launch's median time, with its 95 % "
         "nonparametric interval; the time of one operation is the maximum over ranks. All "
