@@ -14,8 +14,11 @@ from experiments.external.imb import DIFFERENCES
 from experiments.reading import OVER_PRIVATE
 from experiments.statistics import Verdict
 from plots import cost, whereabouts
+from plots.figures import chain, container, placement, speedup, times
+from plots.figures.map import NAME as MAP
 from plots.findings import (
     BASELINE,
+    HOST,
     OURS,
     Findings,
     absent_containers,
@@ -40,9 +43,10 @@ from plots.style import TRANSPORTS
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, one sentence (or two) that answers it, and what stands behind it.
+    """A question, one sentence (or two) that answers it, and the evidence.
 
     Attributes:
+        figure: topic of the drawings that show it (sheet.Drawing), or "".
         points: a sentence each.
     """
 
@@ -50,6 +54,7 @@ class Answer:
     sentence: str
     grid: cost.Grid | None = None
     points: tuple[str, ...] = ()
+    figure: str = ""
 
 
 def answers(found: Findings) -> list[Answer]:
@@ -60,16 +65,21 @@ def answers(found: Findings) -> list[Answer]:
     where = _where(found)
     if found.machine:
         return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
-    asked = [Answer("How much faster are collectives in high-bandwidth memory?", _memory(found))]
+    memory = "How much faster are collectives in high-bandwidth memory?"
+    asked = [Answer(memory, _memory(found), figure=speedup.NAME)]
     asked += [
-        Answer(f"How much slower than {OURS} is {transport}?", _transport(found, transport))
+        Answer(
+            f"How much slower than {OURS} is {transport}?",
+            _transport(found, transport),
+            figure=times.NAME,
+        )
         for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
     ]
     if OURS in found.unmeasured:
         told = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
         asked.append(Answer(f"How fast is {OURS}?", told))
     asked += [
-        Answer(question, _place(found, factor, done))
+        Answer(question, _place(found, factor, done), figure=placement.NAME)
         for factor, question, done in (
             ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
             ("locality", "What does a distant buffer cost?", "with buffers on another node"),
@@ -95,6 +105,7 @@ def _where(found: Findings) -> list[Answer]:
             "Where was every rank, and where was every page?",
             _as_asked([each.as_asked for each in pages]),
             points=tuple(whereabouts.answer(place) for place in asked),
+            figure=MAP,
         )
     ]
 
@@ -200,11 +211,13 @@ def _containers(found: Findings) -> list[Answer]:
     answered = []
     if not found.steps.empty:
         question = "What do the image's files cost without a container: its Python, its libc?"
-        answered.append(Answer(question, cost.files(found)))
+        answered.append(Answer(question, cost.files(found), figure=chain.NAME))
     over = cost.base_name(every.base)
     answered += [
         Answer(
-            f"What does a container cost {operation_name(name)}, {over}?", *cost.cost(found, name)
+            f"What does a container cost {operation_name(name)}, {over}?",
+            *cost.cost(found, name),
+            figure=container.NAME if every.base == HOST else chain.NAME,
         )
         for name in operations
     ]
@@ -214,7 +227,7 @@ def _containers(found: Findings) -> list[Answer]:
         way = "Which data path did a container lose, what gets it back, and what did it cost?"
         none = "None: each MPI took the same ways in every container as on the host."
         points = (*found.paths, *cost.losses(found))
-        answered.append(Answer(way, found.lost or none, points=points))
+        answered.append(Answer(way, found.lost or none, points=points, figure=container.NAME))
     others = [each for each in found.caveats if each != found.lost]
     if answered and others:
         cause = "What may be the cause beside the container itself?"
@@ -231,7 +244,8 @@ def _containers(found: Findings) -> list[Answer]:
 def _python(found: Findings) -> list[Answer]:
     if found.python.empty:
         return []
-    return [Answer("What does Python itself cost?", cost.python(found), points=DIFFERENCES)]
+    question = "What does Python itself cost?"
+    return [Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)]
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:

@@ -24,6 +24,7 @@ from plots import paths, rivals, samples
 from plots.answers import answers
 from plots.apart import apart, common
 from plots.draw import contest_drawings, drawings, write
+from plots.evidence import evidence
 from plots.figures import chain
 from plots.findings import Findings, emulated, find, in_order
 from plots.headline import headline
@@ -61,9 +62,11 @@ def page(campaign: Campaign) -> str:
     found = find(campaign)
     bench = campaign.experiment.launches.arms == MPIS_ARE_ARMS
     drawn = contest_drawings(campaign) if bench else drawings(found)
-    figures = [(each, Markup(inline(each))) for each in drawn if isinstance(each, Drawing)]
-    figures.sort(key=lambda each: not each[0].name.startswith(chain.NAME))
-    leads = bool(figures) and figures[0][0].name.startswith(chain.NAME)
+    figures = [each for each in drawn if isinstance(each, Drawing)]
+    leading = next((each for each in figures if each.topic == chain.NAME), None)
+    asked = rivals.answers(campaign) if bench else answers(found)
+    shown, others = evidence(asked, figures, leading)
+    tabled = [rivals.table(campaign)] if bench else tables(found)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign, found.containers)
     environment = Environment(
@@ -73,17 +76,20 @@ def page(campaign: Campaign) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["inline"] = lambda drawing: Markup(inline(drawing))
     return environment.get_template("report.html.j2").render(
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
         headline=[] if bench else headline(found),
         marks=rivals.marks(campaign) if bench else marks(found),
-        answers=rivals.answers(campaign) if bench else answers(found),
-        leading=figures[:1] if leads else [],
-        figures=figures[1:] if leads else figures,
+        leading=leading,
+        evidence=shown,
+        figures=[each for each in others if not each.detail],
+        detail_figures=[each for each in others if each.detail],
         skipped=[each for each in drawn if isinstance(each, Skipped)],
-        tables=[rivals.table(campaign)] if bench else tables(found),
+        tables=[each for each in tabled if not each.detail],
+        detail_tables=[each for each in tabled if each.detail],
         warnings=campaign.warnings,
         missing=campaign.header.get("missing", []),
         script=Markup(script),

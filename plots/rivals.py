@@ -11,6 +11,7 @@ from experiments.reading import Campaign
 from experiments.settings import DEFAULT
 from experiments.statistics import FEWEST_BLOCKS
 from plots.answers import Answer
+from plots.figures.contest import ratios_name
 from plots.findings import rows
 from plots.labels import bytes_text, percent_text, ranks_text, ratio_text
 from plots.table import Table
@@ -31,6 +32,7 @@ def answers(bench: Campaign) -> list[Answer]:
             f"How much longer does the best MPI take than direct? {CALLS[each[0]]}, {each[1]} "
             f"calls, {ranks_text(each[2])}",
             " ".join(_sentences([r for r in best if (r.operation, r.form, r.ranks) == each])),
+            figure=ratios_name(each[2]),
         )
         for each in sorted(series, key=lambda each: order.index(each[0]))
     ]

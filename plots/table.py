@@ -15,6 +15,7 @@ class Table:
         numeric: which columns hold numbers, aligned to the right.
         factors: how many columns from the left name what a row shows.
         cells: the index in the findings' frame of what each row shows.
+        detail: whether it shows how well was measured, rather than what.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Table:
     numeric: list[bool]
     factors: int
     cells: list[int]
+    detail: bool = False
 
 
 def csv(table: Table) -> str:

@@ -159,14 +159,14 @@ def tables(found: Findings) -> list[Table]:
         ),
     ]
     made = [
-        _table(name, title, f"{found.machine} {caption}".strip(), data)
+        _table(name, title, f"{found.machine} {caption}".strip(), data, data is found.twins)
         for name, title, caption, data in candidates
         if not data.empty
     ]
     return [*comparison(found), *made]
 
 
-def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
+def _table(name: str, title: str, caption: str, data: pd.DataFrame, detail: bool) -> Table:
     factors = [key for key in _FACTORS if key in data]
     varied = [key for key in factors if data[key].nunique() > 1 or key in _ALWAYS]
     measures = _measures(data)
@@ -210,6 +210,7 @@ def _table(name: str, title: str, caption: str, data: pd.DataFrame) -> Table:
         numeric=[_FACTORS[key][2] for key in varied] + [text not in _TEXTS for text, _ in measures],
         factors=len(varied),
         cells=[int(index) for index in ordered.index],
+        detail=detail,
     )
 
 

@@ -19,6 +19,39 @@ def sentence(found: Findings, about: str) -> str:
     return answer.sentence
 
 
+def test_each_question_names_the_drawings_that_answer_it(findings: Find) -> None:
+    found = findings(
+        arms=("host", "host-again", "userland", "docker-tuned-one", "imb"),
+        mpis=("impi",),
+        bindings=("packed", "spread"),
+        localities=("local", "remote"),
+        operations=("bcast",),
+        transports=("direct", "mpi"),
+        sizes=(1024,),
+        blocks=2,
+    )
+    named = {each.question: each.figure for each in answers(found)}
+    assert named == {
+        "How much faster are collectives in high-bandwidth memory?": "speedup",
+        "How much slower than direct is mpi?": "times",
+        "What does it cost to spread ranks over nodes?": "placement",
+        "What does a distant buffer cost?": "placement",
+        "What do the image's files cost without a container: its Python, its libc?": "chain",
+        "What does a container cost Bcast, over the same files without a container?": "chain",
+        "What does Python itself cost?": "times",
+    }
+
+
+def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host(
+    findings: Find,
+) -> None:
+    found = replace(findings(), paths=("It is refused.",), caveats=("The control.",))
+    named = {each.question: each.figure for each in answers(found)}
+    assert named["What does a container cost Bcast, over the host?"] == "container"
+    assert named["Which data path did a container lose, what gets it back, and what did it cost?"]
+    assert not named["What may be the cause beside the container itself?"]
+
+
 def test_emulated_memory_answers_nothing_about_speed(findings: Find) -> None:
     said = sentence(findings(emulated=True), "high-bandwidth")
     assert said.startswith("Not answered by this machine: hbw was emulated")
@@ -159,6 +192,7 @@ def test_an_emulated_machine_answers_where_pages_were_and_nothing_about_time(
         "8 ranks packed",
         "8 ranks spread",
     ]
+    assert (where.figure, time.figure) == ("placement-map", "")
     assert time.sentence.startswith("Not answered, and not to be answered here. Emulated machine")
     assert not any(" times as " in each.sentence for each in (where, time))
 

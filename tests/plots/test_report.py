@@ -8,11 +8,15 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from experiments.reading import load
+from experiments.unarchive import opened
 from plots.answers import answers
 from plots.findings import find
 from plots.report import command, commands, plain, redraw, report
+
+STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,13 @@ def page(quick_page: Path) -> str:
 def bare(dockerless_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a campaign without containers."""
     return report(dockerless_folder, tmp_path_factory.mktemp("bare")).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a stored campaign with every kind of figure but placement's."""
+    with opened(STORED) as folder:
+        return report(folder, tmp_path_factory.mktemp("stored")).read_text(encoding="utf-8")
 
 
 def text(page: str) -> str:
@@ -41,11 +52,57 @@ def test_the_page_goes_into_a_folder_or_a_file_and_is_the_same_when_made_again(
     assert (tmp_path / "new" / "a.html").read_text(encoding="utf-8") == page
 
 
-def test_each_question_is_answered_at_the_top(page: str, campaign_folder: Path) -> None:
-    said = text(page)
+def test_each_question_is_answered_by_a_sentence_and_its_figure(
+    page: str, campaign_folder: Path
+) -> None:
+    anchors = []
     for answer in answers(find(load(campaign_folder))):
-        assert answer.sentence in said
-        assert said.index(answer.sentence) < said.index("Time against message size")
+        told = re.escape(f"<dt>{escape(answer.question)}</dt>")
+        told += rf"\s*{re.escape(f'<dd>{escape(answer.sentence)}</dd>')}"
+        shows = r'(?:\s*<dd[^>]*>[^<]*<(?:figure id|a href)="([^"]+)")?'
+        found = re.search(told + shows, page)
+        assert found, answer.question
+        anchors.append(found[1])
+    assert anchors == [
+        "speedup-2-ranks",
+        "times-2-ranks",
+        "#times-2-ranks",
+        "container-2-ranks",
+        "#container-2-ranks",
+        "#container-2-ranks",
+        "#container-2-ranks",
+        None,
+    ]
+
+
+def test_what_leads_the_page_what_answers_rest_on_and_how_steady_it_was(evidence: str) -> None:
+    parts = dict(re.findall(r'<section id="(\w+)"(.*?)</section>', evidence, re.DOTALL))
+    figures = {name: re.findall(r'<figure id="([^"]+)">', part) for name, part in parts.items()}
+    assert figures["answers"] == ["chain", "speedup-2-ranks", "times-2-ranks", "container-2-ranks"]
+    assert figures["figures"] == ["placement-map-2-ranks-packed"]
+    assert figures["details"] == ["drift"]
+    assert "<summary>The machine&#39;s pace, launch by launch</summary>" in parts["details"]
+    assert 'id="table-twins"' in parts["details"] and 'id="table-twins"' not in parts["tables"]
+
+
+def test_no_figure_stands_twice_and_every_link_within_the_page_leads_somewhere(
+    evidence: str, page: str, bare: str
+) -> None:
+    for each in (evidence, page, bare):
+        anchors = re.findall(r'\bid="([^"]+)"', each)
+        assert len(anchors) == len(set(anchors))
+        assert set(re.findall(r'<a [^>]*href="#([^"]+)"', each)) <= set(anchors)
+
+
+def test_of_several_mpis_the_first_figure_is_open_and_the_others_are_folded(
+    arms_folder: Path, tmp_path: Path
+) -> None:
+    page = report(arms_folder, tmp_path).read_text(encoding="utf-8")
+    figures = re.findall(r'(<details>\s*<summary>[^<]*</summary>\s*)?<figure id="times-(\w+)', page)
+    assert [(name, bool(folded)) for folded, name in figures] == [
+        ("openmpi", False),
+        ("mpich", True),
+    ]
 
 
 def test_every_figure_and_table_is_on_the_page(page: str, drawn: list[Path]) -> None:

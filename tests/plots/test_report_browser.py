@@ -129,6 +129,18 @@ def test_on_paper_tables_are_whole_and_light(page: Any) -> None:
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     limit = colour(page, ".scroll", "maxHeight")
     ink = colour(page, "figure svg path", "fill")
+    hidden = page.execute_script(
+        "return [...document.querySelectorAll('figure, table')]"
+        ".filter((each) => !each.checkVisibility() && !each.closest('dialog')).length"
+    )
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert limit == "none"
     assert ink == "rgb(255, 255, 255)"
+    assert hidden == 0
+
+
+def test_a_link_to_what_is_folded_opens_it(page: Any, address: str) -> None:
+    folded = page.find_element(By.ID, "table-twins")
+    assert not folded.is_displayed()
+    page.get(f"{address}#table-twins")
+    assert page.find_element(By.ID, "table-twins").is_displayed()

@@ -38,6 +38,7 @@ def test_the_answer_spans_the_best_mpis_of_all_sizes_and_owns_to_losses() -> Non
         "It takes 0.80 times as long (mpich, 1 MiB) to 1.50 times as long (impi, 8 B). "
         "It is surely faster than direct in 1 cell."
     )
+    assert answer.figure == "bench-ratios-2-ranks"
     (few,) = rivals.answers(bench(RATIOS, blocks=2))
     assert few.sentence.endswith("There is no interval below 6 blocks.")
 
