@@ -24,8 +24,9 @@ from selenium.webdriver.remote.webdriver import WebDriver
 
 from experiments import results, spec
 from experiments.baselines.command import COUNTERPARTS, measures
+from experiments.bench.question import ask
 from experiments.reading import COLUMNS
-from experiments.schedule import Cell, Launch, schedule
+from experiments.schedule import FORMAT, Cell, Launch, schedule
 from experiments.statistics import CONTAINER
 from plots import tiles
 from plots.draw import draw
@@ -336,6 +337,31 @@ def dockerless_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def skipping_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both arms, no high-bandwidth memory."""
     return write_campaign(tmp_path_factory.mktemp("results") / "no-hbm", hbw=False)
+
+
+@pytest.fixture(scope="session")
+def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bench's folder with one launch, as a run leaves it."""
+    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi").experiment
+    launch = schedule(asked, 1)[0].launches[0]
+    out = tmp_path_factory.mktemp("results") / "bench"
+    header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
+    results.create(out, header | {"schedule": [{"launches": [launch.name]}]})
+    rng = np.random.default_rng(1)
+    cells, samples = [], {}
+    for number, cell in enumerate(launch.plan):
+        key = f"c{number}"
+        cells.append(
+            asdict(cell) | {"samples": key, "warmup": 2, "group": 1, "turn": 2, "emulated": False}
+        )
+        samples[key] = rng.lognormal(-12, 0.1, (20, 2))
+    with results.incoming(out, launch.name) as place:
+        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
+        result |= {"environment": {}, "ranks": []}
+        (place / "result.json").write_text(json.dumps(result))
+        np.savez(place / "samples.npz", **samples)
+        results.accept(out, launch.name, place)
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -114,6 +114,21 @@ def test_every_figure_and_table_is_on_the_page(page: str, drawn: list[Path]) -> 
     assert page.count('role="img"') == 3
 
 
+def test_a_bench_shows_peers_over_direct_in_its_answer_and_times_below(
+    bench_folder: Path, tmp_path: Path
+) -> None:
+    page = report(bench_folder, tmp_path).read_text(encoding="utf-8")
+    figures = re.findall(r'<(figure id|section id|a href)="#?(bench-[^"]+|figures)"', page)
+    assert ("a href", "bench-ratios-2-ranks") in figures
+    figures = [each for each in figures if each[0] != "a href"]
+    assert figures == [
+        ("figure id", "bench-ratios-2-ranks"),
+        ("section id", "figures"),
+        ("figure id", "bench-times-2-ranks"),
+    ]
+    assert 'id="details"' not in page
+
+
 def test_a_figure_that_is_left_out_is_told_with_the_reason(page: str) -> None:
     assert "Placement of ranks and buffers is left out: this campaign varies neither" in text(page)
 

@@ -1,8 +1,7 @@
 """Figures of a bench: one page of times and one of ratios for each rank count."""
 
 import hashlib
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import pytest
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from experiments import results
 from experiments.bench.question import ask
 from experiments.entries import FORMS
 from experiments.reading import Campaign
-from experiments.schedule import FORMAT, schedule
 from experiments.statistics import FACTORS
 from plots.draw import draw
 from plots.figures.contest import contest
@@ -169,35 +166,12 @@ def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing() -> No
             assert ("Emulated machine gh200 (tcg)" in said) == told
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A bench's folder with one launch, as a run leaves it."""
-    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi").experiment
-    launch = schedule(asked, 1)[0].launches[0]
-    out = tmp_path / "bench"
-    header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    results.create(out, header | {"schedule": [{"launches": [launch.name]}]})
-    rng = np.random.default_rng(1)
-    cells, samples = [], {}
-    for number, cell in enumerate(launch.plan):
-        key = f"c{number}"
-        cells.append(
-            asdict(cell) | {"samples": key, "warmup": 2, "group": 1, "turn": 2, "emulated": False}
-        )
-        samples[key] = rng.lognormal(-12, 0.1, (20, 2))
-    with results.incoming(out, launch.name) as place:
-        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
-        result |= {"environment": {}, "ranks": []}
-        (place / "result.json").write_text(json.dumps(result))
-        np.savez(place / "samples.npz", **samples)
-        results.accept(out, launch.name, place)
-    return out
-
-
-def test_the_folder_alone_gives_the_same_bytes_each_time(folder: Path, tmp_path: Path) -> None:
+def test_the_folder_alone_gives_the_same_bytes_each_time(
+    bench_folder: Path, tmp_path: Path
+) -> None:
     digests = []
     for name in ("one", "two"):
-        written = draw(folder, tmp_path / name)
+        written = draw(bench_folder, tmp_path / name)
         assert len(written) == 2 * (3 + 1)  # a caption beside each figure
         digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in written])
     assert digests[0] == digests[1]
