@@ -14,7 +14,7 @@ from experiments.external.imb import DIFFERENCES
 from experiments.reading import OVER_PRIVATE
 from experiments.statistics import Verdict
 from plots import cost, whereabouts
-from plots.figures import chain, container, placement, speedup, times
+from plots.figures import baselines, chain, container, placement, speedup, times
 from plots.figures.map import NAME as MAP
 from plots.findings import (
     BASELINE,
@@ -37,6 +37,7 @@ from plots.labels import (
     operation_name,
     ranks_text,
     ratio_text,
+    transport_name,
 )
 from plots.style import TRANSPORTS
 
@@ -86,7 +87,7 @@ def answers(found: Findings) -> list[Answer]:
         )
         if _asked(found, factor)
     ]
-    asked += [*where, *_containers(found), *_python(found)]
+    asked += [*where, *_containers(found), *_python(found), *_baselines(found)]
     return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
 
 
@@ -246,6 +247,20 @@ def _python(found: Findings) -> list[Answer]:
         return []
     question = "What does Python itself cost?"
     return [Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)]
+
+
+def _baselines(found: Findings) -> list[Answer]:
+    frame = usual(found.baselines)
+    return [
+        Answer(
+            f"Without MPI ({transport_name(way)}), how much longer does it take?",
+            _slowdown(
+                frame[frame["transport"] == way], found, f"with {way} as with the host's MPI calls"
+            ),
+            figure=baselines.NAME,
+        )
+        for way in in_order(frame.get("transport", []), TRANSPORTS)
+    ]
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:

@@ -123,6 +123,19 @@ def test_what_else_is_unlike_the_benchmark_in_c_stands_with_the_cost_of_python(
     assert answer.points == DIFFERENCES
 
 
+def test_each_of_pythons_own_means_is_compared_with_mpi(findings: Find) -> None:
+    found = findings(
+        arms=("host", "host-again", "threads", "multiprocessing"), kinds=("regular",), blocks=2
+    )
+    told = {each.question: each for each in answers(found) if each.figure == "baselines"}
+    assert set(told) == {
+        f"Without MPI ({way}), how much longer does it take?"
+        for way in ("Python threads", "processes: shared memory", "processes: queues")
+    }
+    said = told["Without MPI (Python threads), how much longer does it take?"].sentence
+    assert "times as long with threads as with the host's MPI calls (" in said
+
+
 def test_no_benchmark_in_c_asks_nothing_of_python(findings: Find) -> None:
     assert not any("Python" in each.question for each in answers(findings(blocks=2)))
 
