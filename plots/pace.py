@@ -31,8 +31,9 @@ def paces(launches: Iterable[Mapping[str, Any]], cells: pd.DataFrame) -> pd.Data
         if "began" in each
     }
     usual = cells.groupby(["arm", *FACTORS], observed=True)["median_s"].transform("median")
+    company = cells["company"].astype(object).fillna("")  # no file of a campaign may have one
     found = (
-        cells.assign(pace=cells["median_s"] / usual, company=cells["company"].fillna(""))
+        cells.assign(pace=cells["median_s"] / usual, company=company)
         .groupby(["block", "arm", "company", "mpi"], observed=True)["pace"]
         .median()
         .reset_index()

@@ -154,7 +154,7 @@ def test_images_and_settings_of_the_experiment_are_among_what_differs() -> None:
         campaign("a", cells(1e-5), header={"experiment": experiment}),
     )
     assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in told(found)
-    assert ("experiment.launches.blocks", "6", "7") in told(found)
+    assert ("experiment.launches.blocks", "12", "7") in told(found)
 
 
 def test_what_varies_within_a_campaign_is_told_by_mpi_or_arm() -> None:

@@ -68,7 +68,7 @@ def test_all_cells_of_a_kind_follow_each_other_and_kinds_come_in_any_order() -> 
 def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     cells = schedule.schedule(QUICK, 1)[0].launches[0].cells
     most = {name: max(c.bytes for c in cells if c.transport == name) for name in spec.TRANSPORTS}
-    assert most == {"direct": 2**24, "mpi": 2**24, "pickle": 2**19}
+    assert most == {"direct": 2**22, "mpi": 2**22, "pickle": 2**19}
 
 
 def test_the_bindings_of_one_replicate_are_told_apart() -> None:

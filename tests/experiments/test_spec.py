@@ -25,7 +25,7 @@ def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     assert quick.launches.blocks == 12
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
-    assert quick.factors.sizes[-1] == 2**24
+    assert quick.factors.sizes[-1] == 2**22
     assert quick.factors.transports == spec.TRANSPORTS
 
 
