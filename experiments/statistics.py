@@ -209,6 +209,19 @@ def least_p(blocks: int) -> float:
     return min(1.0, 2 * 0.5**blocks)
 
 
+def claim_blocks(cells: int) -> int:
+    """Paired blocks that a claim on the largest of so many cells needs.
+
+    The range from block to block misses a cell's median in a share least_p() of campaigns, and
+    that of any of the cells in at most the sum (Bonferroni): from so many blocks on, all ranges
+    hold at once with CONFIDENCE.
+    """
+    blocks = CLAIM_BLOCKS
+    while cells * least_p(blocks) > 1 - CONFIDENCE:
+        blocks += 1
+    return blocks
+
+
 def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """Median of the launch medians for each cell of each arm.
 

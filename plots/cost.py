@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.quantities import counted
 from experiments.ratios import LEAST_CELLS
-from experiments.statistics import CLAIM_BLOCKS, FEWEST_BLOCKS, Verdict, bounds
+from experiments.statistics import FEWEST_BLOCKS, Verdict, bounds, claim_blocks
 from plots.chain import FILES
 from plots.findings import HOST, Findings, in_order, rows, usual
 from plots.labels import (
@@ -244,7 +244,7 @@ def cell_text(cell: Any, found: Findings) -> str:
 
 
 def ending(frame: pd.DataFrame, found: Findings) -> str:
-    """What keeps an effect from being a claim."""
+    """What keeps an effect from being a claim, where the largest of all rows is named."""
     if found.twins.empty:
         return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
     if frame["floor"].isna().any():
@@ -253,10 +253,13 @@ def ending(frame: pd.DataFrame, found: Findings) -> str:
             "nothing differs: measure more sizes or operations."
         )
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
-    blocks = int(differing["blocks"].min()) if len(differing) else CLAIM_BLOCKS
-    if blocks < CLAIM_BLOCKS:
-        return f" Seen in {counted(blocks, 'paired block')}; a claim needs {CLAIM_BLOCKS}."
-    return ""
+    if differing.empty:
+        return ""
+    blocks, needed = int(differing["blocks"].min()), claim_blocks(len(frame))
+    if blocks >= needed:
+        return ""
+    which = f" on the largest of {len(frame)} cells" if needed > claim_blocks(1) else ""
+    return f" Seen in {counted(blocks, 'paired block')}; a claim{which} needs {needed}."
 
 
 def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | None:

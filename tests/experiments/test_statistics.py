@@ -143,6 +143,19 @@ def test_holms_family_is_one_series_of_a_figure() -> None:
     assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
 
 
+@pytest.mark.parametrize(("cells", "blocks"), [(1, 10), (25, 10), (26, 11), (102, 12), (180, 13)])
+def test_a_claim_on_the_largest_of_many_cells_needs_more_blocks(cells: int, blocks: int) -> None:
+    assert statistics.claim_blocks(cells) == blocks
+
+
+@pytest.mark.parametrize("cells", [25, 102])
+def test_so_many_ranges_from_block_to_block_hold_every_median_at_once(cells: int) -> None:
+    rng = np.random.default_rng(5)
+    draws = rng.standard_t(2, (2000, cells, statistics.claim_blocks(cells)))
+    held = (draws.min(axis=2) <= 0) & (draws.max(axis=2) >= 0)
+    assert held.all(axis=1).mean() > 0.94
+
+
 def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
     found = ratios.paired_ratio(sizes(8, 6), "arm", "docker", "host")
     assert found["least_p_holm"].tolist() == [0.25] * 8

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from plots.answers import answers
-from plots.cost import brief, compared, cost, files, losses, python, tails
+from plots.cost import brief, compared, cost, ending, files, losses, python, tails
 from plots.findings import Findings
 from plots.paths import Loss
 
@@ -58,6 +58,14 @@ def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> N
     assert "The worst is Docker, default, isolated containers with mpi: 2" in said
     assert "times at 4 MiB, Open MPI; from block to block 2" in said
     assert said.endswith("Seen in 6 paired blocks; a claim needs 10.")
+
+
+def test_a_claim_on_the_largest_of_many_cells_says_what_it_needs(findings: Find) -> None:
+    few = decided(findings(transports=("mpi",), kinds=("regular",), blocks=10), 1.5, "differs")
+    assert cost(few, "bcast")[0].endswith(").")
+    every = compared(few).cells
+    said = ending(pd.concat([every] * 10), few)
+    assert said.endswith(f" a claim on the largest of {10 * len(every)} cells needs 14.")
 
 
 def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm(findings: Find) -> None:
