@@ -96,7 +96,7 @@ def test_what_was_lost_on_the_way_is_an_answer(findings: Find, lost: str, said: 
 
 
 def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
-    told = "Seen in 6 paired blocks; a claim needs 10."
+    told = "Seen in 6 paired blocks; a claim on the largest of 72 cells needs 12."
     assert told in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
     assert "a claim needs" not in sentence(
         findings(blocks=10, emulated=False, arms=("host", "host-again")), "high-bandwidth"
