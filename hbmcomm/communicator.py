@@ -57,8 +57,8 @@ class Communicator(Derivable):
     fork; its arrays are shared with such a child, not copied. The `*_init` calls return a `Plan`.
 
     Args:
-        comm: Any intracommunicator, e.g. MPI.COMM_WORLD. Another Communicator as well: nothing of
-            its kind, nodes, device and transport counts, only the arguments here do.
+        comm: Any intracommunicator; left out: MPI.COMM_WORLD. Another Communicator as well: nothing
+            of its kind, nodes, device and transport counts, only the arguments here do.
         kind: Where its arrays live, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
         transport: "direct" (our own, over memory that all ranks share), "mpi" (mpi4py's buffer
             calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can share
@@ -88,7 +88,8 @@ class Communicator(Derivable):
     device = _fixed("device", "The device-dax file that its arrays live on, or None.")
     transport: str = _fixed("transport", "What moves its data, by name.")
 
-    # mpi4py makes duplicates by a bare __new__(cls), hence the defaults here and in __init__.
+    # mpi4py makes what it derives by a bare __new__ of a class that has a transport's calls, and
+    # fills it in later; users call their own class, which has none yet.
     def __new__(
         cls,
         comm: MPI.Comm | None = None,
@@ -98,7 +99,9 @@ class Communicator(Derivable):
         device: str | os.PathLike[str] | None = None,
     ) -> Self:
         if comm is None:
-            return MPI.Intracomm.__new__(cls)
+            if hasattr(cls, "_face"):
+                return MPI.Intracomm.__new__(cls)
+            comm = MPI.COMM_WORLD
         check(comm)
         bound = None if nodes is None else tuple(nodes)
         file = None if device is None else os.fspath(device)
@@ -119,8 +122,22 @@ class Communicator(Derivable):
         nodes: Iterable[int] | None = None,
         device: str | os.PathLike[str] | None = None,
     ) -> None:
-        if comm is None:
-            raise TypeError("Communicator needs a communicator to wrap, such as MPI.COMM_WORLD")
+        if comm is None and self == MPI.COMM_NULL:
+            raise TypeError(
+                "the class of a communicator that exists needs one to wrap; "
+                "Communicator() wraps MPI.COMM_WORLD"
+            )
+
+    @classmethod
+    def Create_from_group(
+        cls,
+        group: MPI.Group,
+        stringtag: str = "org.mpi4py",
+        info: MPI.Info = MPI.INFO_NULL,
+        errhandler: MPI.Errhandler | None = None,
+    ) -> MPI.Intracomm:
+        """As in mpi4py, and of its own class; it can be wrapped."""
+        return MPI.Intracomm.Create_from_group(group, stringtag, info, errhandler)
 
     def __enter__(self) -> Self:
         return self

@@ -14,8 +14,8 @@ WORLD = MPI.COMM_WORLD
 
 
 def construction_says_what_is_wrong() -> None:
-    with refused(TypeError, "needs a communicator"):
-        Communicator()
+    with Communicator() as world, refused(TypeError, "Communicator() wraps MPI.COMM_WORLD"):
+        type(world)()
     with refused(TypeError, "found str"):
         Communicator("world")  # type: ignore[arg-type]
     with refused(ValueError, "COMM_NULL"):
@@ -26,6 +26,19 @@ def construction_says_what_is_wrong() -> None:
         Communicator(WORLD, kind="hbm")
     with refused(hbmcomm.KindUnavailable, "hbw"):
         Communicator(WORLD, kind="hbw")
+
+
+def left_out_it_is_the_world_for_classes_of_a_users_own_too() -> None:
+    class Counted(Communicator):
+        pass
+
+    for made in (Communicator(), Communicator(transport="mpi"), Counted(kind="regular")):
+        with made as comm:
+            assert MPI.Comm.Compare(comm, WORLD) == MPI.CONGRUENT
+            assert comm.allreduce(1) == WORLD.size
+            heir = comm.Dup()
+            assert isinstance(heir, type(comm))
+            heir.Free()
 
 
 def one_rank_without_the_kind_is_an_error_on_all() -> None:
@@ -207,6 +220,7 @@ def an_error_inside_with_does_not_wait_for_the_others() -> None:
 
 if __name__ == "__main__":
     construction_says_what_is_wrong()
+    left_out_it_is_the_world_for_classes_of_a_users_own_too()
     one_rank_without_the_kind_is_an_error_on_all()
     it_is_a_duplicate_and_frees_that_alone()
     one_that_is_dropped_takes_nothing_with_it()

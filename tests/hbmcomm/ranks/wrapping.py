@@ -140,6 +140,7 @@ def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
         except NotImplementedError:
             made = MPI.Intracomm()
         if made:
+            assert type(made) is MPI.Intracomm
             assert made.allreduce(1) == RANKS
             made.Free()
         group.Free()
