@@ -16,10 +16,11 @@ from mpi4py import MPI
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.choice import agree, check, choose
-from hbmcomm.derived import Derivable, one_of_ours, plain
+from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.arrays import Shape
 from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.sysfs import format_list
 
 
 def _fixed(name: str, doc: str) -> Any:
@@ -138,6 +139,31 @@ class Communicator(Derivable):
     ) -> MPI.Intracomm:
         """As in mpi4py, and of its own class; it can be wrapped."""
         return MPI.Intracomm.Create_from_group(group, stringtag, info, errhandler)
+
+    def __repr__(self) -> str:
+        """Class, topology, rank, transport, kind and its NUMA nodes or device; sends nothing."""
+        name = type(self).__name__
+        if self._topology is not None:
+            name += f" and {self._topology.__name__}"
+        if MPI.Is_finalized():
+            return f"<{name}: MPI is finalized>"
+        if self == MPI.COMM_NULL:
+            return f"<{name}: COMM_NULL>"
+        place = f"rank {self.rank} of {self.size}"
+        if not hasattr(self, "_choice"):  # mpi4py made it (Ishrink)
+            return f"<{name}: {place}>"
+        transports = self._choice.transports if isinstance(self, Undecided) else [self.transport]
+        return f"<{name}: {place}, transport {' or '.join(transports)}, kind {self._memory()}>"
+
+    def _memory(self) -> str:
+        """The kind and where it is, as far as this rank knows."""
+        if self.device is not None:
+            return f"{self.kind} on {self.device}"
+        try:
+            found = self._supply().kind
+        except HbmcommError:  # such as a thread moved to CPUs that the kind has no memory for
+            return str(self.kind)
+        return f"{self.kind} on node {format_list(found.nodes)}{' (emulated)' * found.emulated}"
 
     def __enter__(self) -> Self:
         return self

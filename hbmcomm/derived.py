@@ -26,7 +26,7 @@ class Derivable(Transport):
     _choice: Choice
     _face: type
     """Its class without the transport's."""
-    _topology: Any
+    _topology: Any = None
     """mpi4py's class of its virtual topology, or None."""
 
     def _settle(self) -> None:

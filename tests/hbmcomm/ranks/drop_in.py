@@ -41,6 +41,30 @@ def left_out_it_is_the_world_for_classes_of_a_users_own_too() -> None:
             heir.Free()
 
 
+def its_repr_says_what_it_is(transport: str) -> None:
+    here = f"rank {WORLD.rank} of {WORLD.size}"
+    memory = f"transport {transport}, kind regular on node 0"
+    comm = Communicator(kind="regular", transport=transport, nodes=[0])
+    assert repr(comm) == f"<Communicator: {here}, {memory}>", repr(comm)
+    grid = comm.Create_cart([WORLD.size, 1])
+    assert repr(grid) == f"<Communicator and Cartcomm: {here}, {memory}>", repr(grid)
+    for each in (grid, comm):
+        each.Free()
+        assert repr(each).endswith(": COMM_NULL>"), repr(each)
+
+
+def its_repr_neither_decides_nor_fails() -> None:
+    with Communicator(kind="regular", nodes=[0]) as comm:
+        later, request = comm.Idup()
+        request.Wait()
+        decided = f"transport {comm.transport}"
+        if comm.transport == "direct":
+            assert "transport direct or mpi, " in repr(later), repr(later)
+        later.Barrier()
+        assert decided in repr(later)
+        later.Free()
+
+
 def one_rank_without_the_kind_is_an_error_on_all() -> None:
     nodes = (0,) if WORLD.rank else (77,)
     with refused(hbmcomm.KindUnavailable, "rank 0"):
@@ -221,6 +245,8 @@ def an_error_inside_with_does_not_wait_for_the_others() -> None:
 if __name__ == "__main__":
     construction_says_what_is_wrong()
     left_out_it_is_the_world_for_classes_of_a_users_own_too()
+    its_repr_says_what_it_is("direct")
+    its_repr_neither_decides_nor_fails()
     one_rank_without_the_kind_is_an_error_on_all()
     it_is_a_duplicate_and_frees_that_alone()
     one_that_is_dropped_takes_nothing_with_it()
@@ -228,6 +254,7 @@ if __name__ == "__main__":
     a_message_of_another_length_is_an_error()
     an_error_inside_with_does_not_wait_for_the_others()
     for each in ("mpi", "pickle"):
+        its_repr_says_what_it_is(each)
         a_class_of_a_users_own_stays_that_class(each)
         derived_communicators_keep_transport_kind_and_nodes(each)
         every_form_of_buffer_is_taken(each)
