@@ -12,7 +12,17 @@ from hbmcomm.errors import (
     PeerError,
     PlacementUnknown,
 )
-from hbmcomm.memory.arrays import asarray, empty, full, source, zeros
+from hbmcomm.memory.arrays import (
+    asarray,
+    empty,
+    empty_like,
+    full,
+    ones,
+    ones_like,
+    source,
+    zeros,
+    zeros_like,
+)
 from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
 from hbmcomm.memory.memkind import memkind_version
 from hbmcomm.memory.numpy_memory import numpy_memory
@@ -37,9 +47,12 @@ __all__ = [
     "asarray",
     "default_kind",
     "empty",
+    "empty_like",
     "full",
     "memkind_version",
     "numpy_memory",
+    "ones",
+    "ones_like",
     "placement",
     "placement_method",
     "resolve",
@@ -47,6 +60,7 @@ __all__ = [
     "topology",
     "tuning",
     "zeros",
+    "zeros_like",
 ]
 
 

@@ -11,14 +11,13 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 from mpi4py import MPI
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.choice import agree, check, choose
 from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.arrays import Shape
+from hbmcomm.memory.arrays import Shape, form
 from hbmcomm.memory.kinds import Kind
 from hbmcomm.memory.sysfs import format_list
 
@@ -187,14 +186,28 @@ class Communicator(Derivable):
         """An array of zeros in this communicator's kind."""
         return self._supply().zeros(shape, dtype)
 
+    def ones(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
+        """An array of ones in this communicator's kind."""
+        return self._supply().ones(shape, dtype)
+
     def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """An array of one value in this communicator's kind."""
         return self._supply().full(shape, fill, dtype)
 
-    def empty_like(self, a: ArrayLike) -> NDArray[Any]:
-        """An array of arbitrary contents with the shape and dtype of another."""
-        like = np.asanyarray(a)
-        return self.empty(like.shape, like.dtype)
+    def empty_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """An array of arbitrary contents with the shape of `a`, and its dtype unless one is given.
+
+        Where `a` lives does not count: the array is in this communicator's kind, in C order.
+        """
+        return self.empty(*form(a, dtype))
+
+    def zeros_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """An array of zeros with the shape of `a`, and its dtype unless one is given."""
+        return self.zeros(*form(a, dtype))
+
+    def ones_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """An array of ones with the shape of `a`, and its dtype unless one is given."""
+        return self.ones(*form(a, dtype))
 
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """The values of `a` in this communicator's kind; copied unless they are there already."""

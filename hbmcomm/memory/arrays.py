@@ -1,4 +1,4 @@
-"""NumPy arrays in a kind of memory: empty, zeros, full, asarray.
+"""NumPy arrays in a kind of memory: empty, zeros, ones, full, *_like, asarray.
 
 Ordinary ndarrays, 64-byte aligned, in C order; the block behind them is freed when the last view
 goes. Knows NumPy's shapes and dtypes; where the memory comes from is `blocks`' affair.
@@ -54,6 +54,9 @@ class Supply:
         if block is not None and block.source != "mmap":  # a fresh mapping is zero already
             np.asarray(block).fill(0)
         return array
+
+    def ones(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        return self.full(shape, 1, dtype)
 
     def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
         array = self.empty(shape, np.asarray(fill).dtype if dtype is None else dtype)
@@ -115,6 +118,16 @@ def zeros(
     return private(kind, nodes).zeros(shape, dtype)
 
 
+def ones(
+    shape: Shape,
+    dtype: DTypeLike = "float64",
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of ones; arguments and errors are those of `empty`."""
+    return private(kind, nodes).ones(shape, dtype)
+
+
 def full(
     shape: Shape,
     fill: ArrayLike,
@@ -124,6 +137,36 @@ def full(
 ) -> NDArray[Any]:
     """An array filled with `fill`, of whose dtype it is unless one is given; else like `empty`."""
     return private(kind, nodes).full(shape, fill, dtype)
+
+
+def empty_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return empty(*form(a, dtype), kind, nodes)
+
+
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of zeros with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return zeros(*form(a, dtype), kind, nodes)
+
+
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of ones with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return ones(*form(a, dtype), kind, nodes)
 
 
 def asarray(
@@ -141,6 +184,12 @@ def source(array: NDArray[Any]) -> Source | None:
     ranks of a node share), or None for NumPy's own."""
     block = _block(array)
     return None if block is None else block.source
+
+
+def form(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of an array like another; a dtype that is given comes first."""
+    like = np.asanyarray(a)
+    return like.shape, like.dtype if dtype is None else np.dtype(dtype)
 
 
 def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:

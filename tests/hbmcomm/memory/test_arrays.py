@@ -123,6 +123,32 @@ def test_full_takes_its_dtype_from_the_value(shape, value, place) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+@proven
+@given(SHAPES, NUMBERS, PLACES)
+def test_ones_are_numpys(shape, dtype, place) -> None:
+    ours, theirs = hbmcomm.ones(shape, dtype, **place), np.ones(shape, dtype)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@proven
+@given(hnp.arrays(NUMBERS, SHAPES), st.none() | NUMBERS, PLACES)
+def test_arrays_like_another_have_its_shape_and_dtype(array, dtype, place) -> None:
+    for name in ("empty_like", "zeros_like", "ones_like"):
+        ours = getattr(hbmcomm, name)(array.T, dtype, **place)
+        theirs = getattr(np, name)(array.T, dtype, order="C")
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        assert ours.flags.c_contiguous
+        assert hbmcomm.source(ours) is not None
+        if name != "empty_like":
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_arrays_like_a_list_are_of_numpys_dtype_for_it() -> None:
+    assert hbmcomm.ones_like([[1, 2], [3, 4]]).tolist() == [[1, 1], [1, 1]]
+    assert hbmcomm.zeros_like(2.5).dtype == np.float64
+
+
 def test_full_spreads_an_array_and_casts_as_numpy_does() -> None:
     np.testing.assert_array_equal(hbmcomm.full((2, 3), [1, 2, 3]), np.full((2, 3), [1, 2, 3]))
     assert hbmcomm.full(2, 1.9, "int32").tolist() == np.full(2, 1.9, "int32").tolist()

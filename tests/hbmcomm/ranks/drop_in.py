@@ -146,6 +146,11 @@ def arrays_live_in_its_kind() -> None:
         y = comm.empty_like(x)
         assert (y.shape, y.dtype) == (x.shape, x.dtype)
         assert not comm.zeros(5, "int64").any()
+        assert comm.ones(5, "int64").tolist() == [1] * 5
+        for like, values in ((comm.zeros_like, [0, 0]), (comm.ones_like, [1, 1])):
+            assert (like([2, 3]).tolist(), like([2, 3]).dtype) == (values, np.dtype("int64"))
+            assert like(x[0, :2], "int8").dtype == np.dtype("int8")
+            assert hbmcomm.source(like(x)) == hbmcomm.source(x)
         assert comm.asarray([1, 2, 3], "int32").tolist() == [1, 2, 3]
         assert x.ctypes.data % 64 == 0
         comm.Allreduce(x, y)
