@@ -32,6 +32,8 @@ from hbmcomm.memory.topology import topology
 if TYPE_CHECKING:
     from hbmcomm.communicator import Communicator
 
+    __version__: str
+
 __all__ = [
     "KINDS",
     "ArenaUnavailable",
@@ -44,6 +46,7 @@ __all__ = [
     "PeerError",
     "PlacementUnknown",
     "Threshold",
+    "__version__",
     "asarray",
     "default_kind",
     "empty",
@@ -64,10 +67,25 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> object:
-    """Communicator, when it is first asked for: importing it starts MPI, which arrays need not."""
+    """What is found when it is first asked for: arrays need neither MPI nor a version.
+
+    Importing Communicator starts MPI. The version is that of the installed package; "unknown" for
+    sources that are on the path without one.
+    """
     if name == "Communicator":
         from hbmcomm.communicator import Communicator
 
         return Communicator
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("hbmcomm")
+        except metadata.PackageNotFoundError:
+            return "unknown"
     raise AttributeError(f"module 'hbmcomm' has no attribute {name!r}")
