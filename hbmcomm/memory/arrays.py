@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from hbmcomm.memory import regions
 from hbmcomm.memory.blocks import Block, Source, allocate
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
+from hbmcomm.memory.numpy_memory import gave
 
 Shape = int | Iterable[int]
 
@@ -180,10 +181,13 @@ def asarray(
 
 
 def source(array: NDArray[Any]) -> Source | None:
-    """Who gave the memory of an array: "memkind", "mmap" (and mbind), "arena" (what the
-    ranks of a node share), or None for NumPy's own."""
+    """What gave the memory of an array or a view: "memkind", "mmap" (and mbind), "arena" (what the
+    ranks of a node share), or None for NumPy's own. Knows arrays of `numpy_memory` as well."""
     block = _block(array)
-    return None if block is None else block.source
+    if block is not None:
+        return block.source
+    base = _base(array)
+    return "memkind" if isinstance(base, np.ndarray) and gave(base) else None
 
 
 def form(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -199,11 +203,16 @@ def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
 
 def _block(array: NDArray[Any]) -> Block | Piece | None:
     """The memory that an array is a view of, through however many views."""
-    owner: object = array
-    while isinstance(owner, np.ndarray):
-        array, owner = owner, owner.base
-    if owner is not None or not array.flags.owndata:
-        return owner if isinstance(owner, Block) else None
-    address = int(array.__array_interface__["data"][0])
+    base = _base(array)
+    if not isinstance(base, np.ndarray) or not base.flags.owndata:
+        return base if isinstance(base, Block) else None
+    address = int(base.__array_interface__["data"][0])
     region = regions.find(address)
     return None if region is None else Piece(region.kind, address, "arena")
+
+
+def _base(array: NDArray[Any]) -> object:
+    """The array at the end of a chain of views, or what that one has its memory from."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base

@@ -10,6 +10,8 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
+from numpy.typing import NDArray
+
 _NUMPY_CORE = "numpy._core._multiarray_umath"  # the module that carries the table; not public
 _SET_HANDLER = 304  # entry of PyDataMem_SetHandler in NumPy's table of C functions, since 1.22
 _CAPSULE_NAME = b"mem_handler"  # NumPy refuses a capsule of another name
@@ -44,6 +46,12 @@ def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:
         _set_context(made, id(owner))
         _set_destructor(made, end)
     return made
+
+
+def handler_name(array: NDArray[Any]) -> str | None:
+    """The name in the handler that gave an array's memory; None for a view, which owns none."""
+    found: str | None = import_module(_NUMPY_CORE).get_handler_name(array)
+    return found
 
 
 def addresses() -> tuple[int, int, int]:

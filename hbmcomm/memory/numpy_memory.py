@@ -12,10 +12,15 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from numpy.typing import NDArray
+
 from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory import memkind, numpy_hook
 from hbmcomm.memory.blocks import memkind_serves
 from hbmcomm.memory.kinds import Kind, resolve
+
+_NAME = "memkind "
+"""Begins the name of each of our handlers; the kind follows."""
 
 
 class _Allocator(ctypes.Structure):
@@ -62,12 +67,17 @@ def numpy_memory(kind: str) -> Iterator[Kind]:
         numpy_hook.set_handler(previous)
 
 
+def gave(array: NDArray[Any]) -> bool:
+    """Whether memkind gave the memory that an array owns, in a context of `numpy_memory`."""
+    return (numpy_hook.handler_name(array) or "").startswith(_NAME)
+
+
 @cache
 def _capsule(kind: str) -> Any:
     """The hook for a kind, made once and kept for ever: arrays point to it until they are freed."""
     addresses = (memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS)
     allocator = _Allocator(memkind.kind_address(kind), *addresses)
-    handler = _Handler(f"memkind {kind}".encode(), 1, allocator)
+    handler = _Handler(f"{_NAME}{kind}".encode(), 1, allocator)
     _KEPT.append(handler)
     return numpy_hook.capsule(ctypes.addressof(handler))
 

@@ -34,6 +34,26 @@ print(made[2].tolist(), made[1].sum())
     ], result.stderr
 
 
+def test_their_source_is_memkind_through_views_and_after_the_context(python, needs_memkind) -> None:
+    result = python(
+        PROGRAM
+        + """
+outside = np.ones(9)
+with hbmcomm.numpy_memory("hbw"):
+    kept = np.ones((30, 4))
+    plain, own = outside[1:], hbmcomm.empty(3, kind="regular", nodes=[0])
+    views = [kept, kept[3:].T, np.asarray(kept.reshape(-1)), np.ma.array(kept)]
+    print({hbmcomm.source(view) for view in views}, hbmcomm.source(plain), hbmcomm.source(own))
+del kept
+print({hbmcomm.source(view) for view in views}, hbmcomm.source(np.ones(3)))
+"""
+    )
+    assert result.stdout.splitlines() == [
+        "{'memkind'} None mmap",
+        "{'memkind'} None",
+    ], result.stderr
+
+
 def test_arrays_outlive_the_context_and_are_freed_by_their_own_allocator(
     python, needs_memkind
 ) -> None:
