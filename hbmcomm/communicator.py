@@ -6,19 +6,16 @@ Knows its kind and its transport; how a transport moves data is that file's own 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mpi4py import MPI
-from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from hbmcomm.allocation import Allocating
 from hbmcomm.choice import agree, check, choose
 from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.arrays import Shape, form
-from hbmcomm.memory.kinds import Kind
 from hbmcomm.memory.sysfs import format_list
 
 
@@ -37,7 +34,7 @@ def _fixed(name: str, doc: str) -> Any:
     return property(read, refuse, doc=doc)
 
 
-class Communicator(Derivable):
+class Communicator(Allocating, Derivable):
     """A drop-in for an mpi4py communicator, with arrays in a kind and a choice of transport.
 
     Wraps a duplicate of `comm`, so that its traffic never meets the caller's. Making one is
@@ -178,48 +175,52 @@ class Communicator(Derivable):
         elif self != MPI.COMM_NULL:
             self.Free()
 
-    def empty(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
-        """An array of arbitrary contents in this communicator's kind; see `hbmcomm.empty`."""
-        return self._supply().empty(shape, dtype)
+    def Create_cart(
+        self, dims: Sequence[int], periods: Sequence[bool] | None = None, reorder: bool = False
+    ) -> CartCommunicator:
+        return cast("CartCommunicator", self._adopt(super().Create_cart(dims, periods, reorder)))
 
-    def zeros(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
-        """An array of zeros in this communicator's kind."""
-        return self._supply().zeros(shape, dtype)
+    def Create_graph(
+        self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
+    ) -> GraphCommunicator:
+        return cast("GraphCommunicator", self._adopt(super().Create_graph(index, edges, reorder)))
 
-    def ones(self, shape: Shape, dtype: DTypeLike = "float64") -> NDArray[Any]:
-        """An array of ones in this communicator's kind."""
-        return self._supply().ones(shape, dtype)
+    def Create_dist_graph(
+        self,
+        sources: Sequence[int],
+        degrees: Sequence[int],
+        destinations: Sequence[int],
+        weights: Sequence[int] | None = None,
+        info: MPI.Info = MPI.INFO_NULL,
+        reorder: bool = False,
+    ) -> DistgraphCommunicator:
+        made = super().Create_dist_graph(sources, degrees, destinations, weights, info, reorder)
+        return cast("DistgraphCommunicator", self._adopt(made))
 
-    def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """An array of one value in this communicator's kind."""
-        return self._supply().full(shape, fill, dtype)
+    def Create_dist_graph_adjacent(
+        self,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        sourceweights: Sequence[int] | None = None,
+        destweights: Sequence[int] | None = None,
+        info: MPI.Info = MPI.INFO_NULL,
+        reorder: bool = False,
+    ) -> DistgraphCommunicator:
+        made = super().Create_dist_graph_adjacent(
+            sources, destinations, sourceweights, destweights, info, reorder
+        )
+        return cast("DistgraphCommunicator", self._adopt(made))
 
-    def empty_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """An array of arbitrary contents with the shape of `a`, and its dtype unless one is given.
 
-        Where `a` lives does not count: the array is in this communicator's kind, in C order.
-        """
-        return self.empty(*form(a, dtype))
+if TYPE_CHECKING:  # the classes are made as they are needed, with a transport's calls in them
 
-    def zeros_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """An array of zeros with the shape of `a`, and its dtype unless one is given."""
-        return self.zeros(*form(a, dtype))
+    class CartCommunicator(Communicator, MPI.Cartcomm):
+        """What Create_cart makes, for annotations."""
 
-    def ones_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """An array of ones with the shape of `a`, and its dtype unless one is given."""
-        return self.ones(*form(a, dtype))
+        def Sub(self, remain_dims: Sequence[bool]) -> CartCommunicator: ...
 
-    def asarray(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """The values of `a` in this communicator's kind; copied unless they are there already."""
-        return self._supply().asarray(a, dtype)
+    class GraphCommunicator(Communicator, MPI.Graphcomm):
+        """What Create_graph makes, for annotations."""
 
-    def numpy_memory(self) -> AbstractContextManager[Kind]:
-        """Inside, every NumPy array of 64 KiB and more lives where this communicator's arrays do.
-
-        Code written for NumPy then takes the paths of arena arrays unchanged. Smaller arrays stay
-        NumPy's. Nests; holds for the calling thread alone; arrays outlive the context.
-
-        Raises:
-            KindUnavailable: The transport is not direct, and memkind cannot serve the kind.
-        """
-        return self._numpy_memory()
+    class DistgraphCommunicator(Communicator, MPI.Distgraphcomm):
+        """What Create_dist_graph and Create_dist_graph_adjacent make, for annotations."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from mpi4py import MPI
 
 from hbmcomm.choice import Choice, failures
 from hbmcomm.collectives.transports import TRANSPORTS
 from hbmcomm.collectives.transports.transport import Transport
-
-Topology = TypeVar("Topology", bound=MPI.Topocomm)
 
 
 class Derivable(Transport):
@@ -66,12 +64,6 @@ class Derivable(Transport):
         derived: Self = one_of_ours(self._face, made, self._choice)
         return derived
 
-    def _grid(self, made: Topology) -> Topology:
-        """A derived communicator with a virtual topology, as one of ours."""
-        derived: Any = self._adopt(made)
-        found: Topology = derived
-        return found
-
     def _later(self, made: Self) -> Self:
         """One that MPI still makes: its ranks must not wait for each other yet.
 
@@ -111,43 +103,6 @@ class Derivable(Transport):
     def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:
         return self._adopt(super().Create_group(group, tag))
 
-    def Create_cart(
-        self, dims: Sequence[int], periods: Sequence[bool] | None = None, reorder: bool = False
-    ) -> MPI.Cartcomm:
-        return self._grid(super().Create_cart(dims, periods, reorder))
-
-    def Create_graph(
-        self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
-    ) -> MPI.Graphcomm:
-        return self._grid(super().Create_graph(index, edges, reorder))
-
-    def Create_dist_graph(
-        self,
-        sources: Sequence[int],
-        degrees: Sequence[int],
-        destinations: Sequence[int],
-        weights: Sequence[int] | None = None,
-        info: MPI.Info = MPI.INFO_NULL,
-        reorder: bool = False,
-    ) -> MPI.Distgraphcomm:
-        made = super().Create_dist_graph(sources, degrees, destinations, weights, info, reorder)
-        return self._grid(made)
-
-    def Create_dist_graph_adjacent(
-        self,
-        sources: Sequence[int],
-        destinations: Sequence[int],
-        sourceweights: Sequence[int] | None = None,
-        destweights: Sequence[int] | None = None,
-        info: MPI.Info = MPI.INFO_NULL,
-        reorder: bool = False,
-    ) -> MPI.Distgraphcomm:
-        return self._grid(
-            super().Create_dist_graph_adjacent(
-                sources, destinations, sourceweights, destweights, info, reorder
-            )
-        )
-
     def Shrink(self) -> Self:
         return self._adopt(super().Shrink())
 
@@ -166,7 +121,7 @@ class Grid(MPI.Cartcomm):
 
     def Sub(self, remain_dims: Sequence[bool]) -> MPI.Cartcomm:
         own: Any = self
-        part: MPI.Cartcomm = own._grid(super().Sub(remain_dims))
+        part: MPI.Cartcomm = own._adopt(super().Sub(remain_dims))
         return part
 
 
