@@ -13,6 +13,7 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.footprint import MEMORY_SHARE, sizes
 from experiments.measure import machine
+from experiments.measure.advice import advised
 from experiments.measure.operations import Array
 
 PAGE = 4096
@@ -135,7 +136,7 @@ def make_pool(
         nodes = remote_nodes(kind, cpu) if locality == "remote" else None
         found = hbmcomm.resolve(kind, nodes)
     except (hbmcomm.HbmcommError, Unavailable) as error:
-        problem = str(error)
+        problem = advised(kind, error)
     agree(comm, problem, Unavailable)
     made, lacking = _communicators(comm, kind, nodes, transports)
     if private:
@@ -172,7 +173,7 @@ def _communicators(
         except hbmcomm.ArenaUnavailable as reason:
             lacking[transport] = str(reason)
         except (hbmcomm.OutOfMemory, hbmcomm.KindUnavailable) as reason:
-            raise Unavailable(str(reason)) from None
+            raise Unavailable(advised(kind, reason)) from None
     if not made:
         raise Unavailable("; ".join(lacking.values()))
     return made, lacking

@@ -21,9 +21,8 @@ from hbmcomm.memory.kinds import Policy
 PAGE = mmap.PAGESIZE
 
 POLICY_CALLS_IN_A_CONTAINER = (
-    "in a container of invoke run take the tuned profile (--profiles tuned); in one of your own "
-    "add --cap-add SYS_NICE, or --security-opt seccomp=FILE with a filter that allows mbind, "
-    "get_mempolicy and move_pages (build/seccomp/tuned.json)"
+    "in a container add --cap-add SYS_NICE, or --security-opt seccomp=FILE with a filter that "
+    "allows mbind, get_mempolicy and move_pages"
 )
 """What to do where an engine's default filter refuses the calls below."""
 

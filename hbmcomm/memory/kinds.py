@@ -228,7 +228,7 @@ def _why_none(kind: str, topology: Topology) -> str:
     if kind.startswith("hbw"):
         return (
             f"{kind}: {topology.hbm.rule}. To try the code path on ordinary memory, emulate HBM "
-            "with --emulate-hbw or MEMKIND_HBW_NODES=0; for ordinary memory ask for regular"
+            "with MEMKIND_HBW_NODES=0; for ordinary memory ask for regular"
         )
     if kind.startswith("dax_kmem"):
         return (

@@ -1,8 +1,10 @@
 """The package's face: what `dir` and `import` show, and what that costs."""
 
+import re
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,23 @@ def test_sources_without_a_package_have_no_known_version(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(metadata, "version", missing)
     assert hbmcomm.__version__ == "unknown"
+
+
+def test_the_library_names_no_command_and_no_file_of_the_suite() -> None:
+    suite = re.compile(r"invoke |\./inv|--emulate-hbw|--profiles|build/seccomp|experiments")
+    files = [
+        file
+        for file in Path(hbmcomm.__file__).parent.rglob("*")
+        if file.suffix in (".py", ".c", ".h", ".md")
+    ]
+    assert len(files) > 100
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if suite.search(line)
+    ]
+    assert found == []
 
 
 def test_another_name_is_an_attribute_error() -> None:

@@ -195,12 +195,12 @@ def _why_not_permitted(path: str, state: os.stat_result) -> str:
         f"user {os.geteuid()} in groups {groups} may not read and write it: "
         f"mode {mode:o}, user {state.st_uid}, group {state.st_gid}"
     )
-    join = f"(docker: --device {path} --group-add {state.st_gid}, as invoke run does)"
+    join = f"(docker: --device {path} --group-add {state.st_gid})"
     if mode & 0o060 == 0o060:
         return f"{found}; join group {state.st_gid} {join}"
     return (
         f"{found}; as root, chgrp GROUP {path} and chmod 660 {path}, then join that group "
-        "(docker: --device and --group-add, as invoke run does)"
+        "(docker: --device and --group-add)"
     )
 
 

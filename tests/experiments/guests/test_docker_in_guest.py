@@ -95,4 +95,3 @@ def test_the_default_profile_is_told_what_it_lacks(brought: Any) -> None:
             assert rank["local"][where]["error"] == "KindUnavailable"
             text = rank["local"][where]["text"]
             assert "SYS_NICE" in text
-            assert "tuned" in text

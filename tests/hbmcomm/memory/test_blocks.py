@@ -67,15 +67,15 @@ def test_refused_binding_is_moot_where_there_is_one_node(python) -> None:
     assert result.stdout == "mmap {0: 400000}\n", result.stderr
 
 
-def test_refused_binding_that_matters_names_the_capability_and_the_profile(python) -> None:
+def test_refused_binding_that_matters_names_the_capability_and_the_calls(python) -> None:
     program = """
 from hbmcomm.memory import blocks
 blocks.usable_nodes = lambda: (0, 1)
 """
     result = python(program + TELL.format(kind="hbw", nodes=None), refuse=("mbind",))
     assert result.stdout.startswith("KindUnavailable hbw: binding memory to node 0 was refused")
-    assert "(--profiles tuned)" in result.stdout
     assert "--cap-add SYS_NICE" in result.stdout
+    assert "mbind, get_mempolicy and move_pages" in result.stdout
 
 
 @pytest.mark.usefixtures("emulated_hbm")
