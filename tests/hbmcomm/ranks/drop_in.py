@@ -63,6 +63,8 @@ def its_repr_neither_decides_nor_fails() -> None:
         later.Barrier()
         assert decided in repr(later)
         later.Free()
+        bare = MPI.Intracomm.__new__(type(comm), WORLD)  # as mpi4py makes what Ishrink gives
+        assert repr(bare) == f"<Communicator: rank {WORLD.rank} of {WORLD.size}>"
 
 
 def one_rank_without_the_kind_is_an_error_on_all() -> None:
