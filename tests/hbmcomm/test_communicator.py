@@ -66,6 +66,12 @@ def test_what_is_wrapped_or_derived_is_what_mpi4py_gives_and_goes_by_the_transpo
         assert found.output.count(f"{transport}: wrapped") == 3
 
 
+def test_drawn_grids_and_graphs_are_what_mpi4py_makes(mpirun: Callable[..., Any]) -> None:
+    found = mpirun(PROGRAMS / "topologies.py", 2, *TRANSPORTS)
+    for transport in TRANSPORTS:
+        assert f"{transport}: every topology alike on 2 ranks" in found.output
+
+
 @of_every_mpi
 def test_auto_goes_to_the_next_transport_on_all_ranks_alike(
     mpirun: Callable[..., Any], mpi: str

@@ -49,9 +49,14 @@ def grids() -> st.SearchStrategy[list[tuple[Any, ...]]]:
 
 
 def matrices() -> st.SearchStrategy[list[list[int]]]:
-    """How many edges go from each rank to each."""
+    """How many edges go from each rank to each.
+
+    Each rank has one to its next at least: mpi4py itself fails in Neighbor_alltoall on Open MPI
+    (MPI_ERR_TRUNCATE) where a rank sends to nobody.
+    """
     row = st.lists(st.integers(0, 2), min_size=RANKS, max_size=RANKS)
-    return st.lists(row, min_size=RANKS, max_size=RANKS)
+    ring = np.roll(np.eye(RANKS, dtype=int), 1, axis=1)
+    return st.lists(row, min_size=RANKS, max_size=RANKS).map(lambda rows: (rows + ring).tolist())
 
 
 def neighbours(counts: list[int]) -> list[int]:
@@ -84,10 +89,15 @@ ARGUMENTS = {
 }
 
 
+ORDER = {"Create_dist_graph": sorted}
+"""Where MPI leaves the order of the neighbours open, they are compared without it."""
+
+
 def known(comm: Any, call: str) -> Iterator[Any]:
     """What a communicator knows of its topology."""
-    yield comm.Get_topology(), comm.rank, comm.size
-    yield comm.indegree, comm.outdegree, comm.inedges, comm.outedges
+    yield comm.Get_topology(), comm.rank, comm.size, comm.indegree, comm.outdegree
+    order = ORDER.get(call, list)
+    yield order(comm.inedges), order(comm.outedges)
     if call == "Create_cart":
         yield comm.Get_topo(), comm.Get_dim(), comm.dims, comm.periods, comm.coords
         yield [comm.Get_coords(rank) for rank in range(comm.size)]
@@ -98,14 +108,17 @@ def known(comm: Any, call: str) -> Iterator[Any]:
         yield comm.Get_dims(), comm.Get_topo(), comm.neighbors
         yield [comm.Get_neighbors(rank) for rank in range(comm.size)]
     else:
-        yield comm.Get_dist_neighbors_count(), comm.Get_dist_neighbors()
+        yield comm.Get_dist_neighbors_count()
+        yield [each and order(each) for each in comm.Get_dist_neighbors()]
 
 
 def exchanged(comm: Any, call: str, count: int) -> Iterator[Any]:
     """What comes to this rank by each way of exchange; what nobody sends stays -1."""
     into, out = comm.indegree, comm.outdegree
+    order = ORDER.get(call, list)
+    marks = comm.outedges if order is sorted else list(range(out))
     part = np.arange(count) + 1000 * (comm.rank + 1)
-    parts = np.arange(out * count).reshape(out, count) + 1000 * (comm.rank + 1)
+    parts = np.array([part + 100 * mark for mark in marks])
 
     def taken() -> Any:
         return np.full((into, count), -1)
@@ -118,9 +131,9 @@ def exchanged(comm: Any, call: str, count: int) -> Iterator[Any]:
     comm.Neighbor_alltoall(parts, one_each := taken())
     comm.Neighbor_alltoallv((parts, placed(out)), (of_both := taken(), placed(into)))
     comm.Ineighbor_alltoall(parts, later := taken()).Wait()
-    yield from (each.tolist() for each in (all_of_one, of_counts, one_each, of_both, later))
-    yield comm.neighbor_allgather(("from", comm.rank))
-    yield comm.neighbor_alltoall([(comm.rank, place) for place in range(out)])
+    yield from (order(a.tolist()) for a in (all_of_one, of_counts, one_each, of_both, later))
+    yield order(comm.neighbor_allgather(("from", comm.rank)))
+    yield order(comm.neighbor_alltoall([(comm.rank, mark) for mark in marks]))
     if call == "Create_cart":
         for axis in range(comm.ndim):
             source, target = comm.Shift(axis, 1)
@@ -177,7 +190,7 @@ def draw_and_compare(ours: Communicator, call: str) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(ARGUMENTS[call], st.just(False), st.sampled_from((1, 0, 5)))
+    @given(ARGUMENTS[call], st.booleans(), st.sampled_from((1, 5)))
     def every_topology_is_alike(
         arguments: list[tuple[Any, ...]], reorder: bool, count: int
     ) -> None:
