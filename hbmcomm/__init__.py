@@ -30,6 +30,7 @@ from hbmcomm.memory.placement import placement, placement_method
 from hbmcomm.memory.topology import topology
 
 if TYPE_CHECKING:
+    from hbmcomm.collectives.plan import Plan
     from hbmcomm.communicator import Communicator
 
     __version__: str
@@ -45,6 +46,7 @@ __all__ = [
     "OutOfMemory",
     "PeerError",
     "PlacementUnknown",
+    "Plan",
     "Threshold",
     "__version__",
     "asarray",
@@ -74,13 +76,17 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> object:
     """What is found when it is first asked for: arrays need neither MPI nor a version.
 
-    Importing Communicator starts MPI. The version is that of the installed package; "unknown" for
-    sources that are on the path without one.
+    Importing Communicator or Plan starts MPI. The version is that of the installed package;
+    "unknown" for sources that are on the path without one.
     """
     if name == "Communicator":
         from hbmcomm.communicator import Communicator
 
         return Communicator
+    if name == "Plan":
+        from hbmcomm.collectives.plan import Plan
+
+        return Plan
     if name == "__version__":
         from importlib import metadata
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 from mpi4py import MPI
 
 from hbmcomm.choice import Choice, failures
+from hbmcomm.collectives.plan import Plan
 from hbmcomm.collectives.transports import TRANSPORTS
 from hbmcomm.collectives.transports.transport import Transport
 
@@ -131,6 +132,14 @@ class Undecided(Transport):
     Idup of `auto` gives such a communicator: it must not wait for other ranks, and all of them
     make that first call. Nonblocking calls are MPI's until then.
     """
+
+    def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
+        if self == MPI.COMM_NULL:
+            return super()._plan(name, info, *arguments)
+        own: Any = self
+        own._settle()
+        made: Plan = own._plan(name, info, *arguments)
+        return made
 
 
 def one_of_ours(face: type, comm: MPI.Comm, choice: Choice) -> Any:

@@ -13,7 +13,7 @@ from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 from hbmcomm.collectives.native import FOREIGN, OPERATIONS, REDUCTIONS, lib
 from hbmcomm.collectives.transports.nonblocking import Nonblocking
-from hbmcomm.collectives.transports.persistent import Persistent
+from hbmcomm.collectives.transports.planned import Planned
 from hbmcomm.collectives.transports.served import Served
 
 _barrier, _bcast, _blocks, _fold = lib.hbm_barrier, lib.hbm_bcast, lib.hbm_blocks, lib.hbm_fold
@@ -28,7 +28,7 @@ _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get
 
 
-class Direct(Persistent, Nonblocking, Served):
+class Direct(Planned, Nonblocking, Served):
     """The collectives of the C core; arguments, results and errors as in mpi4py."""
 
     def Barrier(self) -> None:

@@ -4,4 +4,4 @@ from hbmcomm.collectives.transports.transport import Transport
 
 
 class Buffers(Transport):
-    """Overrides nothing: the MPI library moves the data, and no Python stands before a call."""
+    """Overrides nothing: the MPI library moves the data, with no Python before it."""

@@ -1,31 +1,27 @@
-"""The persistent forms of transport `direct`: arguments read once, the collective run many times.
+"""The persistent forms of every transport: arguments are read once, the collective runs many times.
 
-Each call returns a `Plan`, or MPI's own persistent request where only MPI can do the collective.
+Each call returns a `Plan`, which is MPI's own persistent request unless a transport makes another.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-from hbmcomm.collectives.call import Call
-from hbmcomm.collectives.native import lib
-from hbmcomm.collectives.plans import Plan
-from hbmcomm.collectives.transports.served import Served
+from hbmcomm.collectives.plan import Plan
 
 Info = MPI.Info
 
 
-class Persistent(Served):
+class Persistent(MPI.Intracomm):
     """MPI's `*_init` calls by way of one `_plan`."""
 
-    def Barrier_init(self, info: Info = MPI.INFO_NULL) -> Any:
+    def Barrier_init(self, info: Info = MPI.INFO_NULL) -> Plan:
         return self._plan("Barrier", info)
 
-    def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = MPI.INFO_NULL) -> Any:
+    def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = MPI.INFO_NULL) -> Plan:
         return self._plan("Bcast", info, buf, root)
 
     def Gather_init(
@@ -34,7 +30,7 @@ class Persistent(Served):
         recvbuf: BufSpecB | None,
         root: int = 0,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Gather", info, sendbuf, recvbuf, root)
 
     def Scatter_init(
@@ -43,17 +39,17 @@ class Persistent(Served):
         recvbuf: BufSpec | InPlace,
         root: int = 0,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Scatter", info, sendbuf, recvbuf, root)
 
     def Allgather_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Allgather", info, sendbuf, recvbuf)
 
     def Alltoall_init(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Alltoall", info, sendbuf, recvbuf)
 
     def Gatherv_init(
@@ -62,7 +58,7 @@ class Persistent(Served):
         recvbuf: BufSpecV | None,
         root: int = 0,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Gatherv", info, sendbuf, recvbuf, root)
 
     def Scatterv_init(
@@ -71,17 +67,17 @@ class Persistent(Served):
         recvbuf: BufSpec | InPlace,
         root: int = 0,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Scatterv", info, sendbuf, recvbuf, root)
 
     def Allgatherv_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Allgatherv", info, sendbuf, recvbuf)
 
     def Alltoallv_init(
         self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Alltoallv", info, sendbuf, recvbuf)
 
     def Reduce_init(
@@ -91,7 +87,7 @@ class Persistent(Served):
         op: MPI.Op = MPI.SUM,
         root: int = 0,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Reduce", info, sendbuf, recvbuf, op, root)
 
     def Allreduce_init(
@@ -100,7 +96,7 @@ class Persistent(Served):
         recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Allreduce", info, sendbuf, recvbuf, op)
 
     def Reduce_scatter_block_init(
@@ -109,7 +105,7 @@ class Persistent(Served):
         recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Reduce_scatter_block", info, sendbuf, recvbuf, op)
 
     def Reduce_scatter_init(
@@ -119,7 +115,7 @@ class Persistent(Served):
         recvcounts: Any = None,
         op: MPI.Op = MPI.SUM,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Reduce_scatter", info, sendbuf, recvbuf, recvcounts, op)
 
     def Scan_init(
@@ -128,7 +124,7 @@ class Persistent(Served):
         recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Scan", info, sendbuf, recvbuf, op)
 
     def Exscan_init(
@@ -137,17 +133,14 @@ class Persistent(Served):
         recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
         info: Info = MPI.INFO_NULL,
-    ) -> Any:
+    ) -> Plan:
         return self._plan("Exscan", info, sendbuf, recvbuf, op)
 
-    def _plan(self, name: str, info: Info, *arguments: Any) -> Any:
-        """A plan of a call whose arguments are read now."""
-        call = self._read(lib.HBM_UNREADABLE, name, *arguments)
-        if not isinstance(call, Call):
-            return getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info)
-        if lib.hbm_must_copy(self._core, call.call):
-            status = lib.HBM_COPY_FIRST
-            call = self._read(status, name, *arguments)
-        else:
-            status = lib.HBM_UNREADABLE
-        return Plan.of(self, self._core, call, partial(self._read, status, name, *arguments))
+    def _plan(self, name: str, info: Info, *arguments: Any) -> Plan:
+        """A plan of the collective `name`.
+
+        Args:
+            info: MPI's hints.
+            arguments: mpi4py's, all of them in their order.
+        """
+        return Plan(getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info))

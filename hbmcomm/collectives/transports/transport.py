@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from mpi4py import MPI
-
+from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory import arrays
 from hbmcomm.memory.kinds import Kind, Nodes, resolve
 from hbmcomm.memory.numpy_memory import numpy_memory
 
 
-class Transport(MPI.Intracomm):
+class Transport(Persistent):
     """Overrides the calls that it does itself; all others stay mpi4py's."""
 
     kind: str

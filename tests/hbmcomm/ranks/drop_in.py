@@ -229,17 +229,40 @@ def objects_travel_as_ever(transport: str) -> None:
         assert comm.recv(source=comm.rank) == "self"
 
 
-def persistent_forms_are_mpi4pys(transport: str) -> None:
+def persistent_forms_are_mpi4pys_and_plans(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         x, y = comm.full(8, 1.0), comm.zeros(8)
         try:
             plan = comm.Allreduce_init(x, y)
         except NotImplementedError:
             return
+        assert isinstance(plan, hbmcomm.Plan)
+        assert isinstance(plan, MPI.Prequest)
         plan.Start()
         plan.Wait()
         assert (y == comm.size).all()
+        for run in range(3):
+            x[:] = run
+            plan()
+            assert (y == run * comm.size).all()
         plan.Free()
+
+
+def plans_that_only_mpi_can_run_are_plans_too() -> None:
+    with Communicator(WORLD, transport="direct") as comm:
+        pairs = MPI.Op.Create(lambda given, taken, _type: None)
+        try:
+            made = [
+                comm.Allreduce_init(np.ones(2), np.ones(2), pairs),
+                comm.Bcast_init([MPI.BOTTOM, 0, MPI.BYTE]),
+            ]
+        except NotImplementedError:
+            made = []
+        for plan in made:
+            assert isinstance(plan, hbmcomm.Plan)
+            plan()
+            plan.Free()
+        pairs.Free()
 
 
 def an_error_inside_with_does_not_wait_for_the_others() -> None:
@@ -260,6 +283,8 @@ if __name__ == "__main__":
     arrays_live_in_its_kind()
     a_message_of_another_length_is_an_error()
     an_error_inside_with_does_not_wait_for_the_others()
+    persistent_forms_are_mpi4pys_and_plans("direct")
+    plans_that_only_mpi_can_run_are_plans_too()
     for each in ("mpi", "pickle"):
         its_repr_says_what_it_is(each)
         a_class_of_a_users_own_stays_that_class(each)
@@ -268,5 +293,5 @@ if __name__ == "__main__":
         each_rank_may_write_its_message_in_another_form(each)
         sums_are_the_same_bits_everywhere_and_each_time(each)
         objects_travel_as_ever(each)
-        persistent_forms_are_mpi4pys(each)
+        persistent_forms_are_mpi4pys_and_plans(each)
     print("kept", flush=True)

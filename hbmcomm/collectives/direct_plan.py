@@ -1,4 +1,4 @@
-"""Persistent collectives: arguments read once, then run again and again."""
+"""Plans that the core runs: arguments are read once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.call import Call
 from hbmcomm.collectives.native import ffi, lib
+from hbmcomm.collectives.plan import Plan
 from hbmcomm.collectives.requests import Owner
 from hbmcomm.errors import HbmcommError
 
@@ -19,13 +20,13 @@ _PENDING, _UNREADABLE, _LAST = lib.HBM_PENDING, lib.HBM_UNREADABLE, lib.HBM_LAST
 _NULL = ffi.NULL
 
 
-class Plan(MPI.Prequest):
+class DirectPlan(Plan):
     """What the `*_init` calls of transport `direct` return.
 
-    `plan()` runs the collective, quicker than `Start` and `Wait`, which do the same in MPI's two
-    parts: `Start` does not block, the operation goes on in any later wait, here or in MPI, and
-    `Test` never blocks. A started plan may be waited for among other requests (`Waitall`); it is
-    started by its own `Start` alone, not by `MPI.Prequest.Startall`. A plan keeps its buffers.
+    `plan()` is quicker than `Start` and `Wait`, which do the same: the operation goes on in any
+    later wait, here or in MPI, and `Test` never blocks. A started plan may be waited for among
+    other requests (`Waitall`); it is started by its own `Start` alone, not by
+    `MPI.Prequest.Startall`.
     """
 
     __slots__ = ("_call", "_core", "_made", "_operation", "_owner", "_quick", "_read")
@@ -42,7 +43,7 @@ class Plan(MPI.Prequest):
     """Its address; 0 where there is more to do than to run it."""
 
     @classmethod
-    def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> Plan:
+    def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> DirectPlan:
         """A new plan.
 
         Args:
@@ -51,7 +52,7 @@ class Plan(MPI.Prequest):
             call: What is to be run.
             read: Makes the call anew, for one whose data was packed for one run.
         """
-        made: Plan = MPI.Prequest.__new__(cls)
+        made: DirectPlan = MPI.Prequest.__new__(cls)
         made._owner, made._core, made._call, made._read = owner, core, call, read
         made._made = ffi.new("hbm_plan *", {"comm": core, "call": call.call})
         made._operation = 0
@@ -129,5 +130,5 @@ class Plan(MPI.Prequest):
             self._owner._check(status)
 
 
-_started: dict[int, Plan] = {}
+_started: dict[int, DirectPlan] = {}
 """Those that are in flight, by the numbers of their operations: keeps their buffers."""
