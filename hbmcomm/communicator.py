@@ -14,24 +14,11 @@ from mpi4py import MPI
 
 from hbmcomm.allocation import Allocating
 from hbmcomm.choice import agree, check, choose
+from hbmcomm.collectives.transports.fixed import Fixed
 from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.kinds import Nodes
 from hbmcomm.memory.sysfs import format_list
-
-
-def _fixed(name: str, doc: str) -> Any:
-    """A read-only attribute of what was chosen when the communicator was made."""
-
-    def read(comm: Derivable) -> Any:
-        return getattr(comm._choice, name)
-
-    def refuse(_comm: Derivable, _value: object) -> None:
-        raise AttributeError(
-            f"{name} of a communicator is fixed when it is made; make another: "
-            f"Communicator(comm, {name}=...)"
-        )
-
-    return property(read, refuse, doc=doc)
 
 
 class Communicator(Allocating, Derivable):
@@ -80,10 +67,10 @@ class Communicator(Allocating, Derivable):
         TypeError: `comm` is not an intracommunicator.
     """
 
-    kind = _fixed("kind", "Where its arrays live.")
-    nodes = _fixed("nodes", "The NUMA nodes asked for; None: those that the kind means.")
-    device = _fixed("device", "The device-dax file that its arrays live on, or None.")
-    transport: str = _fixed("transport", "What moves its data, by name.")
+    kind = Fixed[str]("Where its arrays live.")
+    nodes = Fixed[Nodes | None]("The NUMA nodes asked for; None: those that the kind means.")
+    device = Fixed[str | None]("The device-dax file that its arrays live on, or None.")
+    transport = Fixed[str]("What moves its data, by name.")
 
     # mpi4py makes what it derives by a bare __new__ of a class that has a transport's calls, and
     # fills it in later; users call their own class, which has none yet.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
+from hbmcomm.collectives.transports.fixed import Fixed
 from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory import arrays
@@ -14,11 +15,11 @@ from hbmcomm.memory.numpy_memory import numpy_memory
 class Transport(Persistent):
     """Overrides the calls that it does itself; all others stay mpi4py's."""
 
-    kind: str
+    kind: Fixed[str]
     """Where the arrays of this communicator live."""
-    nodes: Nodes | None
+    nodes: Fixed[Nodes | None]
     """The NUMA nodes that they are bound to; None: those that the kind means."""
-    device: str | None
+    device: Fixed[str | None]
     """The device-dax file that they live on; None: ordinary memory of the kind."""
 
     def _begin(self) -> None:
