@@ -25,6 +25,7 @@ from hbmcomm.memory.arrays import (
 )
 from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
 from hbmcomm.memory.memkind import memkind_version
+from hbmcomm.memory.model import Topology
 from hbmcomm.memory.numpy_memory import numpy_memory
 from hbmcomm.memory.placement import placement, placement_method
 from hbmcomm.memory.topology import topology
@@ -48,6 +49,7 @@ __all__ = [
     "PlacementUnknown",
     "Plan",
     "Threshold",
+    "Topology",
     "__version__",
     "asarray",
     "default_kind",
@@ -73,7 +75,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> object:
+def _late(name: str) -> object:
     """What is found when it is first asked for: arrays need neither MPI nor a version.
 
     Importing Communicator or Plan starts MPI. The version is that of the installed package;
@@ -95,3 +97,7 @@ def __getattr__(name: str) -> object:
         except metadata.PackageNotFoundError:
             return "unknown"
     raise AttributeError(f"module 'hbmcomm' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # or a misspelt name would have a type
+    __getattr__ = _late
