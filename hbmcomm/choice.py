@@ -5,7 +5,8 @@ Judges the arguments before anything is made, and finds one answer for all ranks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from mpi4py import MPI
@@ -44,21 +45,38 @@ def check(comm: object) -> None:
         raise TypeError(f"Communicator wraps an intracommunicator; found {type(comm).__name__}")
 
 
-def choose(kind: str | None, transport: str, nodes: Nodes | None, device: str | None) -> Choice:
+def choose(
+    kind: str | None,
+    transport: str,
+    nodes: Iterable[int] | None,
+    device: str | os.PathLike[str] | None,
+) -> Choice:
     """What is meant by the arguments of `Communicator`, once the kind can be had.
 
     Raises:
         KindUnavailable: It cannot.
+        TypeError: An argument has the wrong type.
         ValueError: Unknown names, or arguments that do not go together.
     """
     names = AUTO if transport == "auto" else (transport,)
-    if not set(names) <= set(TRANSPORTS):
+    if not all(name in list(TRANSPORTS) for name in names):
         known = ", ".join(["auto", *TRANSPORTS])
         raise ValueError(f"unknown transport {transport!r}; known: {known}")
+    bound = None if nodes is None else _bound(nodes)
     if device is not None:
-        _check_device(device, kind, names, nodes)
-        return Choice("dax", nodes, device, ("direct",))
-    return Choice(resolve(kind or default_kind(), nodes).name, nodes, None, names)
+        file = os.fspath(device)
+        _check_device(file, kind, names, bound)
+        return Choice("dax", bound, file, ("direct",))
+    return Choice(resolve(kind or default_kind(), bound).name, bound, None, names)
+
+
+def _bound(nodes: Iterable[int]) -> Nodes:
+    try:
+        return tuple(nodes)
+    except TypeError:
+        raise TypeError(
+            f"nodes={nodes!r}: not a list of NUMA nodes; give one such as [0]"
+        ) from None
 
 
 def _check_device(
@@ -83,13 +101,13 @@ def agree(comm: MPI.Comm, choose: Callable[[], T]) -> T:
     """What this rank chooses, once every rank can choose.
 
     Raises:
-        HbmcommError, ValueError: On every rank alike, of the first rank that cannot.
+        HbmcommError, TypeError, ValueError: On every rank alike, of the first rank that cannot.
     """
     problem: Exception | None = None
     chosen: Any = None
     try:
         chosen = choose()
-    except (HbmcommError, ValueError) as error:
+    except (HbmcommError, TypeError, ValueError) as error:
         problem = error
     except Exception as error:  # such as a file of sysfs that cannot be read
         problem = HbmcommError(_described(error))

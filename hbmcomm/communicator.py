@@ -64,7 +64,8 @@ class Communicator(Allocating, Derivable):
         ArenaUnavailable: On every rank: transport direct, and two ranks cannot share memory.
         ValueError: On every rank: unknown kind or transport, or one that a device cannot serve;
             on one alone: COMM_NULL.
-        TypeError: `comm` is not an intracommunicator.
+        TypeError: On every rank: another argument has the wrong type; on one alone: `comm` is not
+            an intracommunicator.
     """
 
     kind = Fixed[str]("Where its arrays live.")
@@ -87,12 +88,10 @@ class Communicator(Allocating, Derivable):
                 return MPI.Intracomm.__new__(cls)
             comm = MPI.COMM_WORLD
         check(comm)
-        bound = None if nodes is None else tuple(nodes)
-        file = None if device is None else os.fspath(device)
         duplicate = plain(comm).Dup()
         try:
-            choice = agree(duplicate, lambda: choose(kind, transport, bound, file))
-        except (HbmcommError, ValueError):
+            choice = agree(duplicate, lambda: choose(kind, transport, nodes, device))
+        except (HbmcommError, TypeError, ValueError):
             duplicate.Free()
             raise
         made: Self = one_of_ours(getattr(cls, "_face", cls), duplicate, choice)

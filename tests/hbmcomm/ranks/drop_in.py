@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -71,6 +72,18 @@ def one_rank_without_the_kind_is_an_error_on_all() -> None:
     nodes = (0,) if WORLD.rank else (77,)
     with refused(hbmcomm.KindUnavailable, "rank 0"):
         Communicator(WORLD, kind="regular", nodes=nodes)
+
+
+def an_argument_of_a_wrong_type_on_one_rank_is_an_error_on_all() -> None:
+    wrong: tuple[tuple[type[Exception], dict[str, Any], str], ...] = (
+        (TypeError, {"nodes": 3}, "nodes=3: not a list of NUMA nodes"),
+        (TypeError, {"device": 3}, "os.PathLike"),
+        (ValueError, {"transport": ["mpi"]}, "unknown transport ['mpi']"),
+        (ValueError, {"kind": 3}, "unknown kind of memory 3"),
+    )
+    for error, arguments, text in wrong:
+        with refused(error, text):
+            Communicator(WORLD, **arguments if WORLD.rank == 0 else {})
 
 
 def it_is_a_duplicate_and_frees_that_alone() -> None:
@@ -278,6 +291,7 @@ if __name__ == "__main__":
     its_repr_says_what_it_is("direct")
     its_repr_neither_decides_nor_fails()
     one_rank_without_the_kind_is_an_error_on_all()
+    an_argument_of_a_wrong_type_on_one_rank_is_an_error_on_all()
     it_is_a_duplicate_and_frees_that_alone()
     one_that_is_dropped_takes_nothing_with_it()
     arrays_live_in_its_kind()
