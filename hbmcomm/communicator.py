@@ -147,6 +147,10 @@ class Communicator(Allocating, Derivable):
             return str(self.kind)
         return f"{self.kind} on node {format_list(found.nodes)}{' (emulated)' * found.emulated}"
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """COMM_NULL is pickled as mpi4py's; others cannot be pickled, as in mpi4py."""
+        return plain(self).__reduce__() if self == MPI.COMM_NULL else super().__reduce__()
+
     def __enter__(self) -> Self:
         return self
 

@@ -3,6 +3,8 @@
 Prints "TRANSPORT: wrapped" on each rank. Needs 3 ranks or more. Usage: wrapping.py TRANSPORT...
 """
 
+import copy
+import pickle
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -124,6 +126,82 @@ def parts_of_a_grid_are_grids_and_its_children_are_none(transport: str) -> None:
             few.Free()
 
 
+def ranks_left_out_of_a_topology_get_mpi4pys_null_and_its_errors(transport: str) -> None:
+    last = RANK == RANKS - 1
+    ring = [(rank + 1) % (RANKS - 1) for rank in range(RANKS - 1)]
+    with Communicator(WORLD, kind="regular", transport=transport) as comm:
+        for make in (
+            lambda parent: parent.Create_cart([RANKS - 1], reorder=True),
+            lambda parent: parent.Create_graph(list(range(1, RANKS)), ring, reorder=True),
+        ):
+            theirs, ours = make(WORLD), make(comm)
+            assert (ours == MPI.COMM_NULL) == (theirs == MPI.COMM_NULL) == last
+            if not last:
+                assert works(ours)
+                assert moves_data_by(ours, transport)
+                theirs.Free()
+                ours.Free()
+            ends_as_a_freed_one_of_mpi4pys(ours, theirs)
+
+
+def ends_as_a_freed_one_of_mpi4pys(ours: Any, theirs: Any) -> None:
+    assert ours == MPI.COMM_NULL == pickle.loads(pickle.dumps(ours)) == copy.copy(ours)
+    calls = [
+        ("Dup",),
+        ("Split", 0),
+        ("Create_cart", [1]),
+        ("Create_graph", [1], [0]),
+        ("Create_dist_graph", [0], [1], [0]),
+        ("Create_dist_graph_adjacent", [0], [0]),
+        ("Barrier",),
+        ("Barrier_init",),
+    ]
+    if isinstance(theirs, MPI.Cartcomm):
+        calls += [("Sub", [True])]
+    for name, *arguments in calls:
+        assert error_of(ours, name, *arguments) == error_of(theirs, name, *arguments), name
+
+
+def error_of(comm: Any, name: str, *arguments: Any) -> tuple[type, str]:
+    """Of a call that must fail."""
+    try:
+        getattr(comm, name)(*arguments)
+    except (MPI.Exception, NotImplementedError) as error:
+        return type(error), str(error)
+    raise AssertionError(f"{name} of {comm!r} is no error")
+
+
+def parts_without_a_dimension_are_one_rank(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        grid = comm.Create_cart([RANKS, 1])
+        point = grid.Sub([False, False])
+        assert (point.size, point.ndim) == (1, 0)
+        assert works(point)
+        assert moves_data_by(point, transport)
+        for each in (point, grid):
+            each.Free()
+
+
+def a_live_one_is_pickled_no_more_than_mpi4pys(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        for serve in (pickle.dumps, copy.copy, copy.deepcopy):
+            with refused(ValueError, "cannot serialize"):
+                serve(comm)
+
+
+def arguments_that_mpi_refuses_leave_it_usable(transport: str) -> None:
+    with Communicator(WORLD, transport=transport) as comm:
+        for name, *arguments in (
+            ("Create_cart", [RANKS + 1]),
+            ("Create_cart", [-1]),
+            ("Create_cart", [1], [True, False]),
+            ("Create_dist_graph", [RANK], [1], [0, 0]),
+        ):
+            with refused((MPI.Exception, ValueError), ""):
+                getattr(comm, name)(*arguments)
+            assert works(comm), name
+
+
 def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         half = comm.Split(RANK % 2)
@@ -180,6 +258,10 @@ if __name__ == "__main__":
         nobody_can_assign_what_was_chosen_at_the_beginning(name)
         topologies_are_mpi4pys_and_go_by_the_transport(name)
         parts_of_a_grid_are_grids_and_its_children_are_none(name)
+        ranks_left_out_of_a_topology_get_mpi4pys_null_and_its_errors(name)
+        parts_without_a_dimension_are_one_rank(name)
+        a_live_one_is_pickled_no_more_than_mpi4pys(name)
+        arguments_that_mpi_refuses_leave_it_usable(name)
         what_else_makes_communicators_is_mpi4pys_own(name)
         an_alias_of_mpi4pys_is_mpis(name)
         ending.say(f"{name}: wrapped")
