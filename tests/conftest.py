@@ -41,13 +41,14 @@ def start(
     ranks: int,
     *args: str,
     mpi: str = "openmpi",
+    prefix: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float = 120.0,
     code: int | None = 0,
     survivors: bool = False,
 ) -> Ranks:
     """What the fixtures do; `folder` takes what the ranks print."""
-    prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
+    prefix = prefix or mpi_provision.ensure(mpi, print, extras=EXTRAS)
     module = ["-m", program] if isinstance(program, str) else [str(program)]
     argv, variables = mpiexec(
         mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
@@ -71,9 +72,11 @@ def start(
 
 @pytest.fixture
 def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
-    """mpirun(program, ranks, *args, mpi="openmpi", env=None, timeout=120, code=0, survivors=False)
+    """mpirun(program, ranks, *args, mpi="openmpi", prefix=None, env=None, timeout=120, code=0,
+    survivors=False)
 
-    Starts a Python file, or "-m" and a module, on ranks of an MPI; nothing of it outlives the call.
+    Starts a Python file, or "-m" and a module, on ranks of an MPI, in that MPI's environment or the
+    one at `prefix`; nothing of it outlives the call.
     Another exit code than `code` fails the test with what the ranks printed. With `survivors` a
     rank that dies takes no other with it.
     """

@@ -64,8 +64,14 @@ def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:
     """The build context as a tar file, ready to be read."""
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, path in files:
-            tar.add(path, arcname=name, recursive=False)
+            tar.add(path, arcname=name, recursive=False, filter=_readable)
     archive.seek(0)
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Readable for every user of the image, whatever the umask of this checkout was."""
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry
 
 
 def _failed(tag: str, output: IO[str], log: Path) -> ImageBuildFailed:

@@ -27,6 +27,8 @@ CHECKOUT_LABEL = "hbmcomm.checkout"
 MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
+SUITE = ("pyproject.toml", "experiments")
+"""What the image holds of the checkout: the programs of ranks, and what marks a checkout."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Image:
         inputs: hash of all that decides what the image is.
         base_id: of the base image; base is its name.
         dockerfile: the text that it was built by.
-        wheels: what that text copies into it.
+        wheels: what that text installs in it.
     """
 
     tag: str
@@ -101,18 +103,37 @@ def build_options(
     }
 
 
-def context(dockerfile: Path, wheels: Iterable[Path]) -> list[tuple[str, Path]]:
+def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
+    """Name in the build context and file of what the image holds of a checkout."""
+    found: list[Path] = []
+    for name in SUITE:
+        found += sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
+    return [
+        (f"suite/{path.relative_to(root)}", path)
+        for path in found
+        if path.is_file() and path.parent.name != "__pycache__"
+    ]
+
+
+def context(
+    dockerfile: Path, wheels: Iterable[Path], suite: Iterable[tuple[str, Path]]
+) -> list[tuple[str, Path]]:
     """Name in the build context and file of everything that the engine is sent."""
     return [
         ("Dockerfile", dockerfile),
         *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
+        *suite,
     ]
 
 
-def inputs_hash(dockerfile: bytes, base: Base, wheels: Wheelhouse) -> str:
+def inputs_hash(
+    dockerfile: bytes, base: Base, wheels: Wheelhouse, suite: Iterable[tuple[str, Path]]
+) -> str:
     """Changes exactly when the image would."""
     digest = hashlib.sha256(dockerfile)
     digest.update(f"{base.id} {base.reference} {wheels.hash}".encode())
+    for name, path in suite:
+        digest.update(f"\0{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -154,13 +175,15 @@ def _ensure(
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
     name = tag(mpi)
     dockerfile = DOCKERFILE.read_bytes()
-    inputs = inputs_hash(dockerfile, foundation, wheels)
+    programs = suite()
+    inputs = inputs_hash(dockerfile, foundation, wheels, programs)
     found = _current(client, name, inputs)
     rebuilt = found is None
     if found is None:
         progress(f"image: building {name} on {foundation.reference}")
         options = build_options(name, mpi, foundation, wheels, inputs, revision())
-        built = building.build(client, options, context(DOCKERFILE, wheels.wheels), LOG)
+        files = context(DOCKERFILE, wheels.wheels, programs)
+        built = building.build(client, options, files, LOG)
         remove_superseded(client, mpi)
         found = str(client.images.get(built).id)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")

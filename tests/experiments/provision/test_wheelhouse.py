@@ -17,7 +17,7 @@ FOLDER = Path("/wheels")
 @pytest.fixture
 def project(tmp_path):
     """A project of the same shape, small enough to build often."""
-    for package in (*wheelhouse.PACKAGES, "hbmcomm/_native"):
+    for package in ("hbmcomm", "hbmcomm/_native"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("")
     native = tmp_path / "hbmcomm" / "_native"
@@ -82,10 +82,10 @@ def test_the_key_changes_with_the_sources_the_python_and_the_mpi(project):
 
 def test_the_key_ignores_what_python_and_the_compiler_leave_behind(project):
     key = inputs(project)
-    (project / "plots" / "__pycache__").mkdir()
+    (project / "hbmcomm" / "__pycache__").mkdir()
     (project / "build").mkdir()
     for left in (
-        "plots/__pycache__/x.pyc",
+        "hbmcomm/__pycache__/x.pyc",
         "hbmcomm/_native/_core.abi3.so",
         "hbmcomm/_native/_core.c",
         "build/core.stamp",
@@ -96,7 +96,7 @@ def test_the_key_ignores_what_python_and_the_compiler_leave_behind(project):
 
 def test_the_key_sees_a_file_that_moves(project):
     key = inputs(project)
-    (project / "plots" / "__init__.py").rename(project / "plots" / "other.py")
+    (project / "hbmcomm" / "__init__.py").rename(project / "hbmcomm" / "other.py")
     assert inputs(project) != key
 
 
