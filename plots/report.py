@@ -20,7 +20,7 @@ from experiments.quantities import counted
 from experiments.reading import Campaign, load
 from experiments.spec import MPIS_ARE_ARMS
 from experiments.statistics import CLAIM_BLOCKS, least_p
-from plots import paths, rivals, samples
+from plots import glossary, paths, rivals, samples
 from plots.answers import answers
 from plots.apart import apart, common
 from plots.draw import contest_drawings, drawings, write
@@ -103,6 +103,7 @@ def page(campaign: Campaign) -> str:
         experiment=flatten(plain(campaign.header["experiment"])),
         command=command(campaign.header.get("command", "")),
         commands=commands(campaign.launches),
+        glossary=glossary.words(),
         drawn_by=redraw(campaign.header.get("command", ""), campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )

@@ -12,6 +12,7 @@ from markupsafe import escape
 
 from experiments.reading import load
 from experiments.unarchive import opened
+from plots import glossary
 from plots.answers import answers
 from plots.findings import find
 from plots.report import command, commands, plain, redraw, report
@@ -228,6 +229,13 @@ def test_a_row_and_a_mark_name_a_cell_whose_samples_the_page_holds(page: str) ->
 
 def test_without_containers_there_are_no_samples_to_open(bare: str) -> None:
     assert "<dialog" not in bare and 'id="samples"' not in bare
+
+
+def test_the_glossary_is_on_the_page(page: str) -> None:
+    section = page[page.index('<section id="glossary"') :]
+    for word, meaning in glossary.words().items():
+        assert f"<dt>{escape(word)}</dt>" in section
+        assert f"<dd>{escape(meaning)}</dd>" in section
 
 
 def test_tables_have_heads_with_scope(page: str) -> None:
