@@ -1,7 +1,8 @@
 """The parts of README.md and docs/ that are made of something else: `./inv docs` writes them.
 
-Tables of fields come from JSON Schemas, figures and measured sentences from the campaigns stored in
-docs/data. A test checks that they are what would be written.
+Such a part is between `<!-- NAME -->` and `<!-- end -->`. Tables of fields come from JSON Schemas,
+figures, measured sentences and tables from the campaigns stored in docs/data, the glossary from its
+file. A test checks that the pages hold what would be written.
 """
 
 import json
@@ -13,17 +14,31 @@ from typing import Any
 
 from experiments.reading import load
 from experiments.unarchive import opened
+from plots import chain, glossary
 from plots.answers import answers
 from plots.draw import PlotsError, drawings, encode, write
-from plots.findings import Findings, find
+from plots.findings import BASELINE, HOST, OURS, Findings, find, in_order, rows
 from plots.headline import headline
-from plots.labels import percent_text
+from plots.labels import (
+    MPIS,
+    NOTHING,
+    OPERATIONS,
+    bytes_text,
+    interval_text,
+    mpi_name,
+    operation_name,
+    percent_text,
+    ratio_text,
+    seconds_text,
+)
 from plots.sheet import Drawing
+from plots.style import TRANSPORTS
 
 DATA = Path("docs/data")
 WIDTH = 100
-_FIELDS = re.compile(r"(<!-- fields: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_MEASURED = re.compile(r"(<!-- measured: (\w+), (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PART = re.compile(
+    r"(<!-- (glossary|(?:fields|measured): [\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 _TYPES: Mapping[str, str] = {
     "string": "text",
     "integer": "whole number",
@@ -34,47 +49,53 @@ _TYPES: Mapping[str, str] = {
 
 
 def refresh(root: Path) -> list[Path]:
-    """Write every made part anew, of the checkout in `root`; answer with the files."""
-    return [*_page(root), *_campaigns(root)]
+    """Write every made part anew, of the checkout in `root`; answer with the files.
 
-
-def _page(root: Path) -> Iterator[Path]:
-    docs = root / "docs"
-    page = docs / "results-format.md"
-
-    def filled(match: re.Match[str]) -> str:
-        schema = (docs / "schemas" / f"{match[2]}.schema.json").read_text(encoding="utf-8")
-        return f"{match[1]}{table(json.loads(schema))}{match[3]}"
-
-    yield write(page, _FIELDS.sub(filled, page.read_text(encoding="utf-8")).encode())
-
-
-def _campaigns(root: Path) -> Iterator[Path]:
-    """Figures that docs/ shows, named campaign-figure.svg; then what README.md says of them all."""
-    said: dict[tuple[str, str], str] = {}
+    Raises:
+        PlotsError: a page has a part that nothing makes.
+    """
+    words = [[f"**{word}**", meaning] for word, meaning in glossary.words().items()]
+    parts = {"glossary": _markdown(["word", "meaning"], words)}
+    for path in (root / "docs" / "schemas").glob("*.schema.json"):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        parts[f"fields: {path.name.partition('.')[0]}"] = table(schema)
+    written: list[Path] = []
     for archive in sorted((root / DATA).glob("*.tar.xz")):
         name = archive.name.removesuffix(".tar.xz")
         with opened(archive) as results:
             found = find(load(results))
-        said |= {(name, part): text for part, text in sentences(found).items()}
-        for drawing in drawings(found):
-            shown = root / "docs" / f"{name}-{drawing.name}.svg"
-            if isinstance(drawing, Drawing) and shown.exists():
-                yield write(shown, encode(drawing, "svg"))
-    readme = root / "README.md"
+        parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
+        written += _figures(root, name, found)
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
 
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def _fill(page: Path, parts: Mapping[str, str]) -> Path:
     def filled(match: re.Match[str]) -> str:
-        if (match[2], match[3]) not in said:
+        if match[2] not in parts:
             raise PlotsError(
-                f"README.md speaks of {match[2]}, {match[3]}: {DATA} has no such thing"
+                f"{page.name} has a part {match[2]!r}, and nothing makes it; known are "
+                f"{', '.join(sorted(parts))}"
             )
-        return f"{match[1]}{_wrapped(said[match[2], match[3]])}{match[4]}"
+        return f"{match[1]}{parts[match[2]]}{match[3]}"
 
-    yield write(readme, _MEASURED.sub(filled, readme.read_text(encoding="utf-8")).encode())
+    return write(page, _PART.sub(filled, _text(page)).encode())
 
 
-def sentences(found: Findings) -> dict[str, str]:
-    """What README.md may say of a campaign: {"containers": ..., "transports": ...}."""
+def _figures(root: Path, name: str, found: Findings) -> Iterator[Path]:
+    """Those of a campaign that docs/ shows, each in a file campaign-figure.svg."""
+    for drawing in drawings(found):
+        shown = root / "docs" / f"{name}-{drawing.name}.svg"
+        if isinstance(drawing, Drawing) and shown.exists():
+            yield write(shown, encode(drawing, "svg"))
+
+
+def measured(found: Findings) -> dict[str, str]:
+    """What the pages may say of a campaign: {name of a part: its sentences or its table}."""
     slower = [
         f"{each.sentence.partition(': ')[0]}."
         for each in answers(found)
@@ -82,8 +103,11 @@ def sentences(found: Findings) -> dict[str, str]:
     ]
     floor = f"Noise floor {percent_text(found.floor)}; {found.blocks} blocks of arms in turns."
     return {
-        "containers": " ".join([*headline(found), floor]),
-        "transports": " ".join([*slower, floor]),
+        "headline": _wrapped(" ".join(slower[:1])),
+        "containers": _wrapped(" ".join([*headline(found), floor])),
+        "transports": _wrapped(" ".join([*slower, floor])),
+        "times": _times(found),
+        "steps": _steps(found),
     }
 
 
@@ -91,10 +115,62 @@ def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, WIDTH, break_on_hyphens=False)) + "\n"
 
 
+def _times(found: Findings) -> str:
+    """Operations by size on the host: the time with `direct`, and that of others over it."""
+    here = {"environment": HOST, "kind": BASELINE}
+    times, ratios = (_only(frame, here) for frame in (found.times, found.transports))
+    over = {(row.operation, row.bytes, row.transport): _ratio(row) for row in rows(ratios)}
+    others = [each for each in in_order(times["transport"], TRANSPORTS) if each != OURS]
+    body = [
+        [
+            operation_name(row.operation),
+            bytes_text(int(row.bytes)),
+            seconds_text(row.median_s),
+            *(over.get((row.operation, row.bytes, other), NOTHING) for other in others),
+        ]
+        for operation in in_order(times["operation"], OPERATIONS)
+        for row in rows(
+            _only(times, {"operation": operation, "transport": OURS}).sort_values("bytes")
+        )
+    ]
+    return _markdown(["operation", "message", OURS, *(f"{each} / {OURS}" for each in others)], body)
+
+
+def _steps(found: Findings) -> str:
+    """Operations by MPI: what each step from the host to a container costs, over all sizes."""
+    steps = {
+        (row.mpi, row.operation, row.transport, row.step): row for row in rows(found.whole_steps)
+    }
+    body = []
+    for mpi in in_order({mpi for mpi, *_ in steps}, MPIS):
+        for transport in in_order({key[2] for key in steps}, TRANSPORTS):
+            for operation in in_order({key[1] for key in steps}, OPERATIONS):
+                mine = [steps.get((mpi, operation, transport, step)) for step in chain.STEPS]
+                shown = [NOTHING if row is None else _ratio(row) for row in mine]
+                body.append([mpi_name(mpi), transport, operation_name(operation), *shown])
+    return _markdown(["MPI", "transport", "operation", *chain.STEPS], body)
+
+
+def _ratio(row: Any) -> str:
+    """ "1.04 (0.98 to 1.10)"."""
+    return f"{ratio_text(row.ratio)} ({interval_text(row.low, row.high)})"
+
+
+def _only(frame: Any, levels: Mapping[str, str]) -> Any:
+    """The rows of a frame that have these levels; all of an empty frame, which has no columns."""
+    for name, level in levels.items():
+        frame = frame if frame.empty else frame[frame[name] == level]
+    return frame
+
+
+def _markdown(head: list[str], body: list[list[str]]) -> str:
+    top, *rest = (f"| {' | '.join(line)} |\n" for line in (head, *body))
+    return "".join([top, "|---" * len(head), "|\n", *rest])
+
+
 def table(schema: Mapping[str, Any]) -> str:
     """The fields of a schema as a Markdown table: path, type, meaning."""
-    rows = (f"| `{path}` | {kind} | {meaning} |\n" for path, kind, meaning in _fields(schema, ""))
-    return "| field | type | meaning |\n|---|---|---|\n" + "".join(rows)
+    return _markdown(["field", "type", "meaning"], [list(row) for row in _fields(schema, "")])
 
 
 def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
@@ -114,4 +190,5 @@ def _values(schema: Mapping[str, Any], path: str, meaning: str) -> Iterator[tupl
         yield from _values(schema["additionalProperties"], f"{path}.NAME", meaning)
     else:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        yield path, " or ".join(str(_TYPES.get(kind, kind)) for kind in kinds), meaning
+        shown = " or ".join(str(_TYPES.get(kind, kind)) for kind in kinds)
+        yield f"`{path}`", shown, meaning

@@ -2,7 +2,7 @@
 
    Each rank owns one, in ordinary memory that all map. Every word has one writer, the owner, but for
    `asleep` and `stopped`, of which each rank writes its own byte. Words that others wait for have a
-   cache line each and never fall. SYNCHRONISATION.md says which store pairs with which load. */
+   cache line each and never fall. docs/synchronisation.md says which store pairs with which load. */
 #ifndef HBMCOMM_LAYOUT_H
 #define HBMCOMM_LAYOUT_H
 

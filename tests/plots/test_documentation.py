@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from experiments import schedule, spec, unarchive
 from experiments.reading import load
 from plots import documentation
+from plots.draw import PlotsError
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
@@ -30,12 +31,24 @@ def test_every_made_part_is_what_invoke_docs_would_write(tmp_path: Path) -> None
         assert path.read_bytes() == shown.read_bytes(), f"{shown} is out of date: ./inv docs"
 
 
-def test_every_figure_and_sentence_of_the_readme_has_its_stored_campaign() -> None:
-    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+def test_every_figure_and_sentence_of_a_measurement_has_its_stored_campaign() -> None:
+    pages = (DOCS.parent / "README.md", DOCS / "performance.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     stored = {path.name.removesuffix(".tar.xz") for path in (DOCS / "data").iterdir()}
-    figures = re.findall(r"!\[[^]]*\]\(docs/([a-z]+)-[\w-]+\.svg\)", text)
+    figures = re.findall(r"!\[[^]]*\]\((?:docs/)?([a-z]+)-[\w-]+\.svg\)", text)
     assert len(figures) == text.count("![")
     assert stored == {*figures, *re.findall(r"<!-- measured: (\w+),", text)}
+
+
+def test_a_part_that_nothing_makes_is_refused_by_its_page(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "README.md"
+    page.write_text("<!-- measured: paper, weather -->\n<!-- end -->\n", encoding="utf-8")
+    with pytest.raises(PlotsError, match=r"README\.md has a part 'measured: paper, weather'"):
+        documentation.refresh(tmp_path)
+    page.write_text("<!-- glossary -->\nold\n<!-- end -->\n", encoding="utf-8")
+    assert documentation.refresh(tmp_path) == [page]
+    assert "| **arm** |" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["campaign", "launch", "environment"])
