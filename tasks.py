@@ -463,17 +463,22 @@ def archive(context, results=None, out="", data=False):
 @told
 def docs(context):
     """
-    What in README.md and docs/ is made of something else: figures, measured sentences, tables.
+    The pages: refresh what is made of something else, then build them into build/site.
 
-    Figures and sentences come from the campaigns in docs/data, tables from docs/schemas.
+    Figures, measured sentences and tables come from the campaigns in docs/data, fields from
+    docs/schemas. A dead link is an error. The site loads nothing from the network.
 
     Example:  ./inv docs
     """
-    from plots import documentation  # as above
+    from plots import documentation, site  # as above
 
-    with Stages().stage("docs"):
+    suite.ensure_tools()
+    stages = Stages()
+    with stages.stage("docs"):
         written = documentation.refresh(Path())
-    print(*written, sep="\n")
+    with stages.stage("site"):
+        page = site.build(Path())
+    print(*written, page, sep="\n")
 
 
 @task(

@@ -67,7 +67,7 @@ def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
 
 
 def ensure_tools(root: Path = ROOT) -> None:
-    """pytest and its friends in the running environment, pinned, once.
+    """What tests and pages need in the running environment, pinned, once.
 
     Raises:
         ExperimentsError: pip could not install them.
@@ -78,11 +78,12 @@ def ensure_tools(root: Path = ROOT) -> None:
     stamp = Path(sys.prefix) / STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
         return
-    print("test: installing the test tools (a few seconds)", file=sys.stderr)
+    print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--no-build-isolation", "--group", "test"]
+    command += ["--constraint", "constraints.txt", "--no-build-isolation"]
+    command += ["--group", "test", "--group", "docs"]
     if subprocess.run(command, cwd=root, check=False).returncode:
         raise ExperimentsError(
-            "pip could not install the test tools; see that it reaches its registry"
+            "pip could not install the tools for tests and pages; see that it reaches its registry"
         )
     stamp.write_text(wanted.hexdigest(), encoding="ascii")

@@ -1,0 +1,81 @@
+"""The site: built in strict mode, whole by itself, with every public name of the library."""
+
+import re
+import shutil
+import zlib
+from pathlib import Path
+
+import pytest
+
+import hbmcomm
+from plots import glossary, site
+from plots.draw import PlotsError
+
+ROOT = Path(__file__).parents[2]
+
+
+def copied(folder: Path) -> Path:
+    """The sources of all pages in a folder of their own; campaigns stay where they are."""
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("data"))
+    for name in site.FROM_ROOT:
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site."""
+    return site.build(copied(tmp_path_factory.mktemp("site"))).parent
+
+
+def test_every_page_is_built_without_a_dead_link(built: Path) -> None:
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert {path.stem for path in built.glob("*.html")} >= {"index", "contributing", *pages}
+
+
+def test_pages_load_nothing_from_the_network(built: Path) -> None:
+    for page in built.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)
+        loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", text)
+        assert [each for each in loaded if "//" in each] == [], page.name
+    for sheet in built.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", text), sheet.name
+
+
+def test_every_public_name_is_documented(built: Path) -> None:
+    # objects.inv: four lines of text, then compressed lines "name domain:role priority uri title"
+    head, _, packed = (built / "objects.inv").read_bytes().partition(b"zlib.\n")
+    assert head
+    listed = {line.split()[0] for line in zlib.decompress(packed).decode().splitlines()}
+    assert {f"hbmcomm.{name}" for name in hbmcomm.__all__} - listed == set()
+
+
+def test_links_between_files_become_links_between_pages() -> None:
+    places = {"README.md": "index.md", "docs/a.md": "a.md", "docs/b/c.svg": "b/c.svg"}
+    told = "[a](docs/a.md#x) ![c](docs/b/c.svg) [else](tasks.py) [here](#top)"
+    assert site.relinked(told, "README.md", places) == (
+        "[a](a.md#x) ![c](b/c.svg) [else](tasks.py) [here](#top)"
+    )
+    assert site.relinked("[start](../README.md)", "docs/a.md", places) == "[start](index.md)"
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "method.md#no-such-part"])
+def test_a_dead_link_is_refused_by_its_page(tmp_path: Path, link: str) -> None:
+    root = copied(tmp_path)
+    for page in (root / "docs").glob("*.md"):
+        if page.name not in ("api.md", "glossary.md", "method.md"):
+            page.write_text("# Empty\n", encoding="utf-8")
+    (root / "docs" / "api.md").write_text("# Empty\n", encoding="utf-8")
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        (root / name).write_text("# Empty\n", encoding="utf-8")
+    (root / "docs" / "glossary.md").write_text(f"# Words\n\n[dead]({link})\n", encoding="utf-8")
+    with pytest.raises(PlotsError, match=r"glossary\.md"):
+        site.build(root)
+
+
+def test_the_glossary_has_the_words_of_a_campaign() -> None:
+    words = glossary.words()
+    assert {"campaign", "block", "arm", "cell", "cadence", "bound", "arena", "A/A"} <= words.keys()
+    assert all(meaning.endswith(".") and "|" not in meaning for meaning in words.values())
