@@ -1,0 +1,110 @@
+"""Every example of a page runs: Python on two ranks, command lines through invoke's parser."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from invoke import Collection
+from invoke.exceptions import ParseError
+from invoke.loader import FilesystemLoader
+from invoke.parser import Parser
+
+import hbmcomm
+from experiments.environments.mpiexec import FLAVOURS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+NEEDS = {"libmemkind": hbmcomm.memkind_version() is not None, "a device": False}
+"""What a block may need beside two ranks, and whether it is here."""
+READER = "docs/results-format.md"
+"""Its program needs a results folder: tests/plots/test_documentation.py runs it."""
+_BLOCK = re.compile(
+    r"(?:^<!-- needs: (?P<needs>[^\n]+) -->\n)?^```python\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    """A Python block: where its text begins, and what `<!-- needs: ... -->` above it names."""
+
+    page: str
+    line: int
+    needs: str
+    text: str
+
+
+def blocks() -> Iterator[Block]:
+    """Every Python block of every page."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in _BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start("text")) + 1
+            name = page.relative_to(ROOT).as_posix()
+            yield Block(name, line, match["needs"] or "", match["text"])
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """(page, command line) of every ./inv in a page, in blocks and in running text."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        inline = re.findall(r"`((?:\w+=\S+ )?\./inv [^`]+)`", text)
+        in_blocks = re.findall(r"^((?:\w+=\S+ )?\./inv .+)$", text, re.MULTILINE)
+        yield from ((page.name, " ".join(line.split())) for line in (*inline, *in_blocks))
+
+
+def test_every_block_is_a_program_and_names_what_it_needs() -> None:
+    for block in blocks():
+        compile(block.text, f"{block.page}:{block.line}", "exec")
+        assert block.needs in ("", *NEEDS), block.page
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", FLAVOURS)
+def test_every_python_example_runs_on_two_ranks(
+    mpirun: Callable[..., Any], tmp_path: Path, mpi: str
+) -> None:
+    found: dict[str, list[Block]] = {}
+    for block in blocks():
+        if block.page != READER and NEEDS.get(block.needs, True):
+            found.setdefault(block.page, []).append(block)
+    assert {"README.md", "docs/library.md"} <= found.keys()
+    listed = [[page, [(each.line, each.text) for each in those]] for page, those in found.items()]
+    (tmp_path / "blocks.json").write_text(json.dumps(listed), encoding="utf-8")
+    told = mpirun(
+        *(Path(__file__).parent / "ranks" / "examples.py", 2, str(tmp_path / "blocks.json")),
+        mpi=mpi,
+        env={"MEMKIND_HBW_NODES": "0"},  # HBM is emulated where there is none
+    ).output
+    for block in (each for those in found.values() for each in those):
+        assert told.count(f"ran {block.page}:{block.line}\n") == 2, told
+    assert "2 ranks, transport direct, kind hbw: 0.5" in told
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
+def test_every_command_is_one_that_invoke_understands(
+    monkeypatch: pytest.MonkeyPatch, page: str, line: str
+) -> None:
+    words = shlex.split(line, comments=True)
+    words = [word for word in words[words.index("./inv") + 1 :] if word != "--help"]
+    monkeypatch.setattr(sys, "argv", ["inv", *words])  # tasks.py looks there for a path
+    tasks, _ = FilesystemLoader(start=str(ROOT)).load("tasks")
+    known = Collection.from_module(tasks).to_contexts()
+    if len(words) == 1:  # a task by its name; X is any of them
+        assert words[0] in ("X", *(each.name for each in known)), page
+        return
+    try:
+        Parser(contexts=known).parse_argv(words)
+    except ParseError as error:
+        pytest.fail(f"{page}: {line}: {error}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    folders = r"(?:hbmcomm|experiments|plots|tests|docs|docker)/"
+    named = re.findall(rf"`({folders}[\w./-]+)`", page.read_text(encoding="utf-8"))
+    assert [each for each in named if "NAME" not in each and not (ROOT / each).exists()] == []
