@@ -149,7 +149,7 @@ class Communicator(Allocating, Derivable):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """COMM_NULL is pickled as mpi4py's; others cannot be pickled, as in mpi4py."""
-        return plain(self).__reduce__() if self == MPI.COMM_NULL else super().__reduce__()
+        return (type(plain(self)), ()) if self == MPI.COMM_NULL else super().__reduce__()
 
     def __enter__(self) -> Self:
         return self
