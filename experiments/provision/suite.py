@@ -80,8 +80,7 @@ def ensure_tools(root: Path = ROOT) -> None:
         return
     print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--no-build-isolation"]
-    command += ["--group", "test", "--group", "docs"]
+    command += ["--constraint", "constraints.txt", "--no-build-isolation", "--group", "test"]
     if subprocess.run(command, cwd=root, check=False).returncode:
         raise ExperimentsError(
             "pip could not install the tools for tests and pages; see that it reaches its registry"

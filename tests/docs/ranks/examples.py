@@ -1,6 +1,7 @@
 """Rank program: runs the Python blocks of pages; those of a page are one program.
 
-Takes a JSON file: [[page, [[line, text], ...]], ...].
+Takes a JSON file, [[page, [[line, text], ...]], ...], and lists in FILE.RANK what has run: what the
+ranks print can be mixed.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+ran = []
 for page, blocks in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
     names = {"__name__": "__main__"}
     for line, text in blocks:
@@ -19,4 +21,5 @@ for page, blocks in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
             traceback.print_exc()
             sys.stderr.flush()
             MPI.COMM_WORLD.Abort(1)
-        print(f"ran {page}:{line}", flush=True)
+        ran.append(f"{page}:{line}\n")
+Path(f"{sys.argv[1]}.{MPI.COMM_WORLD.rank}").write_text("".join(ran), encoding="utf-8")
