@@ -90,7 +90,8 @@ class Cells:
             return Answer()
         tight = self._entrants.is_tight(pool)
         gate = self._entrants.gate(pool, tight)
-        timer = Timer(trial.prepare, self._comm, self._cost, self._progress.tick, gate)
+        tick, warmup = self._progress.tick, self._entrants.warmup(cell)
+        timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
         self._begun[number] = Begun(trial, timer, pool, tight)
         return Answer(seconds=timer.seconds, group=timer.group, tight=tight)
 

@@ -35,6 +35,7 @@ from experiments.measure.operations import Array
 from experiments.measure.second_copy import load
 from experiments.measure.timing import Call
 from experiments.schedule import Cell, Launch
+from experiments.settings import WARMUP, warmup
 from experiments.spec import NUMPY
 
 ALIAS = "hbmcomm_other_build"
@@ -106,6 +107,12 @@ class Entrants:
             calls = ", ".join(CALLS[name] for name in BROKEN[mpi])
             return f"{mpi} leaves wrong data in persistent {calls}"
         return f"{mpi} has no {cell.form} calls"
+
+    def warmup(self, cell: Cell) -> int:
+        """Operations before a cell's first that counts: more where an MPI tunes itself in them."""
+        if cell.transport != MPI_ITSELF:
+            return WARMUP
+        return warmup(self._launch.mpi, self._launch.setting)
 
     def gate(self, pool: Pool, tight: bool) -> Call | None:
         """The barrier that sets all ranks off at once, where the cadence is isolated.

@@ -14,9 +14,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from experiments.settings import WARMUP
 from experiments.turns import FIRST
 
-WARMUP = 10  # operations before the first that counts
 CLOCK_SHARE = 0.05  # of an interval that reading the clock may take
 NARROW = 0.025  # half-width of the median's interval, relative to it, at which timing stops
 
@@ -100,7 +100,13 @@ class Timer:
     """
 
     def __init__(
-        self, prepare: Prepare, comm: MPI.Intracomm, cost: float, tick: Tick, gate: Call | None
+        self,
+        prepare: Prepare,
+        comm: MPI.Intracomm,
+        cost: float,
+        tick: Tick,
+        gate: Call | None,
+        warmup: int = WARMUP,
     ) -> None:
         """Warm up.
 
@@ -113,12 +119,14 @@ class Timer:
             cost: clock_cost() of this rank.
             tick: given the operations of each batch when it is done, outside the timed intervals.
             gate: for warming up.
+            warmup: operations before the first turn; the last WARMUP of them give `seconds` and
+                `group`, for an MPI that tunes itself is slow in those before.
         """
         self._prepare, self._comm, self._tick, self.gate = prepare, comm, tick, gate
         self._done, self._group = 0, 1
-        self._warm = [self._batch(WARMUP)]
+        self._warm = [self._batch(warmup)]
         self._timed: list[Batch] = []
-        warm = self._warm[0].seconds
+        warm = self._warm[0].seconds[-WARMUP:]
         self.seconds = float(np.quantile(warm.max(axis=1), 0.25))  # of few, some disturbed
         self.group = group_size(float(np.median(warm, axis=0).min()), cost)
 

@@ -133,6 +133,19 @@ def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
     assert len([cell for cell in result["cells"] if cell["operation"] != "copy"]) == 6
 
 
+def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
+    harness: Callable[..., Any], tmp_path: Path
+) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi"))
+    result = harness(replace(LAUNCH, mpi="impi", setting="autotuned", cells=cells))
+    samples = samples_of(tmp_path)
+    for cell in result["cells"]:
+        timed = len(samples[cell["samples"]]) - cell["warmup"]
+        turns = -(-timed // cell["turn"])
+        untimed = cell["warmup"] - turns * max(2, -(-cell["turn"] // 10))
+        assert untimed == (64 if cell["transport"] == "mpi" else 10)
+
+
 def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> None:
     assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
     allowed = os.sched_getaffinity(0)

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.environments.mpiexec import FLAVOURS
 from experiments.provision import mpi as provision
-from experiments.settings import DEFAULT, settings, variables
+from experiments.settings import DEFAULT, WARMUP, settings, variables, warmup
 
 TUNED = [(flavour, name) for flavour in FLAVOURS for name in settings(flavour, tuned=True)[1:]]
 MPI4PY = "MPI4PY_RC_THREAD_LEVEL"
@@ -33,6 +33,13 @@ def test_names_are_fit_for_files_and_no_two_settings_are_one() -> None:
         assert len({tuple(sorted(variables(flavour, name).items())) for name in every}) == len(
             every
         )
+
+
+def test_an_mpi_that_tunes_itself_warms_up_until_it_is_tuned() -> None:
+    longer = {each for each in TUNED if warmup(*each) != WARMUP}
+    assert longer == {each for each in TUNED if each[1].startswith("autotuned")}
+    assert {warmup(*each) for each in longer} == {64}
+    assert all(warmup(flavour, name) == WARMUP for flavour in FLAVOURS for name in ("", DEFAULT))
 
 
 @pytest.fixture(scope="module")

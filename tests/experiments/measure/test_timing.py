@@ -77,6 +77,19 @@ def test_turns_begin_with_operations_that_do_not_count_and_all_are_told(has_gate
     assert timer.is_narrow() in (True, False)
 
 
+def test_an_mpi_that_tunes_itself_has_longer_to_warm_up_and_its_last_operations_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_then_tuned = np.where(np.arange(64) < 54, 1e-3, 1e-6)[:, np.newaxis]
+    usual = timing.batch
+    monkeypatch.setattr(
+        timing, "batch", lambda *asked: usual(*asked)._replace(seconds=slow_then_tuned)
+    )
+    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None, 64)
+    assert (timer.group, timer.seconds) == (1, 1e-6)
+    assert timer.samples().warmup == 64
+
+
 def test_those_that_do_not_count_come_first_in_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
