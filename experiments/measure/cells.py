@@ -17,7 +17,7 @@ from experiments.measure.entrants import Entrants
 from experiments.measure.pools import Pools
 from experiments.measure.progress import Progress
 from experiments.measure.timing import Timer
-from experiments.measure.trial import Trial, WrongResult
+from experiments.measure.trial import Rotation, Trial, WrongResult
 from experiments.schedule import Cell, Launch
 from experiments.turns import Action, Answer, Order
 
@@ -56,6 +56,7 @@ class Cells:
         self._cost = timing.clock_cost()
         self._pattern = operations.ramp(longest_send(launch), launch.dtype)
         self._begun: dict[int, Begun] = {}
+        self._rotations: dict[tuple[int, bool], Rotation] = {}  # by contest, and if over the pool
         self._found: dict[int, dict[str, Any]] = {}
         self.samples: dict[str, NDArray[np.floating[Any]]] = {}
 
@@ -78,11 +79,11 @@ class Cells:
 
     def _begin(self, number: int) -> Answer:
         """Make a cell ready and check its first result."""
-        _, cell = self._plan[number]
+        contest, cell = self._plan[number]
         self._progress.cells(number, len(self._plan))
         try:
             pool = self._pools.of(cell.memory)
-            trial = self._trial_of(cell, pool)
+            trial = self._trial_of(contest, cell, pool)
         except Unavailable as reason:
             self._keep(number, {"skipped": str(reason)})
             return Answer()
@@ -102,15 +103,16 @@ class Cells:
         begun.timer.turn(order.count, order.group)
         return Answer(narrow=begun.timer.is_narrow())
 
-    def _trial_of(self, cell: Cell, pool: Pool) -> Trial:
+    def _trial_of(self, contest: int, cell: Cell, pool: Pool) -> Trial:
         """Raises Unavailable where these ranks cannot measure the cell."""
         contender, memory = self._entrants.of(cell, pool)
         elements = cell.bytes // self._itemsize
         slots = memory.slots(cell.operation, elements, self._comm.rank, self._comm.size)
         rotating = self._launch.measurement.cache == "rotating"
         slots = slots[: self._comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
+        shared = self._rotations.setdefault((contest, memory is pool), Rotation())
         try:
-            return Trial(cell.operation, self._comm, slots, self._pattern, contender)
+            return Trial(cell.operation, self._comm, slots, self._pattern, contender, shared)
         except NotImplementedError:
             raise Unavailable(self._entrants.lacks(cell)) from None
 

@@ -7,7 +7,7 @@ from mpi4py import MPI
 from experiments.measure import operations
 from experiments.measure.contenders import Contender, Ready, plain
 from experiments.measure.operations import Array
-from experiments.measure.trial import Trial, WrongResult
+from experiments.measure.trial import Rotation, Trial, WrongResult
 
 PATTERN = operations.ramp(8, "float32")
 Slots = list[tuple[np.ndarray, np.ndarray]]
@@ -17,9 +17,11 @@ def slots(count: int) -> Slots:
     return [(np.full(8, -1, "float32"), np.full(8, -1, "float32")) for _ in range(count)]
 
 
-def trial(buffers: Slots, contender: Contender | None = None) -> Trial:
+def trial(
+    buffers: Slots, contender: Contender | None = None, rotation: Rotation | None = None
+) -> Trial:
     own = contender or plain(MPI.COMM_SELF)
-    return Trial("allreduce", MPI.COMM_SELF, buffers, PATTERN, own)
+    return Trial("allreduce", MPI.COMM_SELF, buffers, PATTERN, own, rotation)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -46,6 +48,33 @@ def test_slots_are_used_in_turn() -> None:
         each.prepare(iteration)()
         changed = [(recv != old).any() for (_, recv), old in zip(buffers, before, strict=True)]
         assert changed == [slot == iteration % 3 for slot in range(3)]
+
+
+def test_contenders_that_share_slots_do_not_use_what_another_has_just_used() -> None:
+    buffers, used, shared = slots(6), list[int](), Rotation()
+
+    def noting(_: str, send: Array, recv: Array) -> Ready:
+        slot = next(n for n, each in enumerate(buffers) if each[0] is send)
+
+        def call() -> None:
+            used.append(slot)
+            np.copyto(recv, send)
+
+        return Ready(call)
+
+    quick, slow = (trial(buffers, noting, shared) for _ in range(2))
+    for each in (quick, slow):
+        each.check()
+    for turn in range(5):
+        for each, count in ((quick, 4), (slow, 1)):
+            for iteration in range(turn * count, (turn + 1) * count):
+                salt = operations.salt(0, iteration + 3)
+                call, number = each.prepare(iteration), len(used)
+                call()
+                assert (buffers[(number + 3) % 6][0] == PATTERN + salt).all()
+    assert used == [number % 6 for number in range(27)]
+    for each in (slow, quick):
+        each.check()
 
 
 def test_a_wrong_element_names_operation_size_count_and_iteration() -> None:
