@@ -189,15 +189,16 @@ def company_ratio(cells: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
         cells, alone: those of a reading.Campaign.
 
     Returns:
-        One row per cell that both measured, in groups of one size: FACTORS, `block` and `ratio` of
-        the medians. They are of one launch each, one right after the other, so that no row has an
-        interval: the median over rows is what to quote. Empty where nothing was measured alone.
+        One row per cell that both measured, in groups of one size and from the same barrier:
+        FACTORS, `block` and `ratio` of the medians. They are of one launch each, one right after
+        the other, so that no row has an interval: the median over rows is what to quote. Empty
+        where nothing was measured alone.
     """
-    keys = ["block", *FACTORS, "group"]
+    keys = ["block", *FACTORS, "group", "barrier"]
     company = cells[cells["arm"] == HOST].drop_duplicates(keys)
     both = company.merge(alone, on=keys, suffixes=("", "_alone"))
     both["ratio"] = both["median_s"] / both["median_s_alone"]
-    return both[[*keys[:-1], "ratio"]]
+    return both[["block", *FACTORS, "ratio"]]
 
 
 def _company(frame: pd.DataFrame, column: str) -> "pd.Series[str]":

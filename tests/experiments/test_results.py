@@ -123,6 +123,8 @@ def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path
     assert len(effect) == len(extra.cells)
     assert effect["ratio"].tolist() == pytest.approx([1.25] * len(effect))
     assert ratios.company_ratio(without.cells, without.alone).empty
+    other = campaign.alone.assign(barrier="another")
+    assert ratios.company_ratio(campaign.cells, other).empty
 
 
 def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path) -> None:
