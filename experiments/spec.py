@@ -94,7 +94,14 @@ class Launches:
 
 @dataclass(frozen=True)
 class Measurement:
-    """How one cell is timed. time_cap is in seconds per cell, warm-up not counted."""
+    """How one cell is timed.
+
+    Attributes:
+        time_cap: seconds that the turns of a cell take, with the operations before each that do
+            not count, the barriers and the rewriting of buffers; warming up before the first turn
+            is not counted.
+        min_iterations: that are timed whatever the cap, in 25 turns at most.
+    """
 
     cadence: str = "isolated"
     cache: str = "warm"

@@ -92,7 +92,9 @@ def conduct(
     Args:
         contests: the numbers of the cells that take turns with each other, alike for all arms; an
             arm that lacks one answers that it cannot measure it.
-        asked: time_cap is for each arm and cell; warm-up is not counted.
+        asked: time_cap is for each arm and cell. It bounds how long their turns take, with all
+            that a turn has besides timed operations: where one operation fills a turn, two more
+            precede it, and a cap on timed seconds would let the cell take three times as long.
         moved: given the share of contests that are done, 0 to 1.
 
     Returns:
@@ -156,12 +158,13 @@ def _dealt(
 ) -> tuple[dict[int, int], int, int]:
     """Intervals in a turn of each cell, and the fewest and the most turns of all.
 
+    The fewest hold min_iterations of each cell, the most come first: MOST_ROUNDS, max_iterations.
     An entry alone takes turns with nobody: they only say how often the clock is looked at.
 
     Args:
         pace: seconds of one interval of each cell, in the slowest arm.
     """
-    counts, most = {}, MOST_ROUNDS
+    counts, most = dict[int, int](), MOST_ROUNDS
     for cell, seconds in pace.items():
         fitting = math.ceil(asked.time_cap / max(seconds, 1e-9))
         planned = min(asked.max_iterations, max(asked.min_iterations, fitting))
@@ -170,4 +173,5 @@ def _dealt(
         count = min(math.ceil(TURN / max(seconds, 1e-9)), max(1, planned // ROUNDS))
         counts[cell] = count
         most = min(most, math.ceil(planned / count), asked.max_iterations // count)
-    return counts, FEWEST_ROUNDS, most
+    fewest = math.ceil(asked.min_iterations / min(counts.values()))
+    return counts, max(FEWEST_ROUNDS, fewest), most

@@ -32,7 +32,7 @@ MOST_RANKS = 16  # that are taken unasked
 DTYPE = "float32"
 ITEM = 4  # bytes of one element
 
-CAP = 0.04  # seconds for one contender in one cell, warm-up not counted
+CAP = 0.04  # seconds for the turns of one contender in one cell
 MIN_ITERATIONS = 5
 MAX_ITERATIONS = 500
 

@@ -144,9 +144,18 @@ def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
     arms = {name: known.arm(name, Answer(1e-3, narrow=True)) for name in ("a", *others)}
     conduct(arms, alone(1), long, random.Random(1))
     assert Counter(known.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
-    short = Measurement(time_cap=1e-9, min_iterations=100, max_iterations=10**6)
+    short = Measurement(time_cap=1e-9, min_iterations=5, max_iterations=10**6)
     conduct({name: capped.arm(name) for name in arms}, alone(1), short, random.Random(1))
     assert Counter(capped.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
+
+
+def test_slow_operations_have_as_many_iterations_as_were_asked_for_whatever_the_cap() -> None:
+    seen = Recorded()
+    arms = {name: seen.arm(name, Answer(0.5, narrow=True)) for name in ("a", "b")}
+    asked = Measurement(time_cap=1e-9, min_iterations=10, max_iterations=1000)
+    conduct(arms, alone(1), asked, random.Random(1))
+    assert {each.count for _, each in seen.orders if each.action is Action.TURN} == {1}
+    assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(arms, 10)
 
 
 @given(st.floats(1e-7, 1.0), st.floats(1e-3, 2.0), st.integers(1, 100), st.integers(0, 10**4))
@@ -155,7 +164,8 @@ def test_the_turns_hold_what_was_asked_for(
 ) -> None:
     asked = Measurement(time_cap=cap, min_iterations=least, max_iterations=least + more)
     counts, fewest, rounds = turns._dealt({7: seconds, 8: 2 * seconds}, asked, alone=False)
-    assert 1 <= rounds <= turns.MOST_ROUNDS and fewest > 1
+    assert 1 <= rounds <= turns.MOST_ROUNDS and fewest >= turns.FEWEST_ROUNDS
+    assert min(counts.values()) * fewest >= asked.min_iterations
     for count, each in ((counts[7], seconds), (counts[8], 2 * seconds)):
         assert count * rounds <= asked.max_iterations
         assert count == 1 or (count - 1) * each < turns.TURN
