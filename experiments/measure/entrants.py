@@ -153,7 +153,8 @@ class Entrants:
 
     def close(self) -> None:
         """Let go of what was made here."""
-        leave()
+        if GLOO in self._only:  # leave() imports torch
+            leave()
         if self._build is not None:
             self._build[0].Free()
         if self._starter is not None:
