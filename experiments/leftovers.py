@@ -107,7 +107,10 @@ def remove_job_folder(launcher: int) -> None:
 
     The next launcher with its PID would find it and refuse to start ("The PMIx server's listener
     thread failed to start", exit code 213). There is none after a launcher that ended by itself.
+    Where a process has this PID, it may be a later launcher, whose folder this is.
     """
+    if identity(launcher):
+        return
     shutil.rmtree(Path(tempfile.gettempdir(), f"ompi.{launcher}"), ignore_errors=True)
 
 

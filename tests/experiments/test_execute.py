@@ -129,6 +129,21 @@ def test_a_killed_launcher_leaves_no_folder_for_the_next_with_its_pid(
     assert not list(folder.glob("ompi.*"))
 
 
+def test_the_folder_of_a_launcher_is_not_removed_where_a_process_has_its_pid_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["sleep", "60"]) as later:
+        folder = tmp_path / f"ompi.{later.pid}"
+        folder.mkdir()
+        leftovers.remove_job_folder(later.pid)
+        kept = folder.exists()
+        later.kill()
+    assert kept
+    leftovers.remove_job_folder(later.pid)
+    assert not folder.exists()
+
+
 def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = python(
