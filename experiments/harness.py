@@ -52,9 +52,14 @@ def main(folder: Path) -> None:
     entrants = Entrants(comm, launch, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     cells = Cells(comm, launch, pools, entrants, progress)
-    before = disturbance.counters(cpu)
-    asleep = measure(comm, launch, cells.carry_out, folder)
-    disturbed = disturbance.between(before, disturbance.counters(cpu))
+    span = disturbance.Span(cpu)
+
+    def carry_out(order: Order) -> Answer:
+        span.begin()
+        return cells.carry_out(order)
+
+    asleep = measure(comm, launch, carry_out, folder)
+    disturbed = span.end()
     own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
     ranks = comm.gather(own | {"disturbance": disturbed})
     environment = surroundings(comm, paths)

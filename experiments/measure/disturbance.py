@@ -77,6 +77,27 @@ def between(
     }
 
 
+class Span:
+    """What disturbs a rank from its first order on.
+
+    Before that the other launches of its block still start, on the same CPUs: what they import
+    would count as work of others.
+    """
+
+    def __init__(self, cpu: int) -> None:
+        self._cpu = cpu
+        self._before: Counters | None = None
+
+    def begin(self) -> None:
+        """An order came: count from now on, where it is the first."""
+        self._before = self._before or counters(self._cpu)
+
+    def end(self) -> dict[str, float | int | list[float | None] | None]:
+        """What a result keeps of the time since the first order; of none, where none came."""
+        after = counters(self._cpu)
+        return between(self._before or after, after)
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace")
