@@ -26,7 +26,13 @@ HEADER: Mapping[str, Any] = {
     "machine": {},
 }
 RESULT: Mapping[str, Any] = {"company": []}
-LAUNCH: Mapping[str, Any] = {"program": HARNESS, "beside": "", "setting": "", "without": []}
+LAUNCH: Mapping[str, Any] = {
+    "program": HARNESS,
+    "beside": "",
+    "setting": "",
+    "without": [],
+    "seed": 0,
+}
 CELL: Mapping[str, Any] = {"turn": 0, "barrier": "", "buffers": ARENA, "form": PLAIN}
 
 

@@ -7,7 +7,6 @@ nothing, schedules nothing and starts nothing.
 
 import json
 import os
-import random
 import sys
 import time
 from collections.abc import Callable
@@ -114,7 +113,7 @@ def measure(
         given.obey(carry_out)
         return given.asleep
     contests = numbers(launch.contests)
-    conduct_alone(comm, carry_out, contests, launch.measurement, random.Random())
+    conduct_alone(comm, carry_out, contests, launch.measurement, launch.order)
     return {}
 
 

@@ -77,6 +77,7 @@ class Launch:
             that it takes turns with.
         setting: of its MPI, as experiments.settings names it; "" where MPIs are no arms.
         without: what it leaves out of its cells.
+        seed: of its campaign; the order of its turns comes from it.
     """
 
     experiment: str
@@ -95,11 +96,17 @@ class Launch:
     beside: str = ""
     setting: str = ""
     without: tuple[LeftOut, ...] = ()
+    seed: int = 0
 
     @property
     def name(self) -> str:
         """Names the launch within its campaign: 0003-docker-tuned-one."""
         return named(self.block, self.arm, self.beside)
+
+    @property
+    def order(self) -> random.Random:
+        """Draws the turns: alike whenever this launch of this campaign is repeated."""
+        return random.Random(f"{self.seed} {self.name}")
 
     @property
     def takes_turns(self) -> bool:
@@ -177,7 +184,9 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
         places = list(product(mpis, asked.ranks, asked.bindings))
         rng.shuffle(places)
         for mpi, ranks, binding in places:
-            blocks.append(_block(experiment, len(blocks), mpi, ranks, binding, rng))
+            block = _block(experiment, len(blocks), mpi, ranks, binding, rng)
+            launches = tuple(replace(launch, seed=seed) for launch in block.launches)
+            blocks.append(replace(block, launches=launches))
     return tuple(blocks)
 
 

@@ -5,7 +5,6 @@ carries that to the ranks.
 """
 
 import contextlib
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -202,8 +201,7 @@ def run(
         first, contests = launches[0], _united(launches)
         cells = [cell for contest in contests for cell in contest]
         arms = {name: partial(member.ask, cells) for name, member in members.items()}
-        order = random.Random(first.name)
-        conduct(arms, numbers(contests), first.measurement, order, within)
+        conduct(arms, numbers(contests), first.measurement, first.order, within)
         part_from_lost()
         of_all(Member.await_end)
         for member in members.values():

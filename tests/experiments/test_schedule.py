@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby, product
 
 from experiments import schedule, spec
@@ -159,3 +160,12 @@ def test_launches_are_named_as_files_and_containers_may_be() -> None:
     names = [launch.name for block in schedule.schedule(there, 1) for launch in block.launches]
     assert "0000-vm-docker-knl-snc4-flat-tuned-one" in names
     assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+", name) for name in names)
+
+
+def test_the_order_of_turns_comes_from_the_seed_of_the_campaign() -> None:
+    launch, again, other = (schedule.schedule(QUICK, seed)[0].launches[0] for seed in (7, 7, 8))
+    assert (launch.seed, other.seed) == (7, 8)
+    assert Launch.from_dict(launch.to_dict()).order.random() == again.order.random()
+    assert replace(other, arm=launch.arm).order.random() != launch.order.random()
+    block = schedule.schedule(QUICK, 7)[1].launches[0]
+    assert replace(block, arm=launch.arm).order.random() != launch.order.random()
