@@ -273,7 +273,11 @@ def band(size: int) -> str:
 
 def floors(cells: pd.DataFrame, value: str = "median_s") -> Floors:
     """How far the A/A pair strays from 1, in each of its cells."""
-    twins = paired_ratio(cells, "arm", TWIN, HOST, value)
+    return floors_of(paired_ratio(cells, "arm", TWIN, HOST, value))
+
+
+def floors_of(twins: pd.DataFrame) -> Floors:
+    """How far an A/A pair strays from 1; `twins` has mpi, bytes and ratio, a row per cell."""
     levels = zip(twins["mpi"], twins["bytes"], twins["ratio"], strict=True)
     return Floors(tuple((str(mpi), band(int(size)), abs(r - 1)) for mpi, size, r in levels))
 

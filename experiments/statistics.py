@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.bound import bus_bytes
+from experiments.quantities import counted
 
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 6  # fewer have no 95 % interval of a median
@@ -222,6 +223,15 @@ def claim_blocks(cells: int) -> int:
     return blocks
 
 
+def short_of_claim(blocks: int, cells: int) -> str:
+    """What keeps an effect in the largest of so many cells from being a claim; "" for nothing."""
+    needed = claim_blocks(cells)
+    if blocks >= needed:
+        return ""
+    which = f" on the largest of {cells} cells" if needed > claim_blocks(1) else ""
+    return f"Seen in {counted(blocks, 'paired block')}; a claim{which} needs {needed}."
+
+
 def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """Median of the launch medians for each cell of each arm.
 
@@ -236,12 +246,12 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     for values, group in cells.groupby(keys, sort=True, observed=True):
         middle = median_interval(group["median_s"].to_numpy(dtype=float))
         cell: dict[str, Any] = dict(zip(keys, values, strict=True))
-        counted = bus_bytes(cell["operation"], cell["ranks"]) * cell["bytes"]
+        moved = bus_bytes(cell["operation"], cell["ranks"]) * cell["bytes"]
         rows.append(
             cell
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
             | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s", "skew_s")}
-            | {"bus_bytes_per_s": counted / middle.value}
+            | {"bus_bytes_per_s": moved / middle.value}
             | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
             | {"launches": len(group)}
         )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.quantities import counted
 from experiments.ratios import LEAST_CELLS
-from experiments.statistics import FEWEST_BLOCKS, Verdict, bounds, claim_blocks
+from experiments.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
 from plots.chain import FILES
 from plots.findings import HOST, Findings, in_order, rows, usual
 from plots.labels import (
@@ -255,11 +255,8 @@ def ending(frame: pd.DataFrame, found: Findings) -> str:
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
     if differing.empty:
         return ""
-    blocks, needed = int(differing["blocks"].min()), claim_blocks(len(frame))
-    if blocks >= needed:
-        return ""
-    which = f" on the largest of {len(frame)} cells" if needed > claim_blocks(1) else ""
-    return f" Seen in {counted(blocks, 'paired block')}; a claim{which} needs {needed}."
+    short = short_of_claim(int(differing["blocks"].min()), len(frame))
+    return short and f" {short}"
 
 
 def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | None:

@@ -7,9 +7,10 @@ from typing import Any
 from experiments.bench.compare import against_peers, noise, other_build
 from experiments.entries import CALLS, OTHER_BUILD, SHOWN
 from experiments.quantities import counted
+from experiments.ratios import LEAST_CELLS
 from experiments.reading import Campaign
 from experiments.settings import DEFAULT
-from experiments.statistics import FEWEST_BLOCKS
+from experiments.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from plots.answers import Answer
 from plots.figures.contest import ratios_name
 from plots.findings import rows
@@ -19,7 +20,10 @@ from plots.table import Table
 
 def marks(bench: Campaign) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
-    return [f"Direct against itself strays {percent_text(noise(bench.cells))}"]
+    floor = noise(bench.cells)
+    if math.isnan(floor):
+        return ["The noise floor is unknown"]
+    return [f"Direct against itself strays {percent_text(floor)}"]
 
 
 def answers(bench: Campaign) -> list[Answer]:
@@ -41,8 +45,16 @@ def answers(bench: Campaign) -> list[Answer]:
 def _sentences(best: list[Any]) -> Iterator[str]:
     near, far = (pick(best, key=lambda row: row.ratio) for pick in (min, max))
     yield f"It takes {_cell(near)} to {_cell(far)}."
-    if lost := [row for row in best if row.high < 1]:
-        yield f"It is surely faster than direct in {counted(len(lost), 'cell')}."
+    differing = [row for row in best if row.verdict == Verdict.DIFFERS]
+    if lost := [row for row in differing if row.ratio < 1]:
+        yield f"It is faster than direct beyond the noise floor in {counted(len(lost), 'cell')}."
+    if any(math.isnan(row.floor) for row in best):
+        yield (
+            f"Direct was measured twice in fewer than {LEAST_CELLS} cells, so the noise floor is "
+            "unknown and nothing differs: measure more sizes or operations."
+        )
+    elif differing and (short := short_of_claim(min(r.blocks for r in differing), len(best))):
+        yield short
     if any(math.isnan(row.low) for row in best):
         yield f"There is no interval below {FEWEST_BLOCKS} blocks."
 

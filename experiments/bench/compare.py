@@ -5,6 +5,7 @@ cell. The lowest of many medians is low by chance too: of N equals it lies below
 by the more the larger N is. That counts against direct, never for it.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,15 @@ import pandas as pd
 
 from experiments.entries import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
 from experiments.environments.mpiexec import FLAVOURS
-from experiments.ratios import paired_ratio
+from experiments.ratios import Floors, floors_of, paired_ratio
 from experiments.reading import Campaign
-from experiments.statistics import CONFIDENCE, median_interval
+from experiments.statistics import Verdict, median_interval, verdict
 
 CELL = ["ranks", "operation", "bytes", "form"]
 COLUMNS = (
     *CELL,
     *("peer", "flavour", "setting", "seconds", "low_s", "high_s"),
-    *("ratio", "low", "high", "blocks", "best"),
+    *("ratio", "low", "high", "floor", "verdict", "blocks", "best"),
 )
 ANY = "any"
 """The MPI beside which the other build was measured: all of them count."""
@@ -47,10 +48,11 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         COLUMNS, a row per cell and peer: the median ratio over blocks with its interval, the median
-        time with its own (NaN below 6 blocks). An MPI is shown in the setting in which it
-        did best; a peer that ran beside several MPIs (pickle, gloo), beside the one with which it
-        did best. Another build, which no MPI changes, is shown over all launches. `best` marks
-        the MPI with the lowest ratio of each cell.
+        time with its own (NaN below 6 blocks). floor: the smallest effect that may be claimed in
+        the cell, NaN where it is unknown; verdict: what interval and floor let one say. An MPI is
+        shown in the setting in which it did best; a peer that ran beside several MPIs (pickle,
+        gloo), beside the one with which it did best. Another build, which no MPI changes, is shown
+        over all launches. `best` marks the MPI with the lowest ratio of each cell.
     """
     found = pd.concat(
         [
@@ -66,6 +68,11 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
     mpis = found[found["peer"].isin(FLAVOURS)]
     lowest = mpis.groupby(CELL, observed=True)["ratio"].idxmin()
     found["best"] = found.index.isin(lowest)
+    noisy = floors(cells)
+    where = zip(found["flavour"], found["bytes"], strict=True)
+    found["floor"] = [noisy.of(mpi, int(size)) for mpi, size in where]
+    ends = zip(found["low"], found["high"], found["floor"], strict=True)
+    found["verdict"] = [verdict(*each) for each in ends]
     return found[list(COLUMNS)]
 
 
@@ -78,7 +85,8 @@ def _over_direct(cells: pd.DataFrame, transport: str) -> pd.DataFrame:
     if pooled:
         found = found.assign(mpi=ANY, setting=ANY)
     peer = found["mpi"] if transport == MPI_ITSELF else transport
-    return found.assign(peer=peer, best=False).rename(columns={"mpi": "flavour"})[list(COLUMNS)]
+    found = found.assign(peer=peer, best=False, floor=math.nan, verdict=Verdict.TOO_FEW)
+    return found.rename(columns={"mpi": "flavour"})[list(COLUMNS)]
 
 
 def _seconds(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -94,10 +102,11 @@ def _seconds(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def slower_cells(compared: pd.DataFrame) -> pd.DataFrame:
     """The rows of against_peers() in which another build is surely faster by more than 3 %.
 
-    Surely: the whole interval is below SLOWER; without an interval, the ratio.
+    Surely: the whole interval is below SLOWER and beyond the noise floor. None without an
+    interval or a floor.
     """
     rows = compared[compared["peer"] == OTHER_BUILD]
-    return rows[rows["high"].fillna(rows["ratio"]) < SLOWER]
+    return rows[(rows["high"] < SLOWER) & (rows["verdict"] == Verdict.DIFFERS)]
 
 
 def tried(cells: pd.DataFrame) -> int:
@@ -106,11 +115,14 @@ def tried(cells: pd.DataFrame) -> int:
     return len(mpis[["mpi", "setting"]].drop_duplicates())
 
 
+def floors(cells: pd.DataFrame) -> Floors:
+    """How far direct strays from itself, paired within each launch, by MPI and band of sizes."""
+    return floors_of(paired_ratio(cells, "transport", AGAIN, DIRECT))
+
+
 def noise(cells: pd.DataFrame) -> float:
-    """How far direct strays from itself: the 95th percentile over cells of |ratio - 1|, paired."""
-    twins = paired_ratio(cells, "transport", AGAIN, DIRECT, pooled=True)["ratio"]
-    strays = np.abs(twins.to_numpy(dtype=float) - 1)
-    return float(np.quantile(strays, CONFIDENCE)) if strays.size else float("nan")
+    """How far direct strays from itself in all cells together; NaN below ratios.LEAST_CELLS."""
+    return floors(cells).overall
 
 
 def other_build(bench: Campaign) -> str:

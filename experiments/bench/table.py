@@ -23,10 +23,12 @@ from experiments.bench.compare import (
     tried,
 )
 from experiments.entries import CALLS, FORMS, OTHER_BUILD, SHOWN
+from experiments.quantities import counted
+from experiments.ratios import LEAST_CELLS
 from experiments.reading import Campaign
 from experiments.settings import DEFAULT
 from experiments.spec import NUMPY
-from experiments.statistics import FEWEST_BLOCKS
+from experiments.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 
 NOTHING = "–"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -101,11 +103,12 @@ def _peer(row: Any) -> Text:
 
 
 def _interval(rows: pd.DataFrame) -> Text:
-    """ "1.40–1.61", green where direct is surely faster, red where slower."""
+    """ "1.40–1.61", green where direct is faster beyond the noise floor, red where slower."""
     if rows.empty or not math.isfinite(rows.iloc[0]["low"]):
         return Text(NOTHING)
     row = rows.iloc[0]
-    style = "green" if row["low"] > 1 else "red" if row["high"] < 1 else ""
+    differs = row["verdict"] == Verdict.DIFFERS
+    style = ("green" if row["ratio"] > 1 else "red") if differs else ""
     return Text(f"{ratio_text(row['low'])}–{ratio_text(row['high'])}", style=style)
 
 
@@ -132,12 +135,26 @@ def _legend(bench: Campaign, theirs: pd.DataFrame) -> Iterator[RenderableType]:
         "buffers on each rank, and what several ranks read at once is fetched once.",
         f"{blocks} blocks"
         + (f": no interval below {FEWEST_BLOCKS}" if few else "; 95 %: interval of the ratio at *")
-        + f". Direct against itself strays {percent_text(noise(bench.cells), 1)}.",
+        + f". {_noise(bench.cells)}",
         *_of_settings(bench),
         *_of_other_build(bench, theirs),
         *(f"Note: {note}" for note in bench.warnings),
     ]
     yield from (Text(line) for line in lines)
+
+
+def _noise(cells: pd.DataFrame) -> str:
+    """The noise floor, and what it lets the colours claim."""
+    floor = noise(cells)
+    if math.isnan(floor):
+        return (
+            f"Direct was measured twice in fewer than {LEAST_CELLS} cells: the noise floor is "
+            "unknown and nothing differs."
+        )
+    return (
+        f"Direct against itself strays {percent_text(floor, 1)}. An interval is coloured where "
+        "it lies beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
+    )
 
 
 def _of_settings(bench: Campaign) -> Iterator[str]:
@@ -151,18 +168,21 @@ def _of_settings(bench: Campaign) -> Iterator[str]:
 
 def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
     """One line: how direct compares with another build of itself over all cells."""
-    ratios = compared[compared["peer"] == OTHER_BUILD]["ratio"]
+    builds = compared[compared["peer"] == OTHER_BUILD]
+    ratios, surely = builds["ratio"], slower_cells(compared)
     if ratios.empty:
         return
     slower = [
         f"{row.form} {CALLS[row.operation]} {bytes_text(int(row.bytes))} with {row.ranks} ranks "
         f"{ratio_text(row.ratio)}"
-        for row in _rows(slower_cells(compared))
+        for row in _rows(surely)
     ]
+    short = "" if surely.empty else short_of_claim(int(surely["blocks"].min()), len(builds))
     yield (
         f"Other build: {other_build(bench)}, over direct in all launches: median "
-        f"{ratio_text(ratios.median())}, lowest {ratio_text(ratios.min())} of {len(ratios)} cells; "
-        f"below {SLOWER} with the whole interval: {'; '.join(slower) or 'none'}."
+        f"{ratio_text(ratios.median())}, lowest {ratio_text(ratios.min())} of "
+        f"{counted(len(ratios), 'cell')}; below {SLOWER} with the whole interval and beyond the "
+        f"noise floor: {'; '.join(slower) or 'none'}." + (f" {short}" if short else "")
     )
 
 

@@ -10,16 +10,22 @@ from experiments.statistics import FACTORS
 from plots import rivals
 
 
-def bench(ratios: dict[tuple[str, int], float], blocks: int = 6) -> Campaign:
-    """{(MPI, bytes): its time over direct's}, in plain Bcast."""
+def bench(
+    ratios: dict[tuple[str, int], float], blocks: int = 6, again: float = 1.01, twins: int = 8
+) -> Campaign:
+    """{(MPI, bytes): its time over direct's}, in plain Bcast; direct again in so many cells more,
+    of sizes that no peer takes part in.
+    """
+    cells = [(*cell, "mpi", ratio) for cell, ratio in ratios.items()]
+    cells += [(mpi, 2**n, "direct-again", again) for mpi in ("mpich", "impi") for n in range(twins)]
     rows = [
         dict.fromkeys(FACTORS, "")
         | {"block": block, "arm": mpi, "mpi": mpi, "setting": "default", "ranks": 2}
         | {"operation": "bcast", "transport": transport, "form": "plain", "bytes": size}
         | {"emulated": False, "turns": (seconds,), "contest": 1, "company": "", "group": 1}
         | {"median_s": seconds * (1 + block / 100), "bound_s": 0.5}
-        for (mpi, size), ratio in ratios.items()
-        for transport, seconds in (("direct", 1.0), ("mpi", ratio))
+        for mpi, size, other, ratio in cells
+        for transport, seconds in (("direct", 1.0), (other, ratio))
         for block in range(blocks)
     ]
     cells = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -36,11 +42,30 @@ def test_the_answer_spans_the_best_mpis_of_all_sizes_and_owns_to_losses() -> Non
     assert answer.question.endswith("Bcast, plain calls, 2 ranks")
     assert answer.sentence == (
         "It takes 0.80 times as long (mpich, 1 MiB) to 1.50 times as long (impi, 8 B). "
-        "It is surely faster than direct in 1 cell."
+        "It is faster than direct beyond the noise floor in 1 cell. "
+        "Seen in 6 paired blocks; a claim needs 10."
     )
     assert answer.figure == "bench-ratios-2-ranks"
     (few,) = rivals.answers(bench(RATIOS, blocks=2))
     assert few.sentence.endswith("There is no interval below 6 blocks.")
+
+
+def test_nothing_is_claimed_within_the_noise_of_direct_itself() -> None:
+    (loud,) = rivals.answers(bench(RATIOS, blocks=10, again=1.3))
+    assert "faster than direct" not in loud.sentence
+    assert "claim" not in rivals.answers(bench(RATIOS, blocks=10))[0].sentence
+    assert rivals.marks(bench(RATIOS, again=1.3)) == ["Direct against itself strays 30.0 %"]
+
+
+def test_without_enough_cells_of_direct_again_nothing_differs() -> None:
+    unknown = bench(RATIOS, twins=3)
+    (answer,) = rivals.answers(unknown)
+    assert "faster than direct" not in answer.sentence
+    assert answer.sentence.endswith(
+        "Direct was measured twice in fewer than 8 cells, so the noise floor is unknown and "
+        "nothing differs: measure more sizes or operations."
+    )
+    assert rivals.marks(unknown) == ["The noise floor is unknown"]
 
 
 def test_the_table_has_a_row_per_cell_and_a_column_per_peer() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from experiments.bench.compare import against_peers, noise, own, slower_cells, tried
-from experiments.statistics import median_ratio
+from experiments.statistics import Verdict, median_ratio
 
 Medians = Callable[..., pd.DataFrame]
 
@@ -114,20 +114,41 @@ def test_directs_own_time_is_over_all_launches_with_its_share_of_the_bound(
     assert row["share"] == 0.5
 
 
+def twice(medians: Medians, again: float, sizes: int, mpi: str = "mpich") -> pd.DataFrame:
+    """Direct measured twice in cells of so many sizes below 4 KiB, the second time `again`."""
+    times = {(mpi, "direct"): [1.0] * 6, (mpi, "direct-again"): [again] * 6}
+    return pd.concat([medians(times, size=8 * (n + 1)) for n in range(sizes)])
+
+
 def test_noise_is_how_far_direct_strays_from_itself(medians: Medians) -> None:
-    frame = medians(
-        {("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.04, 0.9, 1.04, 1.04, 1.1, 1]}
-    )
+    frame = twice(medians, 1.04, 8)
     assert noise(frame) == pytest.approx(0.04)
     assert against_peers(frame).empty
     assert np.isnan(noise(medians({("mpich", "direct"): [1.0]})))
+    assert np.isnan(noise(twice(medians, 1.04, 7))), "too few cells to tell"
+
+
+def test_an_effect_is_held_against_the_noise_of_its_own_mpi(medians: Medians) -> None:
+    """5 % is beyond a floor of 1 % and within one of 20 %."""
+    ratio = {"direct": 1.0, "mpi": 1.05}
+    frame = pd.concat(
+        [
+            twice(medians, 1.01, 8),
+            twice(medians, 1.2, 8, "impi"),
+            medians(
+                {(mpi, each): [ratio[each]] * 6 for mpi in ("mpich", "impi") for each in ratio}
+            ),
+        ]
+    )
+    found = against_peers(frame)
+    assert only(found, peer="mpich")["floor"] == pytest.approx(0.01)
+    assert only(found, peer="mpich")["verdict"] == Verdict.DIFFERS
+    assert only(found, peer="impi")["floor"] == pytest.approx(0.2)
+    assert only(found, peer="impi")["verdict"] == Verdict.BOUNDED
 
 
 def test_noise_is_that_of_every_form(medians: Medians) -> None:
-    quiet = medians({("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.0] * 6})
-    loud = medians(
-        {("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [1.2] * 6}, form="nonblocking"
-    )
+    quiet, loud = twice(medians, 1.0, 4), twice(medians, 1.2, 4).assign(form="nonblocking")
     assert noise(pd.concat([quiet, loud])) > 0.15
 
 
@@ -211,7 +232,10 @@ def test_a_cell_is_slower_where_the_whole_interval_lies_below_three_per_cent(
             cell([0.99], 128),
         ]
     )
-    assert slower_cells(against_peers(frame))["bytes"].tolist() == [8, 64]
+    assert slower_cells(against_peers(frame)).empty, "no noise floor is known"
+    for again, slower in ((1.01, [8]), (1.2, [])):
+        found = against_peers(pd.concat([frame, twice(medians, again, 8, "impi")]))
+        assert slower_cells(found)["bytes"].tolist() == slower, "64 B have no interval"
 
 
 def test_our_own_contenders_are_no_peers(medians: Medians) -> None:

@@ -39,7 +39,8 @@ Of bound: the time that the operation's bytes take at the rate at which all
 ranks copy at once, over direct's time. In caches it can exceed 100 %: the copy
 reads and writes other buffers on each rank, and what several ranks read at once
 is fetched once.
-6 blocks; 95 %: interval of the ratio at *. Direct against itself strays 0.0 %.
+6 blocks; 95 %: interval of the ratio at *. Direct was measured twice in fewer
+than 8 cells: the noise floor is unknown and nothing differs.
 Note: gloo is left out
 """
 
@@ -118,6 +119,21 @@ def test_best_is_the_lowest_of_the_ratios_that_are_shown(bench: Campaign) -> Non
         assert starred == min(map(float, ratios))
 
 
+@pytest.mark.parametrize(("again", "marked"), [(1.01, "31"), (1.5, "")])
+def test_an_interval_is_coloured_beyond_the_noise_of_direct_itself_alone(
+    medians: Medians, read: Callable[..., Campaign], again: float, marked: str
+) -> None:
+    times = {("mpich", "direct"): [1.0] * 6, ("mpich", "direct-again"): [again] * 6}
+    times |= {("mpich", "mpi"): [0.8] * 6}
+    cells = pd.concat([medians(times, size=2**n) for n in range(2, 10)])
+    output = io.StringIO()
+    Console(file=output, width=80, force_terminal=True, color_system="standard").print(
+        table.render(read(cells, ask(2))), highlight=False
+    )
+    assert ("\x1b[31m0.80–0.80" in output.getvalue()) == bool(marked)
+    assert "An interval is coloured where" in " ".join(output.getvalue().split())
+
+
 TUNED = """\
 Bcast, 2 ranks, nonblocking calls
                  of other
@@ -132,13 +148,14 @@ Of bound: the time that the operation's bytes take at the rate at which all
 ranks copy at once, over direct's time. In caches it can exceed 100 %: the copy
 reads and writes other buffers on each rank, and what several ranks read at once
 is fetched once.
-2 blocks: no interval below 6. Direct against itself strays –.
+2 blocks: no interval below 6. Direct was measured twice in fewer than 8 cells:
+the noise floor is unknown and nothing differs.
 Each MPI is shown in the setting that did best in the cell; 2 settings were
 tried in all. The lowest of many medians is low by chance too: that counts
 against direct.
 Other build: direct 88fb54c, over direct in all launches: median 0.90, lowest
-0.90 of 1 cells; below 0.97 with the whole interval: nonblocking Bcast 8 B with
-2 ranks 0.90.
+0.90 of 1 cell; below 0.97 with the whole interval and beyond the noise floor:
+none.
 """
 
 
