@@ -4,7 +4,7 @@ Knows what launches recorded and their cells; how they are stored is results.py'
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -15,6 +15,8 @@ from experiments.confounders import flatten
 from experiments.emulated import recorded
 from experiments.quantities import counted
 from experiments.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
+
+MOST_AWAKE = 0.005  # of a CPU, that a rank may use while another launch is being measured
 
 Launches = Mapping[str, Mapping[str, Any]]
 """Launch results by the launch's name."""
@@ -47,6 +49,7 @@ def cautions(
         *_moved(launches),
         *disturbed.sentences(launches),
         *_apart(cells),
+        *_awake(launches),
         *_in_pairs(launches),
         *_unequal_groups(cells),
         *_other_barriers(cells),
@@ -180,6 +183,35 @@ def _apart(cells: pd.DataFrame) -> Iterator[str]:
             f"{apart} of {len(compared)} launches took no turns with the other arms of their block "
             "but ran before or after them: whatever changed on the machine in between is in their "
             "ratios"
+        )
+
+
+def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """Largest share of a CPU that a rank used while other launches took their turns.
+
+    Returns:
+        By arm and MPI; nothing of launches without company or of formats that did not store it.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for launch in launches:
+        ranks = launch.get("ranks", []) if launch.get("company") else []
+        for waited in (rank["asleep"] for rank in ranks if "asleep" in rank):
+            if waited["seconds"] > 0:
+                name = (launch["launch"]["arm"], launch["launch"]["mpi"])
+                found[name] = max(found.get(name, 0.0), waited["cpu"] / waited["seconds"])
+    return found
+
+
+def _awake(launches: Launches) -> Iterator[str]:
+    told = [
+        f"{100 * share:.1f} % in {arm} with {mpi}"
+        for (arm, mpi), share in sorted(awake(launches.values()).items())
+        if share > MOST_AWAKE
+    ]
+    if told:
+        yield (
+            f"ranks used more than {100 * MOST_AWAKE:g} % of a CPU while they waited for their "
+            f"turn and other launches were measured; the largest share: {', '.join(told)}"
         )
 
 

@@ -8,13 +8,14 @@ but the raw samples without its script.
 import base64
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from experiments.cautions import awake
 from experiments.confounders import flatten
 from experiments.quantities import counted
 from experiments.reading import Campaign, load
@@ -90,6 +91,7 @@ def page(campaign: Campaign) -> str:
         skipped=[each for each in drawn if isinstance(each, Skipped)],
         tables=[each for each in tabled if not each.detail],
         detail_tables=[each for each in tabled if each.detail],
+        asleep=asleep(campaign.launches),
         warnings=campaign.warnings,
         missing=campaign.header.get("missing", []),
         script=Markup(script),
@@ -106,6 +108,18 @@ def page(campaign: Campaign) -> str:
         glossary=glossary.words(),
         drawn_by=redraw(campaign.header.get("command", ""), campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
+    )
+
+
+def asleep(launches: Iterable[Mapping[str, Any]]) -> str:
+    """How much of a CPU ranks used while they waited; "" where no launch stored it."""
+    found = awake(launches)
+    if not found:
+        return ""
+    (arm, mpi), share = max(found.items(), key=lambda each: (each[1], each[0]))
+    return (
+        "While it waited for its turn, no rank used more than "
+        f"{100 * share:.2g} % of a CPU (most: {arm} with {mpi})."
     )
 
 

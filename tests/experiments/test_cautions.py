@@ -69,6 +69,18 @@ def test_arms_that_took_no_turns_are_told() -> None:
     assert cautions(HEADER, launches(), frame[frame["arm"] == "host"], {}) == []
 
 
+def test_ranks_that_used_a_cpu_while_they_waited_are_told() -> None:
+    def waited(cpu: float, **of_launch: Any) -> dict[str, dict[str, Any]]:
+        told = [{"pools": [], "asleep": {"seconds": 2.0, "cpu": used}} for used in (0.001, cpu)]
+        asked = {"launch": {"arm": "docker", "mpi": "mpich", "block": 0}, "company": ["a", "b"]}
+        return launches(ranks=told, **asked | of_launch)
+
+    assert cautions(HEADER, waited(0.009), cells(), {}) == []
+    (told,) = cautions(HEADER, waited(0.04), cells(), {})
+    assert told.endswith("the largest share: 2.0 % in docker with mpich")
+    assert cautions(HEADER, waited(0.04, company=[]), cells(), {}) == [], "nobody was disturbed"
+
+
 def test_other_files_in_a_launch_are_told_with_its_name() -> None:
     (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells(), {})
     assert said == (
