@@ -175,7 +175,8 @@ def _moved(launches: Launches) -> Iterator[str]:
 
 def _apart(cells: pd.DataFrame) -> Iterator[str]:
     """Launches that took no turns, though their block has other arms to compare them with."""
-    arms = cells[["block", "arm", "company"]].drop_duplicates()
+    campaign = cells[cells["setting"].fillna("") == ""]  # a bench has its pairs within a launch
+    arms = campaign[["block", "arm", "company"]].drop_duplicates()
     compared = arms[arms.groupby("block")["arm"].transform("size") > 1]
     apart = int((compared["company"] == "").sum())
     if apart:

@@ -67,6 +67,8 @@ def test_arms_that_took_no_turns_are_told() -> None:
     together = frame.assign(company="0000-docker 0000-host")
     assert cautions(HEADER, launches(), together, {}) == []
     assert cautions(HEADER, launches(), frame[frame["arm"] == "host"], {}) == []
+    bench = frame.assign(setting="default")
+    assert cautions(HEADER, launches(), bench, {}) == [], "paired within a launch"
 
 
 def test_ranks_that_used_a_cpu_while_they_waited_are_told() -> None:
