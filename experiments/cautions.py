@@ -247,18 +247,9 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
-    """What is compared though ranks were not set off alike: the wait for the last one differs."""
+    """Arms of a block whose ranks were not set off alike: the wait for the last one differs."""
     keys = [key for key in ("block", *FACTORS) if key not in CONTAINER]
     stored = cells[cells["barrier"].notna() & (cells["barrier"] != "")]
-    sides = [key for key in ("block", "arm", *FACTORS) if key != "transport"]
-    compared = stored.groupby(sides, observed=True)["barrier"]
-    apart = int((compared.nunique() > 1).sum())
-    if apart:
-        yield (
-            f"in {apart} of {compared.ngroups} comparisons of transports within a launch one began "
-            "with another barrier than the others, as an arm of the block cannot share memory: how "
-            "long ranks wait for the last one to start is in their ratios"
-        )
     stored = stored.assign(transport=stored["transport"].replace(COUNTERPART))
     barriers = stored.groupby(keys, observed=True)["barrier"]
     unlike = int((barriers.nunique() > 1).sum())

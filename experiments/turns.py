@@ -42,8 +42,7 @@ class Order:
         cell: its number in the plan.
         count: of timed intervals.
         group: operations in each of them.
-        tight: whether ranks start together from the barrier of shared memory, as in every arm
-            that can measure the cell.
+        tight: whether ranks start together from the barrier of shared memory, as every arm can.
     """
 
     action: Action
@@ -126,18 +125,14 @@ def conduct(
         if not able:
             continue
         group = max(answer.group for answer in able.values())
-        tight = dict.fromkeys((cell for _, cell in able), True)
-        for (_, cell), answer in able.items():
-            tight[cell] &= answer.tight
+        tight = all(answer.tight for answer in able.values())
         pace = {cell: 0.0 for _, cell in able}
         for (_, cell), answer in able.items():
             pace[cell] = max(pace[cell], answer.seconds * group)
         counts, fewest, rounds = _dealt(pace, asked, len(able) == 1)
         deadline = time.monotonic() + asked.time_cap * len(able)
         for turn in range(1, rounds + 1):
-            orders = {
-                cell: Order(Action.TURN, cell, counts[cell], group, tight[cell]) for cell in pace
-            }
+            orders = {cell: Order(Action.TURN, cell, counts[cell], group, tight) for cell in pace}
             answers = each(able, orders.__getitem__)
             enough = all(answer.narrow for answer in answers.values())
             if turn >= fewest and (enough or time.monotonic() > deadline):

@@ -179,15 +179,6 @@ def test_arms_that_start_from_other_barriers_are_counted() -> None:
     assert cautions(HEADER, launches(), both, {}) == []
 
 
-def test_transports_of_a_launch_that_start_from_other_barriers_are_counted() -> None:
-    both = cells(arm="host", environment="host").assign(transport=["direct", "mpi"])
-    both["barrier"] = ["the MPI's, then direct's", "the MPI's"]
-    (told,) = cautions(HEADER, launches(), both, {})
-    assert told.startswith("in 1 of 1 comparisons of transports within a launch one began with")
-    both["barrier"] = "the MPI's"
-    assert cautions(HEADER, launches(), both, {}) == []
-
-
 def test_pages_that_moved_while_they_were_measured_are_told() -> None:
     ranks = pools(regular={"1": 1000})
     ranks[0]["pools"][0]["placement_after"] = {"0": 250, "1": 750}

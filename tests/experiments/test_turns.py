@@ -91,21 +91,6 @@ def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(othe
     assert all(orders_of(line_of([each])) == [each] for each in turns)
 
 
-def test_an_arm_without_direct_leaves_the_others_their_barrier_for_it() -> None:
-    """Its ranks share no memory: it has no `direct`, and lets MPI begin from MPI's barrier."""
-    seen = Recorded()
-    note = seen.arm("isolated")
-
-    def isolated(orders: Sequence[Order]) -> list[Answer]:
-        note(orders)
-        return [Answer(0.0 if order.cell == 0 else 1e-4) for order in orders]
-
-    arms = {name: seen.arm(name, Answer(1e-4, tight=True)) for name in ("host", "docker")}
-    conduct(arms | {"isolated": isolated}, [range(2)], QUICK, random.Random(1))
-    turns = {(each.cell, each.tight) for _, each in seen.orders if each.action is Action.TURN}
-    assert turns == {(0, True), (1, False)}
-
-
 def test_a_cell_that_one_arm_cannot_measure_is_measured_by_the_others() -> None:
     seen = Recorded()
     arms = {"able": seen.arm("able"), "lacking": seen.arm("lacking", Answer(0))}
