@@ -1,5 +1,7 @@
 """What `invoke bench` does once its flags are read: measure, and show what finished in any case."""
 
+import contextlib
+import json
 from pathlib import Path
 
 from rich.console import Console
@@ -34,9 +36,18 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
     request = Request(out, seed=seed, optional=not question.named, variables=variables, notes=notes)
     try:
         campaign.run(question.experiment, request, stages)
-    finally:
-        if results.finished(out):
-            show(out, as_json)
+    except BaseException:
+        with contextlib.suppress(Exception):  # what ended the measurement is the error to report
+            _write(out, as_json)
+        raise
+    _write(out, as_json)
+
+
+def _write(out: Path, as_json: bool) -> None:
+    """Write TABLE and show what finished, if anything did."""
+    if results.finished(out):
+        results.write_json(out / TABLE, compare.summary(read(out)))
+        show(out, as_json)
 
 
 def show(folder: Path, as_json: bool) -> None:
@@ -46,9 +57,8 @@ def show(folder: Path, as_json: bool) -> None:
         ResultsError: the folder holds no bench, or no finished launch of it.
     """
     found = read(folder)
-    results.write_json(folder / TABLE, compare.summary(found))
     if as_json:
-        print((folder / TABLE).read_text(encoding="utf-8"), end="")
+        print(json.dumps(compare.summary(found), indent=1, sort_keys=True))
         return
     console = Console()
     if not console.is_terminal:

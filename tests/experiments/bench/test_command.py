@@ -1,0 +1,52 @@
+"""What a bench writes and shows when it ends, and what of it a stored one does again."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from experiments import campaign, results
+from experiments.bench import command
+from experiments.bench.question import ask
+from experiments.reading import Campaign
+from experiments.stages import Stages
+
+Medians = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def found(medians: Medians, read: Callable[..., Campaign]) -> Campaign:
+    made = read(medians({("mpich", "direct"): [1.0] * 6, ("mpich", "mpi"): [2.0] * 6}), ask(2))
+    made.header["machine"], made.header["experiment"] = "here", {}
+    return made
+
+
+def test_a_stored_bench_is_shown_and_its_folder_left_as_it_is(
+    found: Campaign,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(command, "read", lambda folder: found)
+    command.show(tmp_path, as_json=True)
+    assert json.loads(capsys.readouterr().out)["peers"][0]["ratio"] == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_measurement_is_not_replaced_by_one_of_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def unreadable(folder: Path) -> Campaign:
+        raise results.ResultsError("not readable")
+
+    monkeypatch.setattr(campaign, "run", fail)
+    monkeypatch.setattr(results, "finished", lambda folder: {"0000-mpich"})
+    monkeypatch.setattr(command, "read", unreadable)
+    with pytest.raises(KeyboardInterrupt):
+        command.run(ask(2), tmp_path / "out", None, Stages(), as_json=False)
