@@ -22,7 +22,7 @@ from experiments.bench.compare import (
     slower_cells,
     tried,
 )
-from experiments.entries import CALLS, FORMS, OTHER_BUILD, SHOWN
+from experiments.entries import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
 from experiments.quantities import counted
 from experiments.ratios import LEAST_CELLS
 from experiments.reading import Campaign
@@ -123,17 +123,23 @@ def _best_settings(theirs: pd.DataFrame) -> Iterator[RenderableType]:
 def _legend(bench: Campaign, theirs: pd.DataFrame) -> Iterator[RenderableType]:
     factors, measurement = bench.experiment.factors, bench.experiment.measurement
     where = "ordinary NumPy arrays" if NUMPY in factors.buffers else "arrays of the arena"
-    arms = bench.cells.groupby(["ranks", "arm"])
-    blocks = int(arms["block"].nunique().min())
+    of_arms = bench.cells.groupby(["ranks", "arm"])["block"].nunique()
+    blocks = int(of_arms.max())
     few = blocks < FEWEST_BLOCKS
+    fewer = [
+        f"{arm} with {ranks} ranks: {count}"
+        for ranks, arm, count in of_arms[of_arms < blocks].reset_index().itertuples(index=False)
+    ]
     lines = [
         f"direct: its median time over launches, of the slowest rank, {where}, "
         f"{measurement.cadence} cadence. Others: their time over direct's in the same launch, the "
         "median over launches; above 1 direct is faster. *: the best MPI.",
+        *_of_pickle_and_gloo(theirs),
         "Of bound: the time that the operation's bytes take at the rate at which all ranks copy at "
         "once, over direct's time. In caches it can exceed 100 %: the copy reads and writes other "
         "buffers on each rank, and what several ranks read at once is fetched once.",
-        f"{blocks} blocks"
+        counted(blocks, "block")
+        + (f" (fewer of {', '.join(fewer)})" if fewer else "")
         + (f": no interval below {FEWEST_BLOCKS}" if few else "; 95 %: interval of the ratio at *")
         + f". {_noise(bench.cells)}",
         *_of_settings(bench),
@@ -155,6 +161,11 @@ def _noise(cells: pd.DataFrame) -> str:
         f"Direct against itself strays {percent_text(floor, 1)}. An interval is coloured where "
         "it lies beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
     )
+
+
+def _of_pickle_and_gloo(theirs: pd.DataFrame) -> Iterator[str]:
+    if several := [peer for peer in (PICKLE, GLOO) if peer in set(theirs["peer"])]:
+        yield f"{' and '.join(several)}: beside the MPI with which it did best in the cell."
 
 
 def _of_settings(bench: Campaign) -> Iterator[str]:

@@ -35,6 +35,7 @@ bytes direct bound openmpi 95 % of *
 direct: its median time over launches, of the slowest rank, arrays of the arena,
 isolated cadence. Others: their time over direct's in the same launch, the
 median over launches; above 1 direct is faster. *: the best MPI.
+pickle: beside the MPI with which it did best in the cell.
 Of bound: the time that the operation's bytes take at the rate at which all
 ranks copy at once, over direct's time. In caches it can exceed 100 %: the copy
 reads and writes other buffers on each rank, and what several ranks read at once
@@ -95,6 +96,13 @@ def test_a_table_per_operation_with_the_best_mpi_and_its_interval(bench: Campaig
 def test_few_blocks_are_told_to_have_no_interval(bench: Campaign) -> None:
     few = replace(bench, cells=bench.cells[bench.cells["block"] < 2])
     assert "2 blocks: no interval below 6." in text(few)
+
+
+def test_an_arm_with_fewer_blocks_than_the_others_is_named(bench: Campaign) -> None:
+    cells = bench.cells
+    short = cells[(cells["arm"] != "openmpi-default") | (cells["block"] < 1)]
+    said = " ".join(text(replace(bench, cells=short)).split())
+    assert "6 blocks (fewer of openmpi-default with 2 ranks: 1); 95 %: interval" in said
 
 
 def test_no_line_is_longer_than_a_terminal_with_every_peer_in_large_numbers(
