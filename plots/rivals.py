@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.bench.compare import against_peers, noise, other_build
+from experiments.bound import BARRIER
 from experiments.entries import CALLS, OTHER_BUILD, SHOWN
 from experiments.quantities import counted
 from experiments.ratios import LEAST_CELLS
@@ -36,7 +37,7 @@ def answers(bench: Campaign) -> list[Answer]:
             f"How much longer does the best MPI take than direct? {CALLS[each[0]]}, {each[1]} "
             f"calls, {ranks_text(each[2])}",
             " ".join(_sentences([r for r in best if (r.operation, r.form, r.ranks) == each])),
-            figure=ratios_name(each[2]),
+            figure="" if each[0] == BARRIER else ratios_name(each[2]),
         )
         for each in sorted(series, key=lambda each: order.index(each[0]))
     ]
@@ -44,7 +45,7 @@ def answers(bench: Campaign) -> list[Answer]:
 
 def _sentences(best: list[Any]) -> Iterator[str]:
     near, far = (pick(best, key=lambda row: row.ratio) for pick in (min, max))
-    yield f"It takes {_cell(near)} to {_cell(far)}."
+    yield f"It takes {_cell(near)}{f' to {_cell(far)}' if len(best) > 1 else ''}."
     differing = [row for row in best if row.verdict == Verdict.DIFFERS]
     if lost := [row for row in differing if row.ratio < 1]:
         yield f"It is faster than direct beyond the noise floor in {counted(len(lost), 'cell')}."

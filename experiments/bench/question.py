@@ -46,7 +46,8 @@ class Question:
     """What is compared with what.
 
     Attributes:
-        named: the peers were named by the user, so that one that cannot be had is an error.
+        named: the user named the peers, so that an MPI that cannot be had is an error; gloo
+            without torch is a note all the same.
         against: a checkout or installed tree of another build of the library; "": none.
     """
 

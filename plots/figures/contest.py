@@ -67,8 +67,8 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         f"{TIMES}-{ranks}-ranks",
         "",
         f"Times of direct and its peers, {ranks_text(ranks)}",
-        "Each point is the median over launches; all parties of a launch take turns over the same "
-        "buffers. Both axes are logarithmic.",
+        "Each point is the median over launches; all parties of a launch take turns, those of this "
+        "build over the same buffers. Both axes are logarithmic.",
         f"Line charts of time against message size. Direct: {said}",
         figure,
     )

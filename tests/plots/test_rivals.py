@@ -1,5 +1,6 @@
 """A bench's page: sentences and a table from its ratios alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -48,6 +49,13 @@ def test_the_answer_spans_the_best_mpis_of_all_sizes_and_owns_to_losses() -> Non
     assert answer.figure == "bench-ratios-2-ranks"
     (few,) = rivals.answers(bench(RATIOS, blocks=2))
     assert few.sentence.endswith("There is no interval below 6 blocks.")
+
+
+def test_one_cell_is_no_range_and_a_barrier_has_no_figure() -> None:
+    one = bench({("mpich", 8): 1.5})
+    (answer,) = rivals.answers(replace(one, cells=one.cells.assign(operation="barrier")))
+    assert answer.sentence.startswith("It takes 1.50 times as long (mpich, 8 B). ")
+    assert not answer.figure
 
 
 def test_nothing_is_claimed_within_the_noise_of_direct_itself() -> None:
