@@ -10,22 +10,34 @@ from pathlib import Path
 
 from invoke import Exit, task
 
-from experiments import campaign, quantities, results, spec
 from experiments.bench import command as bench_command
 from experiments.bench import question as bench_question
 from experiments.bench.tune import command as tune_command
 from experiments.bench.tune import question as tune_question
-from experiments.campaign import Request
-from experiments.emulated import description, verdict
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.errors import ExperimentsError
+from experiments.console.cli_errors import (
+    choose,
+    first,
+    positional,
+    told,
+    whole,
+    writable,
+    writable_file,
+)
+from experiments.console.stages import Stages
+from experiments.emulation import description, verdict
+from experiments.execution import campaign
+from experiments.execution.campaign import Request
 from experiments.guests import command as emulated
-from experiments.provision import doctor as machine_doctor
-from experiments.provision import engine as engine_provision
-from experiments.provision import image, packages, passthrough, podman, seccomp, suite
-from experiments.shell import choose, first, positional, told, whole, writable, writable_file
-from experiments.stages import Stages
-from experiments.unarchive import opened
+from experiments.model import environment, quantities, spec
+from experiments.model.environment import MPIS
+from experiments.model.errors import ExperimentsError
+from experiments.provision import passthrough, podman, test_runner
+from experiments.provision.doctor import report as machine_doctor
+from experiments.provision.engines import engine as engine_provision
+from experiments.provision.images import image, seccomp
+from experiments.provision.packages import system
+from experiments.results import store as results
+from experiments.results.unarchive import opened
 
 RESULTS = Path("results")
 FIGURES = Path("figures")
@@ -53,7 +65,7 @@ def paper(context, yes=False, out="", figures=""):
     target = _figures("figures", figures, request.out)
     stages = Stages()
     with stages.stage("system packages", spinner=False):
-        lacking = packages.ensure(stages.say, yes)
+        lacking = system.ensure(stages.say, yes)
     if lacking:
         stages.say(str(lacking))
     for failure in campaign.run(spec.load("quick"), request, stages):
@@ -75,8 +87,8 @@ def test(context, marks=""):
 
     Example:  ./inv test --marks 'not container and not browser'
     """
-    suite.ensure_tools()
-    suite.run(suite.commands(marks, passthrough.cores()))
+    test_runner.ensure_tools()
+    test_runner.run(test_runner.commands(marks, passthrough.cores()))
 
 
 @task(
@@ -118,8 +130,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 
     Example:  ./inv build --base bootstrap --mpi mpich
     """
-    choose("engine", engine, spec.ENGINES)
-    choose("mpi", mpi, FLAVOURS)
+    choose("engine", engine, environment.ENGINES)
+    choose("mpi", mpi, MPIS)
     stages = Stages()
     running, ensure = {
         "docker": (engine_provision.running, image.ensure),
@@ -243,7 +255,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
                ./inv vm --machine xeon-max-flat-snc4 --check
                ./inv vm --machine hbm-as-dax --line 'numactl -H; ls -l /dev/dax*'
     """
-    choose("mpi", mpi, FLAVOURS)
+    choose("mpi", mpi, MPIS)
     if check and line:
         raise ExperimentsError("--check and --line are two things: leave out one of them")
     if not machine:
@@ -255,7 +267,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         return
     described = description.load(machine)  # a typo is told before anything is installed
     stages = Stages()
-    lacking = packages.ensure(stages.say, yes, (*packages.PACKAGES, *packages.EMULATION))
+    lacking = system.ensure(stages.say, yes, (*system.PACKAGES, *system.EMULATION))
     if lacking:
         stages.say(str(lacking))
     if check:
@@ -414,7 +426,7 @@ def report(context, results=None, out=""):
     Examples:  ./inv report --out /tmp/page
                ./inv report quick-20260102-030405.tar.xz
     """
-    from plots.report import place  # matplotlib takes a second that other tasks need not pay
+    from plots.html.report import place  # matplotlib takes a second that other tasks need not pay
 
     with _opened(results) as folder:
         target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
@@ -442,7 +454,7 @@ def archive(context, results=None, out="", data=False):
     Examples:  ./inv archive results/quick-20260102-030405
                ./inv archive --data --out docs/data/docker.tar.xz
     """
-    from experiments import archive as archives  # as above
+    from experiments.results import archive as archives  # as above
 
     folder = Path(results) if results else _newest()
     target = archives.target(folder, Path(out) if out else None)
@@ -472,7 +484,7 @@ def docs(context):
     """
     from plots import documentation, site  # as above
 
-    suite.ensure_tools()
+    test_runner.ensure_tools()
     stages = Stages()
     with stages.stage("docs"):
         written = documentation.refresh(Path())
@@ -497,7 +509,7 @@ def compare(context, first, second, other_mpi=False, json=False):
 
     Example:  ./inv compare results/quick-20260102-030405 results/quick-20260203-040506
     """
-    from plots import comparison  # pandas takes a second that other tasks need not pay
+    from plots.tables import comparison  # pandas takes a second that other tasks need not pay
 
     with opened(Path(first)) as one, opened(Path(second)) as other:
         comparison.show(one, other, other_mpi, json, Stages())
@@ -520,8 +532,8 @@ def export(context, results=None, format="csv", out="", samples=False):
     Examples:  ./inv export --format osu
                ./inv export --results results/quick-20260102-030405 --format parquet --out q.parquet
     """
-    from experiments import export as exports  # as above
-    from experiments.reading import load
+    from experiments.analysis import export as exports  # as above
+    from experiments.analysis.reading import load
 
     choose("format", format, exports.FORMATS)
     target = writable_file("out", Path(out)) if out else None
@@ -552,7 +564,7 @@ def _draw(folder: Path, out: Path, formats: str) -> list[Path]:
 
 
 def _report(folder: Path, out: Path) -> Path:
-    from plots.report import report  # as above
+    from plots.html.report import report  # as above
 
     return report(folder, out)
 

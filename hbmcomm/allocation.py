@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.collectives.transports.transport import Transport
-from hbmcomm.memory.arrays import Shape, form
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.private.arrays import Shape, form
 
 
 class Allocating(Transport):

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.transports import AUTO, TRANSPORTS
 from hbmcomm.errors import HbmcommError, KindUnavailable
-from hbmcomm.memory.kinds import Nodes, default_kind, resolve
+from hbmcomm.memory.policy.kinds import Nodes, default_kind, resolve
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from hbmcomm.choice import agree, check, choose
 from hbmcomm.collectives.transports.fixed import Fixed
 from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.kinds import Nodes
-from hbmcomm.memory.sysfs import format_list
+from hbmcomm.memory.policy.kinds import Nodes
+from hbmcomm.memory.topology.sysfs import format_list
 
 
 class Communicator(Allocating, Derivable):

@@ -14,7 +14,7 @@ from typing import Any, Self
 from mpi4py import MPI
 
 from hbmcomm.choice import Choice, failures
-from hbmcomm.collectives.plan import Plan
+from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.transports import TRANSPORTS
 from hbmcomm.collectives.transports.transport import Transport
 

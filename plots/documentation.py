@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.reading import load
-from experiments.unarchive import opened
-from plots import chain, glossary
-from plots.answers import answers
+from experiments.analysis.reading import load
+from experiments.results.unarchive import opened
+from plots import glossary
+from plots.analysis import chain
+from plots.analysis.findings import BASELINE, HOST, OURS, Findings, find, in_order, rows
 from plots.draw import PlotsError, drawings, encode, write
-from plots.findings import BASELINE, HOST, OURS, Findings, find, in_order, rows
-from plots.headline import headline
-from plots.labels import (
+from plots.layout.figure_layout import Drawing
+from plots.layout.labels import (
     MPIS,
     NOTHING,
     OPERATIONS,
@@ -31,8 +31,9 @@ from plots.labels import (
     ratio_text,
     seconds_text,
 )
-from plots.sheet import Drawing
-from plots.style import TRANSPORTS
+from plots.layout.style import TRANSPORTS
+from plots.text.answers import answers
+from plots.text.headline import headline
 
 DATA = Path("docs/data")
 WIDTH = 100

@@ -10,23 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.errors import ExperimentsError
-from experiments.reading import Campaign, load
-from experiments.spec import MPIS_ARE_ARMS
+from experiments.analysis.reading import Campaign, load
+from experiments.model.errors import ExperimentsError
+from experiments.model.spec import MPIS_ARE_ARMS
+from plots.analysis.findings import Findings, find
 from plots.figures.baselines import baselines
+from plots.figures.bench import contest
 from plots.figures.chain import chain
 from plots.figures.container import container
-from plots.figures.contest import contest
 from plots.figures.drift import drift
 from plots.figures.map import placement_map
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.times import times
-from plots.findings import Findings, find
-from plots.sheet import Drawing, Skipped
-from plots.style import style
-from plots.table import csv, latex
-from plots.tables import tables
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import style
+from plots.tables.results import tables
+from plots.tables.table import csv, latex
 
 FORMATS = ("pdf", "svg", "png")
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from experiments.provision.paths import ROOT
+from experiments.model.checkout import ROOT
 from plots.draw import PlotsError
 
 FROM_ROOT = {

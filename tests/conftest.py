@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import leftovers
-from experiments.environments.command import Process
-from experiments.environments.mpiexec import mpiexec
-from experiments.execute import execute
-from experiments.provision import mpi as mpi_provision
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Process
+from experiments.jobs.execute import execute
+from experiments.processes import tracking
 from experiments.provision import passthrough
+from experiments.provision.wheels import mpi as mpi_provision
 
 EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {
@@ -92,6 +92,6 @@ def mpirun_in() -> Callable[..., Ranks]:
 def pytest_sessionfinish() -> None:
     """Open MPI leaves the segment of a process that used it without mpiexec, as pytest's may."""
     own = Path("/proc/self/maps").read_text()
-    for segment in leftovers.segments():
+    for segment in tracking.segments():
         if str(segment) in own:
             segment.unlink(missing_ok=True)

@@ -25,11 +25,11 @@ def copy(tmp_path: Path) -> Path:
         (tmp_path / package).mkdir()
         shutil.copy(ROOT / package / "__init__.py", tmp_path / package)
     (tmp_path / "experiments" / "harness.py").write_text("import no_such_module_of_hbmcomm")
-    (tmp_path / "plots" / "draw.py").write_text("import experiments.harness")
+    (tmp_path / "plots" / "draw.py").write_text("import experiments.programs.harness")
     return tmp_path
 
 
-@pytest.mark.parametrize("module", ["experiments.harness", "plots.draw"])
+@pytest.mark.parametrize("module", ["experiments.programs.harness", "plots.draw"])
 def test_copied_packages_ask_for_a_checkout(copy: Path, module: str) -> None:
     said = run(copy, module)
     assert f"experiments runs from a checkout of hbmcomm only, and {copy} is none" in said
@@ -38,7 +38,7 @@ def test_copied_packages_ask_for_a_checkout(copy: Path, module: str) -> None:
 
 def test_the_project_of_somebody_else_is_no_checkout(copy: Path) -> None:
     (copy / "pyproject.toml").write_text('[project]\nname = "other"\n')
-    said = run(copy, "experiments.harness")
+    said = run(copy, "experiments.programs.harness")
     assert said.count("\n") == 1
     assert "it has no pyproject.toml of hbmcomm" in said
 
@@ -52,5 +52,5 @@ def test_plots_alone_ask_for_a_checkout(copy: Path) -> None:
 
 def test_beside_the_projects_own_file_the_suite_runs(copy: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", copy)
-    for module in ("experiments.harness", "plots.draw"):
+    for module in ("experiments.programs.harness", "plots.draw"):
         assert "No module named 'no_such_module_of_hbmcomm'" in run(copy, module)

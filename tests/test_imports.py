@@ -104,5 +104,7 @@ def test_a_circle_is_seen() -> None:
 
 def test_the_driver_and_the_plots_never_start_an_mpi() -> None:
     """mpi4py initialises MPI as it is imported, and Open MPI leaves a file in /dev/shm."""
-    program = "import sys, tasks, plots.draw, plots.report; sys.exit('mpi4py.MPI' in sys.modules)"
+    program = (
+        "import sys, tasks, plots.draw, plots.html.report; sys.exit('mpi4py.MPI' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

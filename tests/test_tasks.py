@@ -160,7 +160,7 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(tmp_path: Path) -> No
     assert len(lines) == 10
     assert sum(line.startswith("docker run") for line in lines) == 4
     assert sum(line.startswith("unshare") for line in lines) == 2
-    assert sum("experiments.harness" in line for line in lines) == 10
+    assert sum("experiments.programs.harness" in line for line in lines) == 10
     assert not (tmp_path / "out").exists()
 
 

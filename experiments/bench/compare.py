@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.entries import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.ratios import Floors, floors_of, paired_ratio
-from experiments.reading import Campaign
-from experiments.statistics import Verdict, median_interval, verdict
+from experiments.analysis.ratios import Floors, floors_of, paired_ratio
+from experiments.analysis.reading import Campaign
+from experiments.analysis.statistics import Verdict, median_interval, verdict
+from experiments.model.contender_names import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
+from experiments.model.environment import MPIS
 
 CELL = ["ranks", "operation", "bytes", "form"]
 COLUMNS = (
@@ -65,7 +65,7 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
     )
     found = found.sort_values([*CELL, "peer", "ratio", "flavour", "setting"], kind="stable")
     found = found.drop_duplicates([*CELL, "peer"], ignore_index=True)
-    mpis = found[found["peer"].isin(FLAVOURS)]
+    mpis = found[found["peer"].isin(MPIS)]
     lowest = mpis.groupby(CELL, observed=True)["ratio"].idxmin()
     found["best"] = found.index.isin(lowest)
     noisy = floors(cells)

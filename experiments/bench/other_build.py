@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from experiments.errors import ExperimentsError
-from experiments.provision import image
-from experiments.provision.paths import BUILD
+from experiments.model.checkout import BUILD
+from experiments.model.errors import ExperimentsError
+from experiments.provision.images import image
 
 PACKAGE = "hbmcomm"
 COPIES = BUILD / "against"

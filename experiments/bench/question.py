@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import hbmcomm
-from experiments import quantities, spec
-from experiments.entries import (
+from experiments.model import quantities, spec
+from experiments.model.contender_names import (
     AGAIN,
     CALLS,
     DIRECT,
@@ -18,9 +18,9 @@ from experiments.entries import (
     PERSISTENT,
     PLAIN,
 )
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.errors import ExperimentsError
-from experiments.spec import MPIS_ARE_ARMS, NUMPY, Experiment, Factors, Launches, Measurement
+from experiments.model.environment import MPIS
+from experiments.model.errors import ExperimentsError
+from experiments.model.spec import MPIS_ARE_ARMS, NUMPY, Experiment, Factors, Launches, Measurement
 
 NAME = "bench"
 
@@ -82,10 +82,10 @@ def ask(
     if cadence and cadence not in spec.CADENCES:
         raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(spec.CADENCES)}")
     chosen = _peers(peers)
-    mpis = tuple(peer for peer in chosen if peer in FLAVOURS)
+    mpis = tuple(peer for peer in chosen if peer in MPIS)
     transports = [DIRECT, AGAIN, *([OTHER_BUILD, OTHER_AGAIN] if against else [])]
     transports += [MPI_ITSELF] if mpis else []
-    transports += [peer for peer in chosen if peer not in FLAVOURS]
+    transports += [peer for peer in chosen if peer not in MPIS]
     experiment = Experiment(
         name=NAME,
         title="direct against its peers",
@@ -100,7 +100,7 @@ def ask(
             forms=_forms(forms),
         ),
         launches=Launches(
-            mpis=mpis or FLAVOURS[:1],  # one is needed even if none is a peer
+            mpis=mpis or MPIS[:1],  # one is needed even if none is a peer
             ranks=tuple(sorted(set(counts))),
             blocks=blocks or BLOCKS,
             aa_pair=False,  # direct-again is in each launch

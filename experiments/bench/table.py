@@ -13,6 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
+from experiments.analysis.ratios import LEAST_CELLS
+from experiments.analysis.reading import Campaign
+from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from experiments.bench.compare import (
     SLOWER,
     against_peers,
@@ -22,13 +25,10 @@ from experiments.bench.compare import (
     slower_cells,
     tried,
 )
-from experiments.entries import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
-from experiments.quantities import counted
-from experiments.ratios import LEAST_CELLS
-from experiments.reading import Campaign
-from experiments.settings import DEFAULT
-from experiments.spec import NUMPY
-from experiments.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
+from experiments.model.contender_names import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
+from experiments.model.mpi_settings import DEFAULT
+from experiments.model.quantities import counted
+from experiments.model.spec import NUMPY
 
 NOTHING = "–"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

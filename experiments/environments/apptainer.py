@@ -6,10 +6,10 @@ none of the host's variables, files or home. It filters no system call, and has 
 
 from pathlib import Path
 
-from experiments.environments.command import Process
 from experiments.environments.docker import FOLDER
+from experiments.environments.process import Process
 from experiments.environments.tree import Tree
-from experiments.schedule import Launch
+from experiments.schedule.blocks import Launch
 
 PASSED = "APPTAINERENV_"
 """What a variable's name begins with that is meant for the container; --env splits at commas."""

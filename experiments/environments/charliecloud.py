@@ -7,10 +7,10 @@ privilege, so it has no profile.
 
 from pathlib import Path
 
-from experiments.environments.command import Process
 from experiments.environments.docker import FOLDER
+from experiments.environments.process import Process
 from experiments.environments.tree import Tree
-from experiments.schedule import Launch
+from experiments.schedule.blocks import Launch
 
 FORGOTTEN = ("[!H]*", "H[!B]*")
 """Which of the host's variables ranks do not see: all, but those that begin with HB, among which is

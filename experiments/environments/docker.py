@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments import layouts, profiles
-from experiments.environments.command import Container, Job
-from experiments.environments.mpiexec import mpiexec, of_a_host
+from experiments.environments.mpi.mpiexec import mpiexec, of_a_host
+from experiments.environments.process import Container, Job
 from experiments.environments.profiles import Machine
-from experiments.schedule import Launch
+from experiments.schedule.blocks import Launch
 
 FOLDER = "/launch"  # where the container sees the launch's folder
 LABEL = "hbmcomm.campaign"
@@ -24,7 +24,7 @@ class Docker:
     """Launches in containers of an engine.
 
     Attributes:
-        flavour: the MPI, one of mpiexec.FLAVOURS.
+        flavour: the MPI, one of MPIS.
         image: name of the harness image, and prefix of the environment in it.
         campaign: labels the containers, so that leftovers can be found.
         engine: "docker" or "podman"; with its version, "" where that is not known.
@@ -46,7 +46,7 @@ class Docker:
 
     def command(self, launch: Launch, folder: Path) -> Container | Job:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
+        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
         argv, environment = mpiexec(
             self.flavour,
             self.prefix,

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import docker
 
-from experiments import leftovers
+from experiments.processes import tracking
 
 LAUNCHER = Path(__file__).with_name("enter.sh")
 PYTHON = "HBMCOMM_PYTHON"
@@ -67,16 +67,16 @@ def main() -> int:
     container, line = told(sys.argv[1:], os.environ)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
-    mark = f"{os.environ.get(leftovers.MARK) or leftovers.identity(os.getpid())}.{container}"
+    mark = f"{os.environ.get(tracking.MARK) or tracking.identity(os.getpid())}.{container}"
     client = docker.from_env()
     try:
         return _run(client.api, container, line, mark)
     finally:
-        leftovers.end_marked(mark)
+        tracking.end_marked(mark)
 
 
 def _run(api: Any, container: str, line: str, mark: str) -> int:
-    made = api.exec_create(container, ["sh", "-c", line], environment={leftovers.MARK: mark})
+    made = api.exec_create(container, ["sh", "-c", line], environment={tracking.MARK: mark})
     for output, error in api.exec_start(made["Id"], stream=True, demux=True):
         for text, file in ((output, sys.stdout), (error, sys.stderr)):
             if text:

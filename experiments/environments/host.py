@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments import settings
-from experiments.environments.command import Process
-from experiments.environments.mpiexec import mpiexec
-from experiments.schedule import Launch
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Process
+from experiments.model import mpi_settings
+from experiments.schedule.blocks import Launch
 
-PROGRAM = "experiments.harness"
+PROGRAM = "experiments.programs.harness"
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Host:
     """Launches on this machine.
 
     Attributes:
-        flavour: the MPI, one of mpiexec.FLAVOURS.
+        flavour: the MPI, one of MPIS.
         prefix: the virtual environment that holds it.
         cores: CPUs this process may use.
         variables: for the ranks, beside what the MPI needs.
@@ -32,5 +32,5 @@ class Host:
         """The harness over `folder`, which holds launch.json."""
         program = (str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder))
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
-        own = settings.variables(launch.mpi, launch.setting)
+        own = mpi_settings.variables(launch.mpi, launch.setting)
         return Process(tuple(argv), environment | dict(self.variables) | own)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.environments import enter
-from experiments.environments.command import Container, Job, Network, Process
-from experiments.environments.mpiexec import across
+from experiments.environments.mpi.mpiexec import across
+from experiments.environments.process import Container, Job, Network, Process
 
 SEVERAL = ("per-rank", "isolated")
 IDLE = ("sleep", "infinity")

@@ -8,7 +8,6 @@ lies on a way that data takes between ranks, so all profiles share them.
 from dataclasses import dataclass
 from typing import Any
 
-PROFILES = ("default", "tuned", "privileged")
 SECCOMP = "build/seccomp/tuned.json"
 """The tuned profile's filter, under the checkout; provision.seccomp writes it."""
 TMPFS = "rw,nosuid,nodev,size=256m"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.docker import FOLDER
-from experiments.environments.mpiexec import mpiexec
+from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.profiles import Machine
-from experiments.schedule import Launch
+from experiments.schedule.blocks import Launch
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Tree:
     """Launches over the image's files.
 
     Attributes:
-        flavour: the MPI, one of mpiexec.FLAVOURS.
+        flavour: the MPI, one of MPIS.
         tree: the folder that holds the image, and prefix of the environment in it.
         variables: for the ranks, beside what the MPI needs.
         root: whether the driver is root, whose ranks are given another user.
@@ -31,6 +31,6 @@ class Tree:
 
     def harness(self, launch: Launch) -> tuple[list[str], dict[str, str]]:
         """The command that runs the harness inside, and the variables of its ranks."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.harness", FOLDER)
+        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
         argv, variables = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         return list(argv), {**variables, **self.variables}

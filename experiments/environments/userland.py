@@ -7,11 +7,11 @@ files: another Python, another libc.
 
 from pathlib import Path
 
-from experiments.environments.command import Process
 from experiments.environments.docker import FOLDER
+from experiments.environments.process import Process
 from experiments.environments.tree import Tree
-from experiments.leftovers import MARK
-from experiments.schedule import Launch
+from experiments.processes.tracking import MARK
+from experiments.schedule.blocks import Launch
 
 ENTER = "; ".join(
     (

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.environments.command import Container, Process
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
-from experiments.schedule import Launch
+from experiments.environments.process import Container, Process
+from experiments.schedule.blocks import Launch
 
 LAUNCHES = Path("/launch")  # where the guest has the folders of launches, by their names
 GRACE = 30.0  # seconds that ending takes in a guest: an engine without KVM needs 7 for anything

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.errors import ExperimentsError
+from experiments.model.errors import ExperimentsError
 
 DELIMITER = b"\xff"  # before the first request, so that the agent forgets half a one before it
 CHUNK = 2**20  # bytes of a file in one message

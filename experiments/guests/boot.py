@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import leftovers
-from experiments.emulated import qemu
-from experiments.emulated.model import MIB, Description
-from experiments.errors import ExperimentsError
+from experiments.emulation import qemu_command
+from experiments.emulation.machine import MIB, Description
 from experiments.guests import agent
 from experiments.guests import disk as disks
 from experiments.guests.agent import Agent, GuestLost
 from experiments.guests.disk import Disk
-from experiments.provision import accelerator, emulator, programs, scratch
+from experiments.model.errors import ExperimentsError
+from experiments.processes import executables, scratch, tracking
+from experiments.provision.qemu import accelerator, qemu_binary
 
 PATIENCE = 120.0  # seconds until a guest answers; with TCG it takes some five
 ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
@@ -92,7 +92,7 @@ def refuse(description: Description, base: str) -> None:
     Raises:
         QemuMissing, GuestMissing, BootFailed: each says what to do.
     """
-    emulator.version()
+    qemu_binary.version()
     disks.refuse(base)
     wanted = description.memory_bytes + sum(device.given_bytes for device in description.dax)
     if wanted > MEMORY:
@@ -130,7 +130,7 @@ def booted(
         accelerated = accelerator.best()
         say(f"{description.name}: booting with {accelerated.upper()}")
         began = time.monotonic()
-        words = _command(qemu.arguments(description, files, accelerated))
+        words = _command(qemu_command.arguments(description, files, accelerated))
         log = place / "qemu.log"
         process = _start(words, log)
         try:
@@ -145,7 +145,9 @@ def booted(
 def shell(description: Description, disk: Disk) -> int:
     """The machine with a shell on this terminal; QEMU's exit code once it has ended."""
     with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place, _terminal_kept():
-        arguments = qemu.arguments(description, _files(disk, place), accelerator.best(), shell=True)
+        arguments = qemu_command.arguments(
+            description, _files(disk, place), accelerator.best(), shell=True
+        )
         return subprocess.run(_command(arguments), check=False).returncode
 
 
@@ -162,8 +164,8 @@ def _terminal_kept() -> Iterator[None]:
         termios.tcsetattr(0, termios.TCSANOW, settings)
 
 
-def _files(disk: Disk, place: Path) -> qemu.Files:
-    return qemu.Files(
+def _files(disk: Disk, place: Path) -> qemu_command.Files:
+    return qemu_command.Files(
         kernel=disk.kernel,
         initramfs=disk.initramfs,
         disk=disk.image,
@@ -174,15 +176,15 @@ def _files(disk: Disk, place: Path) -> qemu.Files:
 
 def _command(arguments: list[str]) -> list[str]:
     """QEMU, ended with whoever started it."""
-    until = [programs.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--"]
-    return [*until, emulator.program(), *arguments[1:]]
+    until = [executables.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--"]
+    return [*until, qemu_binary.program(), *arguments[1:]]
 
 
 def _start(words: list[str], log: Path) -> "subprocess.Popen[bytes]":
     with log.open("wb") as output:
         return subprocess.Popen(
             words,
-            env={**os.environ, leftovers.MARK: leftovers.new_mark()},
+            env={**os.environ, tracking.MARK: tracking.new_mark()},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -13,19 +13,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.emulated import description, question, verdict
-from experiments.emulated.model import Description
-from experiments.emulated.verdict import Row
-from experiments.environments.command import Process
-from experiments.environments.mpiexec import mpiexec
+from experiments.console.stages import Stages
+from experiments.emulation import description, question, verdict
+from experiments.emulation.machine import Description
+from experiments.emulation.verdict import Row
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Process
 from experiments.environments.vm import LAUNCHES, inside
-from experiments.errors import ExperimentsError
-from experiments.execute import execute
 from experiments.guests import boot, disk
 from experiments.guests.boot import BootFailed, Guest
 from experiments.guests.disk import Disk
-from experiments.provision import engine, image, scratch
-from experiments.stages import Stages
+from experiments.jobs.execute import execute
+from experiments.model.environment import machine_names
+from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
+from experiments.provision.engines import engine
+from experiments.provision.images import image
 
 LAST_LINES = 12  # of what a check said that failed
 
@@ -33,7 +36,7 @@ LAST_LINES = 12  # of what a check said that failed
 def machines() -> str:
     """A table of the machines: name, what it stands for."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    for name in description.names():
+    for name in machine_names():
         found = description.load(name)
         table.add_row(name, Text(f"{found.title} (stands for {found.stands_for})"))
     text = io.StringIO()
@@ -80,7 +83,7 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         asked = json.dumps(question.question(machine))
         (folder / question.QUESTION).write_text(asked, encoding="utf-8")
         python = f"{image.PREFIX}/bin/python"
-        program = (python, "-m", "experiments.emulated.check", str(LAUNCHES / folder.name))
+        program = (python, "-m", "experiments.emulation.check", str(LAUNCHES / folder.name))
         ranks = question.ranks(machine)
         argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
         words = Process(tuple(argv), variables).words()

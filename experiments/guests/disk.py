@@ -17,21 +17,15 @@ from typing import Any
 import docker
 from docker.errors import DockerException
 
-from experiments.errors import ExperimentsError
-from experiments.provision import (
-    base_image,
-    building,
-    dockerd,
-    exported,
-    programs,
-    scratch,
-    seccomp,
-    suites,
-)
-from experiments.provision.bootstrap import STAGE_LABEL
-from experiments.provision.engine import FAILURES, EngineMissing
-from experiments.provision.image import CHECKOUT_LABEL, INPUTS_LABEL, Image, checkout
-from experiments.provision.paths import BUILD, ROOT
+from experiments.model.checkout import BUILD, ROOT
+from experiments.model.errors import ExperimentsError
+from experiments.processes import executables, scratch
+from experiments.provision.engines import dockerd
+from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.images import base_image, building, exported, seccomp
+from experiments.provision.images.bootstrap import STAGE_LABEL
+from experiments.provision.images.image import CHECKOUT_LABEL, INPUTS_LABEL, Image, checkout
+from experiments.provision.packages import distro_releases
 
 RECIPE = ROOT / "docker" / "guest"
 DISKS = BUILD / "guest"
@@ -71,7 +65,7 @@ def refuse(base: str) -> None:
     if suite is not None and not suite.makes_guests:
         raise GuestMissing(
             f"the guest of an emulated machine stands on Debian, and base {base} would be "
-            f"{suite.image} here; add --base {suites.GUESTS.image}"
+            f"{suite.image} here; add --base {distro_releases.GUESTS.image}"
         )
 
 
@@ -148,7 +142,7 @@ def build_options(image: Image, inputs: str) -> dict[str, Any]:
 def mkfs_command(tree: Path, image: Path) -> list[str]:
     """The command that makes a file system of a folder. No journal: nothing written is kept."""
     return [
-        *(programs.find("mkfs.ext4") or "mkfs.ext4", "-q", "-F", "-m", "0", "-L", "guest"),
+        *(executables.find("mkfs.ext4") or "mkfs.ext4", "-q", "-F", "-m", "0", "-L", "guest"),
         *("-O", "^has_journal", "-E", "lazy_itable_init=0,root_owner=0:0"),
         *("-d", str(tree), str(image), SIZE),
     ]
@@ -171,7 +165,7 @@ def _refuse_others(image: Image) -> None:
         ("dockerd", "docker.io"),
         ("unshare", "util-linux"),
     ):
-        if programs.find(program) is None:
+        if executables.find(program) is None:
             raise GuestMissing(
                 f"the guest's disk needs {program}, which is not installed; "
                 f"sudo apt-get install -y {package}"

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.environments.vm import LAUNCHES
-from experiments.errors import ExperimentsError
 from experiments.guests import agent
 from experiments.guests.agent import Agent, Ended
+from experiments.model.errors import ExperimentsError
 
 USER = 1000
 WORKING = "/hbmcomm"

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import hbmcomm
-from experiments.emulated.model import Description
+from experiments.emulation.machine import Description
 from experiments.environments.profiles import Machine
-from experiments.measure.machine import parse_list, status
+from experiments.programs.machine.facts import parse_list, status
 
 CONTAINER_USER = 1000  # where the driver is root, its containers are not
 GUEST_MEMLOCK = 8 * 2**20  # bytes: Linux's default since 5.16 (MLOCK_LIMIT)

@@ -17,12 +17,13 @@ import docker
 from docker.constants import DEFAULT_TIMEOUT_SECONDS
 from docker.errors import DockerException, ImageNotFound
 
-from experiments import leftovers
-from experiments.measure.machine import status
-from experiments.provision import base_image, dockerd, engine, image, programs
-from experiments.provision.engine import FAILURES, EngineMissing
-from experiments.provision.image import Image
-from experiments.provision.paths import BUILD
+from experiments.model.checkout import BUILD
+from experiments.processes import executables, tracking
+from experiments.programs.machine.facts import status
+from experiments.provision.engines import dockerd, engine
+from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.images import base_image, image
+from experiments.provision.images.image import Image
 
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer
@@ -63,7 +64,7 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
 
 def hindrance() -> EngineMissing | None:
     """Why none can be started from here; None where running() would."""
-    if programs.find("podman") is None:
+    if executables.find("podman") is None:
         remedy = INSTALL if os.geteuid() == 0 else f"sudo {INSTALL}"
         return EngineMissing("Podman is not installed", remedy)
     if os.geteuid() != 0:
@@ -103,7 +104,7 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
 def start(address: str, log: Path) -> dockerd.Process:
     """A service in a session of its own; a driver's guard knows it by its environment."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    environment = leftovers.daemon_environment(os.environ)
+    environment = tracking.daemon_environment(os.environ)
     files, processes = (
         resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
     )
@@ -116,7 +117,7 @@ def start(address: str, log: Path) -> dockerd.Process:
         environment["CONTAINERS_CONF"] = str(file)
     with log.open("wb") as output:
         return subprocess.Popen(
-            [programs.find("podman") or "podman", "system", "service", "--time=0", address],
+            [executables.find("podman") or "podman", "system", "service", "--time=0", address],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,

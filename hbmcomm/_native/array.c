@@ -1,7 +1,7 @@
 /* Calls on plain NumPy arrays, read where they lie: no buffer is exported, nothing is allocated.
 
    The first fields of an ndarray and of its dtype are NumPy's stable ABI; they are spelled out
-   here so that one binary serves every NumPy and Python. hbmcomm/collectives/native.py compares what
+   here so that one binary serves every NumPy and Python. hbmcomm/collectives/core/native.py compares what
    is read with what NumPy says before it relies on this. The caller holds the objects. */
 #include "comm.h"
 

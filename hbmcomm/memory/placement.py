@@ -22,10 +22,10 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
-from hbmcomm.memory import kernel
 from hbmcomm.memory.dax import devices
 from hbmcomm.memory.dax.devices import Device
-from hbmcomm.memory.kernel import PAGE
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kernel import PAGE
 
 _PAGES_AT_ONCE = 2**16
 

@@ -3,9 +3,20 @@
 import pandas as pd
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from plots.analysis.findings import (
+    BASELINE,
+    BASELINES,
+    HOST,
+    Findings,
+    alerts,
+    in_order,
+    rows,
+    usual,
+)
+from plots.figures.facets import Part, parts
 from plots.figures.marks import HOLLOW, points, size_axis, transport_handles
-from plots.findings import BASELINE, BASELINES, HOST, Findings, alerts, in_order, rows, usual
-from plots.labels import (
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import (
     OPERATIONS,
     bytes_text,
     operation_name,
@@ -14,9 +25,7 @@ from plots.labels import (
     setting,
     tick_text,
 )
-from plots.parts import Part, parts
-from plots.sheet import Drawing, Skipped, sheet
-from plots.style import ARMS, TRANSPORTS, stroke
+from plots.layout.style import ARMS, TRANSPORTS, stroke
 
 NAME = "baselines"
 TITLE = "Python without MPI"

@@ -1,6 +1,6 @@
 """Figure 5: where a container's cost comes from: a column per step, a row per operation.
 
-The steps are plots.chain's; every ratio is of a step's arm over the arm before it.
+The steps are plots.analysis.chain's; every ratio is of a step's arm over the arm before it.
 """
 
 import math
@@ -13,10 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.chain import FILES, STEPS
+from plots.analysis.chain import FILES, STEPS
+from plots.analysis.findings import Findings, alerts, in_order, rows, usual
 from plots.figures.marks import HOLLOW, ratio_axis
-from plots.findings import Findings, alerts, in_order, rows, usual
-from plots.labels import (
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import (
     MPIS,
     OPERATIONS,
     arm_levels,
@@ -31,8 +32,7 @@ from plots.labels import (
     setting,
     transport_name,
 )
-from plots.sheet import Drawing, Skipped, sheet
-from plots.style import BAND, MUTED, PAPER, PARTIES, Look
+from plots.layout.style import BAND, MUTED, PAPER, PARTIES, Look
 
 NAME = "chain"
 TITLE = "Where a container's cost comes from"

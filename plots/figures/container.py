@@ -16,10 +16,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from experiments.statistics import EQUIVALENCE, Verdict
+from experiments.analysis.statistics import EQUIVALENCE, Verdict
+from plots.analysis.findings import (
+    HOST,
+    Findings,
+    absent_containers,
+    alerts,
+    in_order,
+    numbered,
+    usual,
+)
+from plots.figures.facets import Part, heads, parts
 from plots.figures.marks import HOLLOW, kind_handles, ratio_axis
-from plots.findings import HOST, Findings, absent_containers, alerts, in_order, numbered, usual
-from plots.labels import (
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import (
     LAYOUTS,
     OPERATIONS,
     arm_name,
@@ -32,9 +42,7 @@ from plots.labels import (
     ratio_and_interval,
     setting,
 )
-from plots.parts import Part, heads, parts
-from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
+from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"
 TITLE = "Cost of a container"

@@ -4,12 +4,12 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from experiments.quantities import counted
+from experiments.model.quantities import counted
+from plots.analysis.findings import Findings, in_order
 from plots.figures.marks import ratio_axis
-from plots.findings import Findings, in_order
-from plots.labels import MPIS, mpi_name, percent_text, ratio_text
-from plots.sheet import Drawing, Skipped, sheet
-from plots.style import MUTED, party
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import MPIS, mpi_name, percent_text, ratio_text
+from plots.layout.style import MUTED, party
 
 NAME = "drift"
 TITLE = "The machine's pace, launch by launch"

@@ -12,13 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plots import tiles, whereabouts
-from plots.figures import nodes
-from plots.findings import Findings
-from plots.labels import EMULATED, arm_name, mpi_name, ranks_text
-from plots.places import Panel, Place, owners
-from plots.sheet import Drawing, Skipped, say_instead, sheet, wrap
-from plots.style import ALERT, COLUMN_INCHES, INK, MUTED, PAPER, TEXT_POINTS, look
+from plots.analysis.findings import Findings
+from plots.analysis.page_placement import Panel, Place, owners
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet, wrap
+from plots.layout.labels import EMULATED, arm_name, mpi_name, ranks_text
+from plots.layout.style import ALERT, COLUMN_INCHES, INK, MUTED, PAPER, TEXT_POINTS, look
+from plots.numa_map import map_layout, node_boxes, placement_text
 
 NAME = "placement-map"
 TITLE = "Where ranks and pages were"
@@ -41,7 +40,7 @@ def placement_map(found: Findings) -> list[Drawing | Skipped]:
     drawn: list[Drawing | Skipped] = []
     seen: dict[str, int] = {}
     for place in found.places:
-        deep = len(tiles.rows(tiles.tiles(place.nodes)))
+        deep = len(map_layout.rows(map_layout.tiles(place.nodes)))
         most = max(1, MOST_ROWS // deep) * _columns(place)
         for first in range(0, max(1, len(place.panels)), most):
             panels = place.panels[first : first + most]
@@ -62,12 +61,12 @@ def _drawing(place: Place, part: str, machine: str, others: Sequence[Place]) -> 
     columns = _columns(place)
     width = (_WIDTH - _BETWEEN * (columns - 1)) / columns
     ranks = {node.id: _ranks_on(place, node.id) for node in place.nodes}
-    capacity = nodes.letters(place, nodes.capacities(place))
-    machines = tiles.plan(
+    capacity = node_boxes.letters(place, node_boxes.capacities(place))
+    machines = map_layout.plan(
         place.nodes, ranks, _WIDTH, band=0.07, letters=capacity, below_marks=_LINE
     )
-    holding = nodes.letters(place, nodes.held(place.panels))
-    plan = tiles.plan(place.nodes, ranks, width, band=_BAND, letters=holding)
+    holding = node_boxes.letters(place, node_boxes.held(place.panels))
+    plan = map_layout.plan(place.nodes, ranks, width, band=_BAND, letters=holding)
     said = [_said(panel, width) for panel in place.panels]
     rows = [said[first : first + columns] for first in range(0, len(said), columns)]
     heights = [plan.height + _LINE * max(map(len, row)) + 0.05 for row in rows]
@@ -87,7 +86,7 @@ def _drawing(place: Place, part: str, machine: str, others: Sequence[Place]) -> 
     )
     first = _fresh(page.panels[0][0], 0.0, (_WIDTH, machines.height))
     _head(first, "the machine, and the CPU of each rank", INK)
-    nodes.machine(first, machines, place)
+    node_boxes.machine(first, machines, place)
     grid = page.flat()
     for number, panel in enumerate(place.panels):
         left = (number % columns) * (width + _BETWEEN)
@@ -115,7 +114,7 @@ def _columns(place: Place) -> int:
     narrow = (_WIDTH - _BETWEEN) / 2
     heads = [_title(panel) for panel in place.panels]
     fit = all(len(wrap(text, narrow, TEXT_POINTS, bold=True)) == 1 for text in heads)
-    return 2 if tiles.slots(place.nodes) <= _MOST_SLOTS and fit and len(heads) > 1 else 1
+    return 2 if map_layout.slots(place.nodes) <= _MOST_SLOTS and fit and len(heads) > 1 else 1
 
 
 def _title(panel: Panel) -> str:
@@ -126,8 +125,8 @@ def _said(panel: Panel, width: float) -> list[str]:
     """What stands below a panel, in lines."""
     if panel.skipped:
         return []
-    told = [whereabouts.verdict(panel), *whereabouts.splits(panel)]
-    where = whereabouts.alike(panel)
+    told = [placement_text.verdict(panel), *placement_text.splits(panel)]
+    where = placement_text.alike(panel)
     return [
         line
         for text in ([where] if where else []) + told
@@ -158,14 +157,14 @@ def _alerts(place: Place, machine: str, others: Sequence[Place]) -> list[str]:
             f"{_count(launches, 'launch has', 'launches have')} other nodes or CPUs: see "
             f"{'that map' if len(others) == 1 else 'those maps'} too."
         )
-    differing = list(dict.fromkeys(_title(p) for p in place.panels if whereabouts.alike(p)))
+    differing = list(dict.fromkeys(_title(p) for p in place.panels if placement_text.alike(p)))
     if differing:
         told.append(f"Not the same in all launches: {'; '.join(differing)}.")
     return told
 
 
 def _legend(place: Place) -> list[Artist]:
-    sorts = dict.fromkeys(nodes.sort(node) for node in place.nodes if node.total_bytes)
+    sorts = dict.fromkeys(node_boxes.sort(node) for node in place.nodes if node.total_bytes)
     return [
         *(
             Patch(facecolor=PAPER, edgecolor=colour, linewidth=1.0, label=label)
@@ -185,20 +184,20 @@ def _legend(place: Place) -> list[Artist]:
     ]
 
 
-def _notes(place: Place, machines: tiles.Plan, plan: tiles.Plan) -> list[str]:
+def _notes(place: Place, machines: map_layout.Plan, plan: map_layout.Plan) -> list[str]:
     by_count: dict[int, list[int]] = {}
     for node in place.nodes:
         if node.cpus:
             by_count.setdefault(len(node.cpus), []).append(node.id)
     told = [
         f"{_count(count, 'CPU', 'CPUs')} on {'each of nodes' if len(ids) > 1 else 'node'} "
-        f"{whereabouts.spans(ids)}"
+        f"{placement_text.spans(ids)}"
         for count, ids in by_count.items()
     ]
     notes = [f"Below a rank, its CPU; {', '.join(told)}."]
-    pages = nodes.unit(nodes.held(place.panels))
+    pages = node_boxes.unit(node_boxes.held(place.panels))
     if not machines.wide:
-        sizes = nodes.unit(nodes.capacities(place))
+        sizes = node_boxes.unit(node_boxes.capacities(place))
         notes.append(f"In a box: the node, then its {sizes} (first panel) or the {pages} on it.")
     elif not plan.wide:
         notes.append(f"In a box below the first panel: the node, then the {pages} on it.")
@@ -206,9 +205,11 @@ def _notes(place: Place, machines: tiles.Plan, plan: tiles.Plan) -> list[str]:
     for node in place.nodes:
         near = owners(node, with_cpus) if with_cpus and not node.cpus else []
         if len(near) > 1:
-            notes.append(f"Node {node.id} is as near to each of nodes {whereabouts.spans(near)}.")
+            notes.append(
+                f"Node {node.id} is as near to each of nodes {placement_text.spans(near)}."
+            )
     hbm = [node.id for node in place.nodes if node.is_hbm]
-    notes.append(f"HBM: {whereabouts.spans(hbm)}" + (f" ({place.rule})." if hbm else "."))
+    notes.append(f"HBM: {placement_text.spans(hbm)}" + (f" ({place.rule})." if hbm else "."))
     return notes
 
 
@@ -229,14 +230,16 @@ def _head(axes: Axes, text: str, colour: str) -> None:
     axes.set_title(text, loc="left", pad=2.5, fontweight="bold", color=colour)
 
 
-def _panel(axes: Axes, panel: Panel, place: Place, plan: tiles.Plan, lines: Sequence[str]) -> None:
+def _panel(
+    axes: Axes, panel: Panel, place: Place, plan: map_layout.Plan, lines: Sequence[str]
+) -> None:
     _head(axes, _title(panel), look(panel.kind).colour)
     if panel.skipped:
         reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
         say_instead(axes, f"{panel.kind}: {reason}")
         return
     raised = axes.get_ylim()[1] - plan.height
-    nodes.pages(axes, plan, place, panel, raised)
+    node_boxes.pages(axes, plan, place, panel, raised)
     strays = any(each.as_asked != 1 for each in panel.pages)
     for down, text in enumerate(lines):
         axes.text(
@@ -250,12 +253,12 @@ def _panel(axes: Axes, panel: Panel, place: Place, plan: tiles.Plan, lines: Sequ
 
 def _description(place: Place) -> str:
     every = [
-        f"node {node.id}, {nodes.sort(node)[1]}, {nodes.amount(node.total_bytes)}"
-        + (f", CPUs {whereabouts.spans(node.cpus)}" if node.cpus else "")
+        f"node {node.id}, {node_boxes.sort(node)[1]}, {node_boxes.amount(node.total_bytes)}"
+        + (f", CPUs {placement_text.spans(node.cpus)}" if node.cpus else "")
         for node in place.nodes
     ]
-    panels = " ".join(whereabouts.sentence(panel) for panel in place.panels)
+    panels = " ".join(placement_text.sentence(panel) for panel in place.panels)
     return (
         f"Map of a machine with {_count(len(every), 'NUMA node', 'NUMA nodes')}: "
-        f"{'; '.join(every)}. Ranks: {whereabouts.ranks_at(place)}. Pages: {panels}"
+        f"{'; '.join(every)}. Ranks: {placement_text.ranks_at(place)}. Pages: {panels}"
     )

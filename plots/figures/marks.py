@@ -12,9 +12,9 @@ from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from plots.findings import in_order
-from plots.labels import bytes_text, kind_name, transport_name
-from plots.style import INK, KINDS, PAPER, TRANSPORTS, look, stroke
+from plots.analysis.findings import in_order
+from plots.layout.labels import bytes_text, kind_name, transport_name
+from plots.layout.style import INK, KINDS, PAPER, TRANSPORTS, look, stroke
 
 _MARK = 2.8  # points; smaller where many sizes crowd
 

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from plots.analysis.findings import Findings, alerts, in_order, rows, usual
+from plots.figures.facets import Part, parts
 from plots.figures.marks import (
     HOLLOW,
     dodge,
@@ -13,8 +15,8 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import Findings, alerts, in_order, rows, usual
-from plots.labels import (
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import (
     OPERATIONS,
     arm_place,
     bytes_text,
@@ -24,9 +26,7 @@ from plots.labels import (
     setting,
     short_arm,
 )
-from plots.parts import Part, parts
-from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import KINDS, MUTED, look, stroke
+from plots.layout.style import KINDS, MUTED, look, stroke
 
 NAME = "placement"
 TITLE = "Placement of ranks and buffers"

@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from plots.analysis.findings import BASELINE, Findings, absent_containers, alerts, in_order, rows
+from plots.figures.facets import parts, some_arms
 from plots.figures.marks import (
     HOLLOW,
     colour_handle,
@@ -23,8 +25,8 @@ from plots.figures.marks import (
     size_axis,
     transport_handles,
 )
-from plots.findings import BASELINE, Findings, absent_containers, alerts, in_order, rows
-from plots.labels import (
+from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
+from plots.layout.labels import (
     MPIS,
     OPERATIONS,
     arm_name,
@@ -36,10 +38,17 @@ from plots.labels import (
     setting,
     short_arm,
 )
-from plots.parts import parts, some_arms
-from plots.published import BCAST_16, CELLS, MOST, PAPER, READING, comparable, largest, of_one_kind
-from plots.sheet import Drawing, Sheet, Skipped, sheet
-from plots.style import ALERT, ARMS, MUTED, TRANSPORTS, stroke
+from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, stroke
+from plots.tables.published import (
+    BCAST_16,
+    CELLS,
+    MOST,
+    PAPER,
+    READING,
+    comparable,
+    largest,
+    of_one_kind,
+)
 
 NAME = "speedup"
 TITLE = "Speed-up of high-bandwidth memory"

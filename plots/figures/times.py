@@ -6,16 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from plots.figures.marks import (
-    HOLLOW,
-    dodge,
-    kind_handles,
-    marker_of,
-    points,
-    size_axis,
-    transport_handles,
-)
-from plots.findings import (
+from plots.analysis.findings import (
     BASELINES,
     HOST,
     REFERENCE,
@@ -25,7 +16,18 @@ from plots.findings import (
     in_order,
     usual,
 )
-from plots.labels import (
+from plots.figures.facets import Part, parts, some_arms
+from plots.figures.marks import (
+    HOLLOW,
+    dodge,
+    kind_handles,
+    marker_of,
+    points,
+    size_axis,
+    transport_handles,
+)
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import (
     OPERATIONS,
     bytes_text,
     operation_name,
@@ -35,9 +37,7 @@ from plots.labels import (
     short_arm,
     tick_text,
 )
-from plots.parts import Part, parts, some_arms
-from plots.sheet import Drawing, Skipped, say_instead, sheet
-from plots.style import BOUND_LINE, INK, KINDS, TRANSPORTS, look, stroke
+from plots.layout.style import BOUND_LINE, INK, KINDS, TRANSPORTS, look, stroke
 
 NAME = "times"
 TITLE = "Time against message size"

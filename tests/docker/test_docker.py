@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from experiments.provision.paths import ROOT
+from experiments.model.checkout import ROOT
 
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()

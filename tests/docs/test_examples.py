@@ -15,7 +15,7 @@ from invoke.loader import FilesystemLoader
 from invoke.parser import Parser
 
 import hbmcomm
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -64,7 +64,7 @@ def test_every_block_is_a_program_and_names_what_it_needs() -> None:
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_every_python_example_runs_on_two_ranks(
     mpirun: Callable[..., Any], tmp_path: Path, mpi: str
 ) -> None:

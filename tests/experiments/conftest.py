@@ -15,17 +15,18 @@ from pathlib import Path
 import docker
 import pytest
 
-from experiments.errors import ExperimentsError
-from experiments.provision import building, packages
-from experiments.provision import engine as engine_provision
-from experiments.provision import image as image_provision
-from experiments.provision.image import Image
+from experiments.model.errors import ExperimentsError
+from experiments.provision.engines import engine as engine_provision
+from experiments.provision.images import building
+from experiments.provision.images import image as image_provision
+from experiments.provision.images.image import Image
+from experiments.provision.packages import system
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[docker.DockerClient]:
     """A client of an engine that answers."""
-    lacking = packages.ensure(yes=True)
+    lacking = system.ensure(yes=True)
     with contextlib.ExitStack() as stack:
         try:
             client = stack.enter_context(engine_provision.running())

@@ -12,8 +12,9 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import reading, results
-from experiments.provision.image import Image
+from experiments.analysis import reading
+from experiments.provision.images.image import Image
+from experiments.results import store
 
 pytestmark = pytest.mark.ranks
 ENGINE = "/var/run/docker.sock"
@@ -77,7 +78,7 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
     out, wire = tmp_path / "out", Wire(tmp_path / "engine.sock")
     process = driver.measure("docker", out, DOCKER_HOST=wire.address)
     try:
-        driver.wait_for(lambda: len(results.finished(out)) == 1, "finished launch")
+        driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         wire.cut()
         said = process.communicate(timeout=120)[1]
@@ -87,10 +88,10 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
     assert "the container engine failed" in said
     assert "--resume" in said
     assert "Traceback" not in said
-    assert len(results.finished(out)) == 1
+    assert len(store.finished(out)) == 1
     driver.resume(out)
     assert len(reading.load(out).launches) == 3
-    label = f"hbmcomm.campaign={results.read_header(out)['id']}"
+    label = f"hbmcomm.campaign={store.read_header(out)['id']}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
 
 
@@ -103,4 +104,4 @@ def test_a_full_disk_is_one_message_and_no_torn_result(driver: Any, small_disk: 
     assert "Traceback" not in said
     assert not (out / "incoming").exists()
     launches = {path.stem for path in (out / "launches").iterdir()}
-    assert launches == results.finished(out)
+    assert launches == store.finished(out)

@@ -14,11 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import reading, results, runner, spec
-from experiments.environments.command import Process
-from experiments.ratios import floors, paired_ratio
-from experiments.schedule import Launch, schedule
-from experiments.statistics import EQUIVALENCE, Verdict, verdict
+from experiments.analysis import reading
+from experiments.analysis.ratios import floors, paired_ratio
+from experiments.analysis.statistics import EQUIVALENCE, Verdict, verdict
+from experiments.environments.process import Process
+from experiments.execution import runner
+from experiments.model import spec
+from experiments.results import store
+from experiments.schedule.blocks import Launch, schedule
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)
@@ -50,7 +53,7 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
     asked = replace(asked, factors=factors)
     blocks = schedule(asked, 1)
     plan = [{"launches": [launch.to_dict() for launch in block.launches]} for block in blocks]
-    results.create(
+    store.create(
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )
     made = {"host": StandIn(), "docker": docker}

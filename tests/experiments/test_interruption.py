@@ -11,8 +11,9 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import reading, results
-from experiments.provision.image import Image
+from experiments.analysis import reading
+from experiments.provision.images.image import Image
+from experiments.results import store
 
 pytestmark = pytest.mark.ranks
 
@@ -25,7 +26,7 @@ def ranks_alive(folder: Path) -> list[int]:
             words = path.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if "experiments.harness" in words and any(str(folder) in word for word in words):
+        if "experiments.programs.harness" in words and any(str(folder) in word for word in words):
             found.append(int(path.parent.name))
     return found
 
@@ -36,7 +37,7 @@ def interrupted(
     """Start a campaign and press Ctrl-C (or worse) in the middle of its second launch."""
     process = driver.measure(environment, out)
     try:
-        driver.wait_for(lambda: len(results.finished(out)) == 1, "finished launch")
+        driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         os.killpg(process.pid, number)  # as a terminal does
         said = process.communicate(timeout=60)
@@ -71,7 +72,7 @@ def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran
     assert f"--resume --out {out}" in found.stderr
     assert "Traceback" not in found.stderr
     driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
-    assert len(results.finished(out)) == 1
+    assert len(store.finished(out)) == 1
     assert not (out / "incoming").exists()
     first = {path: path.read_bytes() for path in (out / "launches").iterdir()}
     driver.resume(out)
@@ -104,8 +105,8 @@ def test_in_a_container_nothing_of_the_campaign_is_left_in_the_engine(
     out = tmp_path / "out"
     found = interrupted(driver, "docker", out)
     assert found.returncode == 130
-    label = f"hbmcomm.campaign={results.read_header(out)['id']}"
+    label = f"hbmcomm.campaign={store.read_header(out)['id']}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
-    assert len(results.finished(out)) == 1
+    assert len(store.finished(out)) == 1
     driver.resume(out)
     assert len(reading.load(out).launches) == 3

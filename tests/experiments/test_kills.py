@@ -21,11 +21,13 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import claim, leftovers, reading, results
-from experiments.bound import COPY
+from experiments.analysis import reading
 from experiments.environments.docker import LABEL
-from experiments.provision.image import Image
-from experiments.schedule import Launch, schedule
+from experiments.model.lower_bound import COPY
+from experiments.processes import folder_lock, tracking
+from experiments.provision.images.image import Image
+from experiments.results import store
+from experiments.schedule.blocks import Launch, schedule
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 
@@ -70,7 +72,7 @@ class Campaign:
     engine: docker.DockerClient
     out: Path
     toml: Path
-    shm: set[Path] = field(default_factory=lambda: set(leftovers.SHM.iterdir()))
+    shm: set[Path] = field(default_factory=lambda: set(tracking.SHM.iterdir()))
     process: "subprocess.Popen[str] | None" = None
     mark: str = ""
 
@@ -79,7 +81,7 @@ class Campaign:
         begun = (self.out / "campaign.json").exists()
         words = ["--resume"] if begun else ["--experiment", str(self.toml), "--seed", "1"]
         self.process = self.driver.start("run", *words, "--out", str(self.out))
-        self.mark = leftovers.identity(self.process.pid)
+        self.mark = tracking.identity(self.process.pid)
 
     def ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
@@ -93,15 +95,15 @@ class Campaign:
 
     def left(self) -> list[str]:
         """Everything of it that is still there."""
-        found = [f"process {who}" for who in leftovers.marked(self.mark)]
+        found = [f"process {who}" for who in tracking.marked(self.mark)]
         found += [f"process {pid}" for pid in named_in_a_command(self.out)]
-        mapped = leftovers.mapped()
+        mapped = tracking.mapped()
         found += [
             str(path)
-            for path in set(leftovers.SHM.iterdir()) - self.shm - mapped
+            for path in set(tracking.SHM.iterdir()) - self.shm - mapped
             if not OTHERS.search(path.name)
         ]
-        found += [str(path) for path in (self.out / "incoming", self.out / claim.NAME)]
+        found += [str(path) for path in (self.out / "incoming", self.out / folder_lock.NAME)]
         found = [each for each in found if not each.startswith("/") or Path(each).exists()]
         with contextlib.suppress(FileNotFoundError):
             header = json.loads((self.out / "campaign.json").read_text())
@@ -142,13 +144,13 @@ def seconds_until(nothing: Callable[[], object], patience: float) -> float:
 
 def moments(campaign: Campaign, draw: random.Random) -> dict[str, tuple[Callable[[], Any], float]]:
     """What begins each phase of a driver's life, and the seconds within which it is killed then."""
-    finished = len(results.finished(campaign.out))
+    finished = len(store.finished(campaign.out))
     within = campaign.out / "incoming"
     return {
         "measurement": (lambda: list(within.glob("*/progress")), 1.5),
         "acceptance": (lambda: list(within.glob("*/result.json")), 0.4),
         "creation of containers": (lambda: list(within.glob("*docker*/launch.json")), 1.0),
-        "between launches": (lambda: len(results.finished(campaign.out)) > finished, 0.3),
+        "between launches": (lambda: len(store.finished(campaign.out)) > finished, 0.3),
         "before the first launch": (lambda: True, 6.0),
     }
 
@@ -185,7 +187,7 @@ def cells(out: Path) -> list[tuple[str, ...]]:
 
 def planned(out: Path) -> list[tuple[str, ...]]:
     """What it must hold in the end."""
-    header = results.read_header(out)
+    header = store.read_header(out)
     blocks = schedule(reading.load(out).experiment, header["seed"])
     launches: list[Launch] = [launch for block in blocks for launch in block.launches]
     return sorted(

@@ -6,13 +6,14 @@ from pathlib import Path
 import docker
 import pytest
 
-from experiments import campaign, spec
-from experiments.campaign import Request
-from experiments.provision.image import Image
-from experiments.reading import load
-from experiments.stages import Stages
+from experiments.analysis.reading import load
+from experiments.console.stages import Stages
+from experiments.execution import campaign
+from experiments.execution.campaign import Request
+from experiments.model import spec
+from experiments.provision.images.image import Image
 from plots.draw import draw
-from plots.report import report
+from plots.html.report import report
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 PROGRAMS = Path(__file__).parent / "ranks"
 TRANSPORTS = ("direct", "mpi", "pickle")
@@ -15,10 +15,10 @@ RANKS = {"openmpi": (1, 2, 3, 4), "mpich": (2, 3), "impi": (3, 4)}
 """Of random calls: our side of them is one and the same under every MPI."""
 
 pytestmark = pytest.mark.ranks
-of_every_mpi = pytest.mark.parametrize("mpi", FLAVOURS)
+of_every_mpi = pytest.mark.parametrize("mpi", MPIS)
 
 
-@pytest.mark.parametrize(("mpi", "ranks"), [(mpi, n) for mpi in FLAVOURS for n in RANKS[mpi]])
+@pytest.mark.parametrize(("mpi", "ranks"), [(mpi, n) for mpi in MPIS for n in RANKS[mpi]])
 def test_random_calls_give_what_mpi4py_gives(
     mpirun: Callable[..., Any], mpi: str, ranks: int
 ) -> None:

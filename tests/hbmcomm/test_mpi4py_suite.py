@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.provision.paths import ROOT
+from experiments.model.checkout import ROOT
+from experiments.model.environment import MPIS
 
 PROGRAM = Path(__file__).parent / "ranks" / "mpi4py_suite.py"
 ALL = os.environ.get("HBMCOMM_MPI4PY_TESTS") == "all"
@@ -44,7 +44,7 @@ QUICK = [
 ]
 EVERY = [
     (mpi, ranks, transport, files)
-    for mpi in FLAVOURS
+    for mpi in MPIS
     for ranks in (1, 2, 3, 4)
     for transport in ("direct", "auto", "mpi")
     for files in ("collectives", "one-sided", "others")

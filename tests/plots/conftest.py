@@ -22,18 +22,19 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from experiments import results, spec
-from experiments.baselines.command import COUNTERPARTS, measures
+from experiments.analysis.reading import COLUMNS
+from experiments.analysis.statistics import CONTAINER
 from experiments.bench.question import ask
-from experiments.reading import COLUMNS
-from experiments.schedule import FORMAT, Cell, Launch, schedule
-from experiments.statistics import CONTAINER
-from plots import tiles
+from experiments.model import spec
+from experiments.programs.baselines.launches import COUNTERPARTS, measures
+from experiments.results import store
+from experiments.schedule.blocks import FORMAT, Cell, Launch, schedule
+from plots.analysis.findings import Findings, from_cells
+from plots.analysis.page_placement import places
 from plots.draw import draw
-from plots.findings import Findings, from_cells
-from plots.labels import arm_levels
-from plots.places import places
-from plots.report import report
+from plots.html.report import report
+from plots.layout.labels import arm_levels
+from plots.numa_map import map_layout
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
@@ -154,16 +155,16 @@ def launched() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def planned() -> Callable[..., tiles.Plan]:
+def planned() -> Callable[..., map_layout.Plan]:
     """planned(machine, ranks, ...): that machine's map, in 3.24 inches."""
 
-    def plan(machine: str, ranks: int, **settings: Any) -> tiles.Plan:
+    def plan(machine: str, ranks: int, **settings: Any) -> map_layout.Plan:
         (place,) = places([_launched.make_launch(machine, ranks=ranks)])
         by_node = {
             node.id: [rank for rank in range(ranks) if place.node_of(rank) == node.id]
             for node in place.nodes
         }
-        return tiles.plan(place.nodes, by_node, 3.24, **{"band": 0.3, **settings})
+        return map_layout.plan(place.nodes, by_node, 3.24, **{"band": 0.3, **settings})
 
     return plan
 
@@ -208,7 +209,7 @@ def write_campaign(
         factors = replace(experiment.factors, transports=("direct", "mpi"), kinds=("regular",))
         experiment = replace(experiment, factors=factors)
     plan = schedule(experiment, 1)
-    results.create(
+    store.create(
         folder,
         {
             "name": "quick",
@@ -224,9 +225,9 @@ def write_campaign(
     )
     rng = np.random.default_rng(3)
     for launch in (launch for block in plan for launch in block.launches):
-        with results.incoming(folder, launch.name) as place:
+        with store.incoming(folder, launch.name) as place:
             _write_launch(launch, place, rng, hbw, machine)
-            results.accept(folder, launch.name, place)
+            store.accept(folder, launch.name, place)
     return folder
 
 
@@ -346,7 +347,7 @@ def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     launch = schedule(asked, 1)[0].launches[0]
     out = tmp_path_factory.mktemp("results") / "bench"
     header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    results.create(out, header | {"schedule": [{"launches": [launch.name]}]})
+    store.create(out, header | {"schedule": [{"launches": [launch.name]}]})
     rng = np.random.default_rng(1)
     cells, samples = [], {}
     for number, cell in enumerate(launch.plan):
@@ -355,12 +356,12 @@ def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             asdict(cell) | {"samples": key, "warmup": 2, "group": 1, "turn": 2, "emulated": False}
         )
         samples[key] = rng.lognormal(-12, 0.1, (20, 2))
-    with results.incoming(out, launch.name) as place:
+    with store.incoming(out, launch.name) as place:
         result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
         result |= {"environment": {}, "ranks": []}
         (place / "result.json").write_text(json.dumps(result))
         np.savez(place / "samples.npz", **samples)
-        results.accept(out, launch.name, place)
+        store.accept(out, launch.name, place)
     return out
 
 

@@ -3,9 +3,9 @@
 from itertools import product
 from typing import Any
 
-from experiments import spec
-from experiments.schedule import Cell, Launch
-from plots.labels import arm_levels
+from experiments.model import spec
+from experiments.schedule.blocks import Cell, Launch
+from plots.layout.labels import arm_levels
 
 GIB = 2**30
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from experiments import schedule, spec, unarchive
-from experiments.reading import load
+from experiments.analysis.reading import load
+from experiments.model import spec
+from experiments.results import unarchive
+from experiments.schedule import blocks
 from plots import documentation
 from plots.draw import PlotsError
 
@@ -64,7 +66,7 @@ def test_what_is_asked_of_a_campaign_fits_the_schemas(name: str) -> None:
     asked = spec.load(name)
     experiment = schema("campaign")["properties"]["experiment"]
     launches = schema("launch")["properties"]["launch"]
-    first = schedule.schedule(asked, 1)[0].launches[0]
+    first = blocks.schedule(asked, 1)[0].launches[0]
     for part, values in ((experiment, asked.to_dict()), (launches, first.to_dict())):
         Draft202012Validator(part).validate(json.loads(json.dumps(values)))
 

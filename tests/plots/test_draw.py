@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results import ResultsError
+from experiments.results.store import ResultsError
 from plots.draw import FORMATS, PlotsError, draw, write
-from plots.labels import EMULATED
+from plots.layout.labels import EMULATED
 
 DRAW = """
 import pathlib, sys

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments import export, results, unarchive
-from experiments.reading import load
-from plots.report import report
+from experiments.analysis import export
+from experiments.analysis.reading import load
+from experiments.results import store, unarchive
+from plots.html.report import report
 
 STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
 """Measured in 2026 by the version that wrote format 2: 2 blocks of host, userland and Docker."""
@@ -51,10 +52,10 @@ def test_the_first_campaigns_of_format_2_are_drawn(stored: Path, tmp_path: Path)
     for path in sorted((stored / "launches").glob("*.json")):
         values = json.loads(path.read_text())
         first(values)
-        results.write_json(path, values)
+        store.write_json(path, values)
     header = json.loads((stored / "campaign.json").read_text())
     left = {key: value for key, value in header.items() if key not in YOUNGER["header"]}
-    results.write_json(stored / "campaign.json", left)
+    store.write_json(stored / "campaign.json", left)
     assert "took no turns with the other arms" in drawn(stored, tmp_path)
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import results
 from experiments.bench.tune import driver, store, table
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.trials import trials
-from experiments.stages import Stages
+from experiments.console.stages import Stages
+from experiments.results import store as results
 
 WIDTH = 150  # columns where standard output is no terminal: a line per row
 

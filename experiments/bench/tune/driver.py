@@ -9,17 +9,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import hbmcomm
-from experiments import guard, results
 from experiments.bench.tune import store
 from experiments.bench.tune.launching import header_of, measure
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
 from experiments.bench.tune.trials import Place, Trial, trials
-from experiments.measure import binding
-from experiments.measure.usable import cpus_by_node
-from experiments.progress import Display
-from experiments.provision import mpi
-from experiments.stages import Stages
+from experiments.console.progress_bar import Display
+from experiments.console.stages import Stages
+from experiments.execution.cleanup import watchdog
+from experiments.programs.machine import binding
+from experiments.programs.machine.usable import cpus_by_node
+from experiments.provision.wheels import mpi
+from experiments.results import store as results
 
 ADVICE = "look at it, then tune again"
 BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
@@ -40,7 +41,7 @@ def run(
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     store.refuse_existing(out)
-    with guard.watching(out, stages.say):
+    with watchdog.watching(out, stages.say):
         prefix = mpi.ensure(FLAVOUR, stages.say)
         seed = random.SystemRandom().getrandbits(32) if seed is None else seed
         thresholds = hbmcomm.tuning(question.ranks)

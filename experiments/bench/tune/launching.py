@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import attend, results
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.schedule import FLAVOUR, Launch
-from experiments.environments.command import Command, Process
-from experiments.environments.mpiexec import mpiexec
-from experiments.measure import machine
-from experiments.provision import image, passthrough
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Command, Process
+from experiments.jobs import attend
+from experiments.programs.machine import facts
+from experiments.provision import passthrough
+from experiments.provision.images import image
+from experiments.results import store
 
 PROGRAM = "experiments.bench.tune.program"
 
@@ -32,7 +34,7 @@ def measure(
     """
 
     def prepare(place: Path) -> Command:
-        results.write_json(place / "launch.json", launch.to_dict())
+        store.write_json(place / "launch.json", launch.to_dict())
         argv, environment = mpiexec(
             *(FLAVOUR, prefix, launch.ranks, passthrough.cores()),
             [str(prefix / "bin/python"), "-m", PROGRAM, str(place.absolute())],
@@ -49,7 +51,7 @@ def header_of(question: Question, seed: int, launches: Sequence[Launch]) -> dict
         "question": question.to_dict(),
         "seed": seed,
         "schedule": [launch.name for launch in launches],
-        "machine": machine.machine(),
+        "machine": facts.machine(),
         "cores": passthrough.cores(),
         "git": image.revision(),
         "command": sys.argv,

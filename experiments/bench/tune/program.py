@@ -22,19 +22,27 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
-from experiments import footprint
 from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
-from experiments.entries import DIRECT
-from experiments.measure import datapath, machine, operations, process, timing, versions
-from experiments.measure import trial as measured
-from experiments.measure.alone import conduct_alone
-from experiments.measure.buffers import Pool, Unavailable, described, make_pool, require_memory
-from experiments.measure.contenders import plain
-from experiments.measure.progress import Progress
-from experiments.measure.starter import make_starter
-from experiments.schedule import FORMAT
-from experiments.turns import Action, Answer, Order, numbers
+from experiments.model.contender_names import DIRECT
+from experiments.programs import rank_process
+from experiments.programs.contenders import trial as measured
+from experiments.programs.contenders.contender import plain
+from experiments.programs.contenders.starter import make_starter
+from experiments.programs.machine import datapath, facts, versions
+from experiments.programs.measure import operations, timing
+from experiments.programs.measure.alone import conduct_alone
+from experiments.programs.measure.buffers import (
+    Pool,
+    Unavailable,
+    described,
+    make_pool,
+    require_memory,
+)
+from experiments.programs.measure.progress import Progress
+from experiments.schedule import footprint
+from experiments.schedule.blocks import FORMAT
+from experiments.schedule.turns import Action, Answer, Order, numbers
 
 Communicators = Mapping[tuple[str, str], MPI.Intracomm]
 """By variable and contender."""
@@ -42,14 +50,14 @@ Communicators = Mapping[tuple[str, str], MPI.Intracomm]
 
 def main(folder: Path) -> None:
     """One rank's whole life."""
-    process.die_with_parent()
+    rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
     if launch.ranks != comm.size:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
-    cpu = process.pin(comm.rank, "packed")
+    cpu = rank_process.pin(comm.rank, "packed")
     pools = {private: _pool(comm, launch, cpu, private) for private in (False, True)}
     hashes = versions.hashes()  # while there is one core
     made = _communicators(comm, launch, pools)
@@ -67,7 +75,7 @@ def main(folder: Path) -> None:
             "environment": {
                 "versions": versions.versions(),
                 "hashes": hashes,
-                "machine": machine.machine(),
+                "machine": facts.machine(),
                 "datapath": every[0][0],
             },
             "ranks": [rank for _, rank in every],
@@ -204,4 +212,4 @@ class Cells:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: mpiexec -n N python -m experiments.bench.tune.program FOLDER")
-    process.run(main, Path(sys.argv[1]))
+    rank_process.run(main, Path(sys.argv[1]))

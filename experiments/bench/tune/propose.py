@@ -11,9 +11,9 @@ from itertools import chain
 
 import numpy as np
 
+from experiments.analysis.statistics import FEWEST_BLOCKS, Interval, median_ratio
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import CHOICE, FROM, UP_TO, Cell, Trial
-from experiments.statistics import FEWEST_BLOCKS, Interval, median_ratio
 
 TOO_FEW = f"fewer than {FEWEST_BLOCKS} launches: no interval, so nothing is certain"
 NOTHING = "no other value is certainly faster"

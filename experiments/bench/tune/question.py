@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments import quantities
 from experiments.bench.question import BLOCKS, QuestionError
-from experiments.spec import Measurement
+from experiments.model import quantities
+from experiments.model.spec import Measurement
 
 RANKS = 2
 TAKES = "--ranks, --blocks, --out, --seed and --json"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.analysis.statistics import CONFIDENCE
 from experiments.bench.tune.trials import CHOICE, NOW, Cell, Trial
-from experiments.statistics import CONFIDENCE
 
 Samples = NDArray[np.float64]
 Times = Mapping[tuple[str, Cell], Mapping[str, Samples]]

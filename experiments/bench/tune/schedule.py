@@ -8,10 +8,10 @@ from typing import Any
 from experiments.bench.question import DTYPE
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.trials import Cell, Trial
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.spec import Measurement
+from experiments.model.environment import MPIS
+from experiments.model.spec import Measurement
 
-FLAVOUR = FLAVOURS[0]
+FLAVOUR = MPIS[0]
 """The MPI that starts all launches: transport direct does the same under each."""
 
 

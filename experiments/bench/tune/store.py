@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments import results
+from experiments.analysis.statistics import median_ratio
 from experiments.bench.tune import ratios
 from experiments.bench.tune.propose import Proposal, propose, unmeasured
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
-from experiments.results import ResultsError
-from experiments.schedule import FORMAT
-from experiments.statistics import median_ratio
+from experiments.results import store
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import FORMAT
 
 HEADER = "tune.json"
 PROPOSAL = "proposal.json"
@@ -55,7 +55,7 @@ class Tuned:
 def create(folder: Path, header: Mapping[str, Any]) -> None:
     """Begin a folder; refuse_existing comes first."""
     (folder / "launches").mkdir(parents=True, exist_ok=True)
-    results.write_json(folder / HEADER, {"format": FORMAT, **header})
+    store.write_json(folder / HEADER, {"format": FORMAT, **header})
 
 
 def refuse_existing(folder: Path) -> None:
@@ -75,18 +75,18 @@ def load(folder: Path) -> Tuned:
     Raises:
         ResultsError: it is none, another version wrote it, or no launch is finished yet.
     """
-    header = results.read_json(folder / HEADER)
+    header = store.read_json(folder / HEADER)
     if header.get("format") != FORMAT:
         raise ResultsError(
             f"{folder / HEADER} is of format {header.get('format')!r}; this version reads "
             f"{FORMAT}: measure again into another --out"
         )
-    names = sorted(results.finished(folder))
+    names = sorted(store.finished(folder))
     if not names:
         raise ResultsError(f"{folder} holds no finished launch; measure again: ./inv bench --tune")
-    launches = [results.read_launch(folder, name) for name in names]
+    launches = [store.read_launch(folder, name) for name in names]
     times = [
-        ratios.read(launch, results.read_samples(folder / "launches" / f"{name}.npz"))
+        ratios.read(launch, store.read_samples(folder / "launches" / f"{name}.npz"))
         for name, launch in zip(names, launches, strict=True)
     ]
     left_out = dict(header["left_out"])

@@ -6,12 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from experiments.analysis.statistics import FEWEST_BLOCKS
 from experiments.bench.table import bytes_text, percent_text, ratio_text
 from experiments.bench.tune.propose import Proposal
 from experiments.bench.tune.store import Tuned
 from experiments.bench.tune.trials import NEVER
-from experiments.entries import CALLS
-from experiments.statistics import FEWEST_BLOCKS
+from experiments.model.contender_names import CALLS
 
 UNCHANGED = "nothing to change: no other value is certainly faster on this machine"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from experiments.bench.question import ITEM
-from experiments.bound import BARRIER
+from experiments.model.lower_bound import BARRIER
 from hbmcomm import Threshold
 
 KIB, MIB = 2**10, 2**20

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.buffers.message import Message, Unreadable, read, read_each
 from hbmcomm.collectives.buffers.operand import Operand, blocks, foreign, operand
-from hbmcomm.collectives.native import REDUCTIONS, lib
+from hbmcomm.collectives.core.native import REDUCTIONS, lib
 
 MOST_BYTES = 2**35
 """Of one rank's block: the core counts a call's pieces in 20 bits."""

@@ -14,7 +14,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from hbmcomm.collectives.buffers.message import Bytes, Message
-from hbmcomm.collectives.native import DTYPES, ffi, lib
+from hbmcomm.collectives.core.native import DTYPES, ffi, lib
 
 PACKED = DTYPES.index("packed")
 

@@ -11,7 +11,7 @@ from typing import Any
 from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-from hbmcomm.collectives.native import FOREIGN, OPERATIONS, REDUCTIONS, lib
+from hbmcomm.collectives.core.native import FOREIGN, OPERATIONS, REDUCTIONS, lib
 from hbmcomm.collectives.transports.nonblocking import Nonblocking
 from hbmcomm.collectives.transports.planned import Planned
 from hbmcomm.collectives.transports.served import Served

@@ -11,10 +11,10 @@ from typing import Any
 from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-from hbmcomm.collectives import mpi_progress
-from hbmcomm.collectives.call import Call
-from hbmcomm.collectives.native import REDUCTIONS, lib
-from hbmcomm.collectives.requests import Request, let_fly
+from hbmcomm.collectives.calls.call import Call
+from hbmcomm.collectives.calls.requests import Request, let_fly
+from hbmcomm.collectives.core import mpi_progress
+from hbmcomm.collectives.core.native import REDUCTIONS, lib
 from hbmcomm.collectives.transports.served import Served
 
 _ibarrier, _ibcast, _iblocks, _ifold = (

@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-from hbmcomm.collectives.plan import Plan
+from hbmcomm.collectives.calls.plan import Plan
 
 Info = MPI.Info
 

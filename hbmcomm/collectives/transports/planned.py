@@ -7,10 +7,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.call import Call
-from hbmcomm.collectives.direct_plan import DirectPlan
-from hbmcomm.collectives.native import lib
-from hbmcomm.collectives.plan import Plan
+from hbmcomm.collectives.calls.call import Call
+from hbmcomm.collectives.calls.direct_plan import DirectPlan
+from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.core.native import lib
 from hbmcomm.collectives.transports.served import Served
 
 

@@ -13,16 +13,16 @@ from typing import Any
 
 from mpi4py import MPI
 
-from hbmcomm.collectives import mpi_progress
 from hbmcomm.collectives.buffers.arguments import READ, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
-from hbmcomm.collectives.call import Call, apart, made
-from hbmcomm.collectives.native import FOREIGN, Core, ffi, lib, setting
+from hbmcomm.collectives.calls.call import Call, apart, made
+from hbmcomm.collectives.core import mpi_progress
+from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
 from hbmcomm.collectives.transports.transport import Transport
 from hbmcomm.errors import HbmcommError, KindUnavailable
-from hbmcomm.memory import arrays
 from hbmcomm.memory.dax import arena as dax
-from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.policy.kinds import Kind, resolve
+from hbmcomm.memory.private import arrays
 from hbmcomm.memory.shared import make as shared
 from hbmcomm.memory.shared.arena import Arena
 

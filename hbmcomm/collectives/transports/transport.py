@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from hbmcomm.collectives.transports.fixed import Fixed
 from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.errors import KindUnavailable
-from hbmcomm.memory import arrays
-from hbmcomm.memory.kinds import Kind, Nodes, resolve
-from hbmcomm.memory.numpy_memory import numpy_memory
+from hbmcomm.memory.policy.kinds import Kind, Nodes, resolve
+from hbmcomm.memory.private import arrays
+from hbmcomm.memory.private.numpy_memory import numpy_memory
 
 
 class Transport(Persistent):

@@ -13,7 +13,7 @@ from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutO
 from hbmcomm.memory.dax import claims, devices, holding
 from hbmcomm.memory.dax.devices import Device
 from hbmcomm.memory.dax.holding import Holding, Holdings
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import registry, segment
 from hbmcomm.memory.shared.agree import Allgather, together
 from hbmcomm.memory.shared.arena import Arena

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hbmcomm._native import _core  # type: ignore[attr-defined]
-from hbmcomm.memory import procfs
+from hbmcomm.memory.topology import procfs
 
 TABLE_BYTES = 2 * 2**20
 """The first step of a device."""

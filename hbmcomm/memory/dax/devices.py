@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hbmcomm.errors import KindUnavailable
-from hbmcomm.memory import sysfs as reader
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.topology import sysfs as reader
 
 SYSFS = Path("/sys")
 

@@ -14,10 +14,10 @@ import secrets
 import weakref
 
 from hbmcomm.errors import ArenaUnavailable, KindUnavailable
-from hbmcomm.memory import kernel
 from hbmcomm.memory.dax import claims, devices
 from hbmcomm.memory.dax.claims import Claim
 from hbmcomm.memory.dax.devices import Device
+from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared.ground import Ground
 from hbmcomm.memory.shared.heap import STEP
 from hbmcomm.memory.shared.segment import HUGE_PAGE, Mapping

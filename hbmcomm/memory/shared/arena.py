@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from hbmcomm.memory.blocks import Block
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.private.blocks import Block
 from hbmcomm.memory.shared import handler
 from hbmcomm.memory.shared.ground import Ground
 from hbmcomm.memory.shared.heap import ffi, lib

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory import kernel, procfs
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import agree, keep, registry
 from hbmcomm.memory.shared.agree import TOO_LONG, Allgather, Closed, Problem
 from hbmcomm.memory.shared.arena import Arena, Place, Roll
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.route import Found, Route, Source
+from hbmcomm.memory.topology import procfs
 
 Begin = Callable[[Arena, list[Any]], object]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hbmcomm.errors import HbmcommError, OutOfMemory
-from hbmcomm.memory import regions
-from hbmcomm.memory.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.private import regions
+from hbmcomm.memory.private.blocks import ALIGNMENT, HUGE_PAGES_FROM, Block
 from hbmcomm.memory.shared.heap import STEP, Heap, ffi, lib
 from hbmcomm.memory.shared.segment import HUGE_PAGE
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hbmcomm.errors import OutOfMemory
-from hbmcomm.memory import numpy_hook
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.private import numpy_hook
 from hbmcomm.memory.shared.ground import Ground
 from hbmcomm.memory.shared.heap import ffi, lib
 

@@ -9,8 +9,8 @@ import os
 import re
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.kinds import Kind
-from hbmcomm.memory.topology import current
+from hbmcomm.memory.policy.kinds import Kind
+from hbmcomm.memory.topology.machine import current
 
 VARIABLE = "HBMCOMM_ARENA_KEEP"
 MOST = 256 * 2**20

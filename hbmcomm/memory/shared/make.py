@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import keep, registry, segment
 from hbmcomm.memory.shared.agree import Allgather
 from hbmcomm.memory.shared.arena import Arena

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from hbmcomm.errors import KindUnavailable, OutOfMemory
-from hbmcomm.memory import capacity, kernel, procfs
-from hbmcomm.memory.blocks import why_unbound
-from hbmcomm.memory.kinds import Kind, resolve, usable_nodes
+from hbmcomm.memory.policy import capacity, kernel
+from hbmcomm.memory.policy.kinds import Kind, resolve, usable_nodes
+from hbmcomm.memory.private.blocks import why_unbound
 from hbmcomm.memory.shared import segment as segments
 from hbmcomm.memory.shared.ground import Ground
 from hbmcomm.memory.shared.heap import ffi, lib
 from hbmcomm.memory.shared.segment import Segment
+from hbmcomm.memory.topology import procfs
 
 
 class Own(Ground):

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from hbmcomm.memory import kernel
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import segment as segments
 from hbmcomm.memory.shared.heap import STEP, lib
 from hbmcomm.memory.shared.own import Ordinary, Own, bind

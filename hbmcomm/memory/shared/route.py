@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared.ground import Ground
 from hbmcomm.memory.shared.own import Ordinary, Own
 from hbmcomm.memory.shared.registry import Lengths, Registry

@@ -17,7 +17,7 @@ import weakref
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from hbmcomm.memory import kernel
+from hbmcomm.memory.policy import kernel
 
 HUGE_PAGE = 2 * 2**20
 SHM = Path("/dev/shm")

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from experiments.analysis.reading import COLUMNS, Campaign
+from experiments.analysis.statistics import FACTORS
 from experiments.bench.question import Question
-from experiments.reading import COLUMNS, Campaign
-from experiments.statistics import FACTORS
 
 Medians = Callable[..., pd.DataFrame]
 

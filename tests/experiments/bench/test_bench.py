@@ -16,15 +16,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import campaign, results, settings, together
 from experiments.bench import command
 from experiments.bench.question import ask
-from experiments.campaign import Request
+from experiments.console.stages import Stages
 from experiments.environments import host
-from experiments.results import ResultsError
-from experiments.schedule import Launch, schedule
-from experiments.spec import Experiment
-from experiments.stages import Stages
+from experiments.execution import campaign, together
+from experiments.execution.campaign import Request
+from experiments.model import mpi_settings
+from experiments.model.spec import Experiment
+from experiments.results import store
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import Launch, schedule
 
 pytestmark = pytest.mark.ranks
 
@@ -83,8 +85,8 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
         assert contenders == {"direct", "direct-again", "mpi"} | others
     turns = bench.cells.groupby(["block", "contest"])["turns"].agg(lambda each: set(map(len, each)))
     assert all(len(each) == 1 and min(each) >= 5 for each in turns), "in turns with each other"
-    launch = results.read_launch(folder, "0000-openmpi")
-    samples = results.read_samples(folder / "launches" / "0000-openmpi.npz")
+    launch = store.read_launch(folder, "0000-openmpi")
+    samples = store.read_samples(folder / "launches" / "0000-openmpi.npz")
     for cell in launch["cells"]:
         assert samples[cell["samples"]].shape[1] == 2
         assert (samples[cell["samples"]] > 0).all()
@@ -105,7 +107,7 @@ def test_a_stored_bench_is_printed_again_and_a_campaign_is_not(
 ) -> None:
     command.show(measured[0], as_json=False)
     assert capsys.readouterr().out == measured[1]
-    results.create(tmp_path / "quick", {"name": "quick"})
+    store.create(tmp_path / "quick", {"name": "quick"})
     with pytest.raises(ResultsError):
         command.show(tmp_path / "quick", as_json=False)
 
@@ -132,7 +134,7 @@ def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     assert process.returncode == 0, errors
     found = json.loads(said)
     assert {row["ranks"] for row in found["direct"]} == {3}
-    launch = results.read_launch(tmp_path / "out", "0000-mpich")
+    launch = store.read_launch(tmp_path / "out", "0000-mpich")
     assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"numpy"}
     assert launch["launch"]["measurement"]["cadence"] == "streaming"
 
@@ -188,7 +190,7 @@ SETTINGS = {
 def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "_TABLE", {"openmpi": SETTINGS})
+    monkeypatch.setattr(mpi_settings, "_TABLE", {"openmpi": SETTINGS})
     monkeypatch.setattr(together, "SETTING_PATIENCE", 12.0)
     monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.crashing")
     monkeypatch.chdir(ROOT)
@@ -218,7 +220,7 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path, number: int)
     process = start(out, "--peers", "openmpi", "--blocks", "50")
     try:
         deadline = time.monotonic() + 60
-        while len(results.finished(out)) < 2 and time.monotonic() < deadline:
+        while len(store.finished(out)) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, number)  # as a terminal does
         said, errors = process.communicate(timeout=60)
@@ -230,7 +232,7 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path, number: int)
     assert "bench: interrupted" in errors
     assert "Traceback" not in errors
     assert not (out / "incoming").exists()
-    assert len(command.read(out).cells["block"].unique()) == len(results.finished(out)) >= 2
+    assert len(command.read(out).cells["block"].unique()) == len(store.finished(out)) >= 2
     assert set(Path("/dev/shm").iterdir()) <= shm
 
 
@@ -252,12 +254,12 @@ def test_a_wrong_result_of_a_peer_is_told_and_not_counted(
     launch = launch_of("openmpi,pickle")
     folder = tmp_path / "bench"
     header = {"name": "bench", "experiment": asked("openmpi,pickle").to_dict(), "seed": 1}
-    results.create(folder, header | {"schedule": [{"launches": [launch.name]}], "machine": {}})
-    with results.incoming(folder, launch.name) as place:
+    store.create(folder, header | {"schedule": [{"launches": [launch.name]}], "machine": {}})
+    with store.incoming(folder, launch.name) as place:
         (place / "launch.json").write_text(json.dumps(launch.to_dict()))
         program = Path(__file__).parent / "ranks" / "sabotaged.py"
         mpirun(program, 2, str(place), "pickle")
-        results.accept(folder, launch.name, place)
+        store.accept(folder, launch.name, place)
     bench = command.read(folder)
     assert "pickle beside openmpi: plain Allreduce of 64 bytes left wrong data, not counted" in (
         bench.warnings

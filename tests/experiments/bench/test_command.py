@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments import campaign, results
+from experiments.analysis.reading import Campaign
 from experiments.bench import command
 from experiments.bench.question import ask
-from experiments.reading import Campaign
-from experiments.stages import Stages
+from experiments.console.stages import Stages
+from experiments.execution import campaign
+from experiments.results import store
 
 Medians = Callable[..., pd.DataFrame]
 
@@ -43,10 +44,10 @@ def test_an_error_of_the_measurement_is_not_replaced_by_one_of_its_tables(
         raise KeyboardInterrupt
 
     def unreadable(folder: Path) -> Campaign:
-        raise results.ResultsError("not readable")
+        raise store.ResultsError("not readable")
 
     monkeypatch.setattr(campaign, "run", fail)
-    monkeypatch.setattr(results, "finished", lambda folder: {"0000-mpich"})
+    monkeypatch.setattr(store, "finished", lambda folder: {"0000-mpich"})
     monkeypatch.setattr(command, "read", unreadable)
     with pytest.raises(KeyboardInterrupt):
         command.run(ask(2), tmp_path / "out", None, Stages(), as_json=False)

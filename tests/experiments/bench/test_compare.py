@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.analysis.statistics import Verdict, median_ratio
 from experiments.bench.compare import against_peers, noise, own, slower_cells, tried
-from experiments.statistics import Verdict, median_ratio
 
 Medians = Callable[..., pd.DataFrame]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from experiments.bench.question import MOST_RANKS, ask
-from experiments.entries import CALLS, FORMS
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.errors import ExperimentsError
-from experiments.spec import Experiment
+from experiments.model.contender_names import CALLS, FORMS
+from experiments.model.environment import MPIS
+from experiments.model.errors import ExperimentsError
+from experiments.model.spec import Experiment
 
 
 def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
@@ -17,7 +17,7 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     factors, launches = asked.experiment.factors, asked.experiment.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
     assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "gloo")
-    assert launches.mpis == FLAVOURS and launches.ranks == (2,)
+    assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
     assert factors.forms == ("plain", "persistent")
     assert not launches.tuned and not asked.against

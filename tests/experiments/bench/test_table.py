@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from experiments.analysis.reading import Campaign
 from experiments.bench import table
 from experiments.bench.question import ask
 from experiments.bench.table import bytes_text, percent_text, ratio_text, seconds_text
-from experiments.reading import Campaign
 
 Medians = Callable[..., pd.DataFrame]
 

@@ -9,12 +9,12 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.arms import HARNESS
-from experiments.execute import execute
-from experiments.launching import FOREIGN, Environment
+from experiments.execution.launching import FOREIGN, Environment
+from experiments.jobs.execute import execute
+from experiments.model.arms import HARNESS
+from experiments.model.spec import OPERATIONS, Measurement
 from experiments.provision import passthrough
-from experiments.schedule import Cell, Launch
-from experiments.spec import OPERATIONS, Measurement
+from experiments.schedule.blocks import Cell, Launch
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from experiments import leftovers
 from experiments.environments import enter
-from experiments.provision.image import Image
+from experiments.processes import tracking
+from experiments.provision.images.image import Image
 
 VARIABLES = enter.variables(
     {"10.0.0.2": "one", "10.0.0.3": "two"},
@@ -56,7 +56,7 @@ def entered(container: str, line: str) -> "subprocess.Popen[str]":
     told = enter.variables({"10.0.0.2": container}, {}, sys.executable)
     return subprocess.Popen(
         [enter.LAUNCHER, "-x", "10.0.0.2", line],
-        env=os.environ | told | {leftovers.MARK: "test-enter"},
+        env=os.environ | told | {tracking.MARK: "test-enter"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from experiments import schedule, spec
 from experiments.environments import profiles
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
-from experiments.environments.command import Container, Process
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.environments.profiles import PROFILES, Machine
+from experiments.environments.process import Container, Process
+from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
+from experiments.model import spec
+from experiments.model.environment import MPIS, PROFILES
+from experiments.schedule import blocks
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/results/incoming/0000")
@@ -28,7 +29,7 @@ PREFIX = Path("/opt/hbmcomm")
 QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234,))
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(
-    schedule.schedule(spec.load("quick"), 1)[0].launches[0],
+    blocks.schedule(spec.load("quick"), 1)[0].launches[0],
     arm="golden",
     profile="tuned",
     layout="one",
@@ -56,7 +57,7 @@ def unpacked_lines(name: str) -> list[str]:
     return [
         UNPACKED[name](mpi, tree / mpi, *known, **option).command(launch, FOLDER).shell()
         for option in ([{}] if name == "charliecloud" else options)
-        for mpi in FLAVOURS
+        for mpi in MPIS
     ]
 
 
@@ -73,14 +74,14 @@ def golden(lines: list[str]) -> str:
 @pytest.mark.parametrize(("engine", "profile"), ENGINES)
 def test_an_engine_is_given_the_profiles_options(engine: str, profile: str) -> None:
     launch = replace(LAUNCH, profile=profile)
-    lines = [docker(mpi, engine).command(launch, FOLDER).shell() for mpi in FLAVOURS]
+    lines = [docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS]
     assert golden(lines) == (GOLDEN / f"{engine}-{profile}.txt").read_text()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
     launch = replace(LAUNCH, ranks=ranks)
-    lines = [Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER).shell() for mpi in FLAVOURS]
+    lines = [Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER).shell() for mpi in MPIS]
     assert golden(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
 
 
@@ -91,7 +92,7 @@ def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> N
 
 def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
     spoken = {"HOME": "/tmp"}
-    lines = [in_a_guest(Host(mpi, PREFIX, 8, spoken)) for mpi in FLAVOURS]
+    lines = [in_a_guest(Host(mpi, PREFIX, 8, spoken)) for mpi in MPIS]
     assert golden(lines) == (GOLDEN / "vm.txt").read_text()
 
 

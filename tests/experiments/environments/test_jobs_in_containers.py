@@ -13,20 +13,21 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import leftovers
-from experiments.arms import HARNESS
-from experiments.containers import ContainerRefused, ImageGone
-from experiments.environments.command import Job
 from experiments.environments.docker import LABEL, Docker
 from experiments.environments.layouts import SEVERAL
-from experiments.environments.mpiexec import FLAVOURS
-from experiments.execute import execute
-from experiments.provision import image as image_provision
-from experiments.provision import mpi, passthrough, podman
-from experiments.provision.image import Image
-from experiments.provision.paths import ROOT
-from experiments.schedule import Cell, Launch
-from experiments.spec import Measurement
+from experiments.environments.process import Job
+from experiments.jobs.containers import ContainerRefused, ImageGone
+from experiments.jobs.execute import execute
+from experiments.model.arms import HARNESS
+from experiments.model.checkout import ROOT
+from experiments.model.environment import MPIS
+from experiments.model.spec import Measurement
+from experiments.processes import tracking
+from experiments.provision import passthrough, podman
+from experiments.provision.images import image as image_provision
+from experiments.provision.images.image import Image
+from experiments.provision.wheels import mpi
+from experiments.schedule.blocks import Cell, Launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -128,7 +129,7 @@ def nothing_is_left(engine: docker.DockerClient) -> Any:
 def shared_files() -> set[Path]:
     """Those of the user that containers run as: on this machine, beside other users' jobs."""
     found = set()
-    for path in leftovers.segments():
+    for path in tracking.segments():
         with contextlib.suppress(FileNotFoundError):  # another's, and gone since
             if path.stat().st_uid == passthrough.owner()[0]:
                 found.add(path)
@@ -143,7 +144,7 @@ def entering(process: Path) -> bool:
         return False
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", MPIS)
 def test_isolated_ranks_have_mpi_over_the_network_and_no_direct(
     prepared: Callable[..., Prepared], flavour: str
 ) -> None:
@@ -161,7 +162,7 @@ def test_isolated_ranks_have_mpi_over_the_network_and_no_direct(
     assert [rank["cpu"] for rank in result["ranks"]] == [0, 1]
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", MPIS)
 def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
     prepared: Callable[..., Prepared], flavour: str
 ) -> None:
@@ -180,7 +181,7 @@ def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
 def test_more_ranks_than_cores_in_every_profile(
     prepared: Callable[..., Prepared], layout: str, profile: str
 ) -> None:
-    flavour = FLAVOURS[(SEVERAL.index(layout) + len(profile)) % 3]
+    flavour = MPIS[(SEVERAL.index(layout) + len(profile)) % 3]
     job = prepared(layout, flavour, profile=profile, ranks=4)
     assert job.run() == 0, job.log.read_text()
     result = json.loads((job.folder / "result.json").read_text())
@@ -188,7 +189,7 @@ def test_more_ranks_than_cores_in_every_profile(
 
 
 @pytest.mark.parametrize("layout", SEVERAL)
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", MPIS)
 def test_a_job_that_is_ended_in_the_middle_leaves_nothing(
     prepared: Callable[..., Prepared], layout: str, flavour: str
 ) -> None:
@@ -203,7 +204,7 @@ def test_a_job_that_is_ended_in_the_middle_leaves_nothing(
         job.run(interrupt)
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", MPIS)
 def test_a_rank_that_fails_ends_the_job(prepared: Callable[..., Prepared], flavour: str) -> None:
     job = prepared("isolated", flavour)
     launch = json.loads((job.folder / "launch.json").read_text())

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from experiments import schedule, spec
-from experiments.environments.command import Job, Process
 from experiments.environments.docker import Docker
 from experiments.environments.enter import LAUNCHER
 from experiments.environments.layouts import SEVERAL
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.environments.process import Job, Process
 from experiments.environments.profiles import Machine, shared_memory
+from experiments.model import spec
+from experiments.model.environment import MPIS
+from experiments.schedule import blocks
 
 GOLDEN = Path(__file__).parent / "golden_jobs"
 FOLDER = Path("/results/incoming/0000")
 ENGINES = tuple(product(("docker", "podman"), SEVERAL))
 PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "address1": "10.0.0.3"}
 LAUNCH = replace(
-    schedule.schedule(spec.load("quick"), 1)[0].launches[0],
+    blocks.schedule(spec.load("quick"), 1)[0].launches[0],
     arm="golden",
     environment="docker",
     profile="tuned",
@@ -52,7 +53,7 @@ def readable(text: str) -> str:
 
 @pytest.mark.parametrize(("engine", "layout"), ENGINES)
 def test_the_lines_that_make_a_job(engine: str, layout: str) -> None:
-    jobs = [job(layout, flavour, engine=engine) for flavour in FLAVOURS]
+    jobs = [job(layout, flavour, engine=engine) for flavour in MPIS]
     lines = "\n".join(readable(each.shell()) for each in jobs)
     assert lines == (GOLDEN / f"{engine}-{layout}.txt").read_text()
 
@@ -113,7 +114,7 @@ def test_more_ranks_than_cores_yield_in_containers_too(ranks: int) -> None:
         assert ("I_MPI_WAIT_MODE" in container.options["environment"]) == (ranks == 4)
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", MPIS)
 def test_what_is_found_goes_where_braces_were(flavour: str) -> None:
     process = job("isolated", flavour).process_at(PLACES)
     text = " ".join(process.words())

@@ -1,6 +1,6 @@
 """A container's memory limit is an error of ours on the rank that meets it, and kills nobody.
 
-On this machine's version of cgroups; a guest's is version 2, see tests/experiments/emulated.
+On this machine's version of cgroups; a guest's is version 2, see tests/experiments/emulation.
 """
 
 from typing import Any
@@ -9,9 +9,10 @@ import docker
 import pytest
 
 from experiments.environments import profiles
-from experiments.environments.mpiexec import mpiexec
-from experiments.provision import passthrough, seccomp
-from experiments.provision.image import PREFIX, Image
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.provision import passthrough
+from experiments.provision.images import seccomp
+from experiments.provision.images.image import PREFIX, Image
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 

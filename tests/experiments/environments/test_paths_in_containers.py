@@ -7,16 +7,16 @@ from typing import Any
 import docker
 import pytest
 
-from experiments import chosen
-from experiments.environments.asking import asking
+from experiments.analysis import mpi_transport_log
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
-from experiments.provision import image as image_provision
-from experiments.provision import mpi as mpi_provision
+from experiments.environments.mpi.debug_output import asking
 from experiments.provision import passthrough
-from experiments.provision.image import Image
-from experiments.schedule import Launch
-from plots import paths
+from experiments.provision.images import image as image_provision
+from experiments.provision.images.image import Image
+from experiments.provision.wheels import mpi as mpi_provision
+from experiments.schedule.blocks import Launch
+from plots.analysis import data_path
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -39,7 +39,7 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
         launch = small_launch(name, profile, ("regular",))
         result = measured(environment, launch, engine)
         said = (tmp_path / f"{launch.name}.log").read_text()
-        surroundings = chosen.added(result["environment"], said)
+        surroundings = mpi_transport_log.added(result["environment"], said)
         return {"launch": {"mpi": "openmpi", "arm": arm}, "environment": surroundings}
 
     host = told(outside, "host", "", "host")
@@ -47,7 +47,7 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
         pytest.skip("this host allows no single copy itself")
     default = told(inside, "docker", "default", "docker-default-one")
     tuned = told(inside, "docker", "tuned", "docker-tuned-one")
-    assert paths.sentences([host, default, tuned]) == (
+    assert data_path.sentences([host, default, tuned]) == (
         "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
         "large messages are copied twice; the profile tuned gets it back.",
     )

@@ -7,9 +7,10 @@ import docker
 import pytest
 
 from experiments.environments import profiles
-from experiments.environments.mpiexec import mpiexec
-from experiments.provision import passthrough, seccomp
-from experiments.provision.image import PREFIX, Image
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.provision import passthrough
+from experiments.provision.images import seccomp
+from experiments.provision.images.image import PREFIX, Image
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -21,14 +22,14 @@ comm.Send(data, 1) if comm.rank == 0 else comm.Recv(data, 0)
 """
 ARENA = """
 import hbmcomm
-from hbmcomm.memory import kernel
+from hbmcomm.memory.policy import kernel
 from mpi4py import MPI
 with hbmcomm.Communicator(MPI.COMM_WORLD, kind="hbw", transport="direct") as comm:
     print(*kernel.policy_of(comm.empty(1 << 20).ctypes.data))
 """
 ARRAY = """
 import hbmcomm
-from hbmcomm.memory.arrays import source
+from hbmcomm.memory.private.arrays import source
 print(source(hbmcomm.empty(1 << 20, kind="hbw")))
 """
 METHOD = """

@@ -12,18 +12,22 @@ from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import FOLDER
 from experiments.environments.userland import Userland
-from experiments.execute import execute
-from experiments.leftovers import MARK
-from experiments.provision import passthrough, programs, unpacked
-from experiments.provision.image import PREFIX, Image
-from experiments.schedule import Launch
+from experiments.jobs.execute import execute
+from experiments.processes import executables
+from experiments.processes.tracking import MARK
+from experiments.provision import passthrough
+from experiments.provision.images import unpacked
+from experiments.provision.images.image import PREFIX, Image
+from experiments.schedule.blocks import Launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 
 
 def needs(program: str) -> Callable[..., Any]:
-    return pytest.mark.skipif(programs.find(program) is None, reason=f"{program} is not installed")
+    return pytest.mark.skipif(
+        executables.find(program) is None, reason=f"{program} is not installed"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -17,18 +17,18 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.emulated import description
-from experiments.emulated.question import FOUND
+from experiments.emulation import description
+from experiments.emulation.question import FOUND
 from experiments.environments import profiles
-from experiments.environments.command import Container
-from experiments.environments.mpiexec import mpiexec
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Container
 from experiments.environments.vm import LAUNCHES, inside
 from experiments.guests import boot
 from experiments.guests import disk as disks
 from experiments.guests.boot import Guest
 from experiments.guests.disk import Disk
-from experiments.provision import packages
-from experiments.provision.image import PREFIX, Image
+from experiments.provision.images.image import PREFIX, Image
+from experiments.provision.packages import system
 
 PROGRAMS = Path(__file__).parent / "ranks"
 AT_A_TIME = 2  # visits
@@ -38,7 +38,7 @@ ERRAND_PATIENCE = 300  # seconds
 @pytest.fixture(scope="session")
 def disk(engine: docker.DockerClient, image: Image) -> Disk:
     """What every guest boots from; skips, with the reason, where QEMU or root is missing."""
-    lacking = packages.ensure(yes=True, wanted=packages.EMULATION)
+    lacking = system.ensure(yes=True, wanted=system.EMULATION)
     if lacking:
         pytest.skip(str(lacking))
     try:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import description
+from experiments.emulation import description
 from experiments.guests import boot
 from experiments.guests.boot import BootFailed, Guest
 from experiments.guests.disk import Disk
-from experiments.provision import emulator, programs
-from experiments.provision.emulator import QemuMissing
+from experiments.processes import executables
+from experiments.provision.qemu import qemu_binary
+from experiments.provision.qemu.qemu_binary import QemuMissing
 
 needs_guest = pytest.mark.container
 pytestmark = pytest.mark.timeout(600)
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 STARTER = """
 import sys, time
 from pathlib import Path
-from experiments.emulated import description
+from experiments.emulation import description
 from experiments.guests import boot
 from experiments.guests.disk import Disk
 disk = Disk(*map(Path, sys.argv[1:4]), "id")
@@ -79,7 +80,7 @@ def test_a_machine_larger_than_this_one_is_told_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = description.load("plain")
-    monkeypatch.setattr(emulator, "version", lambda: "QEMU")
+    monkeypatch.setattr(qemu_binary, "version", lambda: "QEMU")
     monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes)
     boot.refuse(plain, "debian:bookworm-slim")
     monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes - 2**20)
@@ -91,7 +92,7 @@ def test_where_a_guest_writes_there_must_be_room(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plain = description.load("plain")
-    monkeypatch.setattr(emulator, "version", lambda: "QEMU")
+    monkeypatch.setattr(qemu_binary, "version", lambda: "QEMU")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     boot.refuse(plain, "debian:bookworm-slim")
     monkeypatch.setattr(boot, "ROOM", 2**60)
@@ -117,7 +118,7 @@ def test_a_machine_that_qemu_refuses_is_told_in_its_words_alone(
 @needs_guest
 def test_without_qemu_the_package_is_named(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(programs, "ADMINISTRATION", ())
+    monkeypatch.setattr(executables, "ADMINISTRATION", ())
     with (
         pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"),
         boot.booted(description.load("plain"), disk),

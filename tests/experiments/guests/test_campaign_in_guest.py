@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
-from experiments import campaign, claim, leftovers, reading, results, spec
-from experiments.campaign import Request
-from experiments.emulated import description, qemu
+from experiments.analysis import reading
+from experiments.analysis.reading import Campaign
+from experiments.console.stages import Stages
+from experiments.emulation import description, qemu_command
+from experiments.execution import campaign
+from experiments.execution.campaign import Request
 from experiments.guests.disk import Disk
-from experiments.reading import Campaign
-from experiments.stages import Stages
+from experiments.model import spec
+from experiments.processes import folder_lock, tracking
+from experiments.results import store
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
@@ -95,7 +99,7 @@ def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Ca
 def test_what_was_emulated_stands_beside_the_results(measured: Campaign) -> None:
     told = measured.header["emulated"]
     assert told["machine"] == told["description"]["name"] == MACHINE
-    assert told["accelerator"] in qemu.ACCELERATORS
+    assert told["accelerator"] in qemu_command.ACCELERATORS
     assert told["qemu"]
     assert told["disk"]
     assert {launch["environment"]["machine"]["emulated"] for launch in measured.launches} == {
@@ -106,7 +110,7 @@ def test_what_was_emulated_stands_beside_the_results(measured: Campaign) -> None
 
 def emulators(mark: str) -> set[str]:
     """QEMU's processes among those that carry a driver's mark."""
-    return {who for who in leftovers.marked(mark) if _is_emulator(int(who.partition(".")[0]))}
+    return {who for who in tracking.marked(mark) if _is_emulator(int(who.partition(".")[0]))}
 
 
 def _is_emulator(pid: int) -> bool:
@@ -114,7 +118,7 @@ def _is_emulator(pid: int) -> bool:
         program = Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
     except OSError:
         return False
-    return Path(program).name == qemu.PROGRAM
+    return Path(program).name == qemu_command.PROGRAM
 
 
 @contextlib.contextmanager
@@ -122,7 +126,7 @@ def started(driver: Any, out: Path, *words: str) -> "Iterator[tuple[subprocess.P
     """The driver of a campaign, and its mark; killed at the end, where it still runs."""
     process = driver.start("run", *words, "--out", str(out))
     try:
-        yield process, leftovers.identity(process.pid)
+        yield process, tracking.identity(process.pid)
     finally:
         process.kill()
         process.wait()
@@ -135,7 +139,7 @@ def in_its_first_launch(out: Path) -> Callable[[], object]:
 def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
     driver: Any, experiment: Path, tmp_path: Path, disk: Disk
 ) -> None:
-    out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
+    out, shm = tmp_path / "out", set(tracking.SHM.iterdir())
     words = ("--experiment", str(experiment), "--env", "vm:plain")
     with started(driver, out, *words) as (process, mark):
         driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
@@ -146,7 +150,7 @@ def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
     assert "the guest of plain ended while 0000-vm-plain ran in it: QEMU ended with code -9" in said
     assert "--resume boots it again" in said
     assert "Traceback" not in said
-    assert results.failed(out) == {}
+    assert store.failed(out) == {}
 
     with started(driver, out, "--resume") as (process, mark):
         driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
@@ -155,18 +159,20 @@ def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert f"--resume --out {out}" in said
-    assert not leftovers.marked(mark)
-    assert not set(leftovers.SHM.iterdir()) - shm - leftovers.mapped()
+    assert not tracking.marked(mark)
+    assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()
     assert not (out / "incoming").exists()
 
 
 def test_no_emulator_outlives_a_killed_driver(
     driver: Any, experiment: Path, tmp_path: Path, disk: Disk
 ) -> None:
-    out, shm = tmp_path / "out", set(leftovers.SHM.iterdir())
+    out, shm = tmp_path / "out", set(tracking.SHM.iterdir())
     words = ("--experiment", str(experiment), "--env", "vm:plain")
     with started(driver, out, *words) as (_, mark):
         driver.wait_for(lambda: emulators(mark), "emulated machine", BOOT_PATIENCE)
-    driver.wait_for(lambda: not leftovers.marked(mark), "end of what it left", GONE_PATIENCE)
-    driver.wait_for(lambda: not (out / claim.NAME).exists(), "end of its guard", GONE_PATIENCE)
-    assert not set(leftovers.SHM.iterdir()) - shm - leftovers.mapped()
+    driver.wait_for(lambda: not tracking.marked(mark), "end of what it left", GONE_PATIENCE)
+    driver.wait_for(
+        lambda: not (out / folder_lock.NAME).exists(), "end of its guard", GONE_PATIENCE
+    )
+    assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()

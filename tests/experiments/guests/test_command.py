@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import description
-from experiments.errors import ExperimentsError
+from experiments.console.stages import Stages
 from experiments.guests import command
 from experiments.guests.disk import Disk
-from experiments.stages import Stages
+from experiments.model.environment import machine_names
+from experiments.model.errors import ExperimentsError
 
 ROOT = Path(__file__).parents[3]
 INVOKE = [sys.executable, "-m", "invoke", "vm"]
@@ -25,9 +25,7 @@ PATIENCE = 240.0  # seconds until a guest says the next word, its disk made befo
 
 def test_without_a_name_it_lists_the_machines() -> None:
     listed = subprocess.run(INVOKE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert [line.split()[0] for line in listed.splitlines() if line[0] != " "] == (
-        description.names()
-    )
+    assert [line.split()[0] for line in listed.splitlines() if line[0] != " "] == (machine_names())
 
 
 @pytest.mark.parametrize(

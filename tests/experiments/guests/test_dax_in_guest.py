@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from experiments.emulated import description, verdict
+from experiments.emulation import description, verdict
 from experiments.environments.profiles import Machine
 from experiments.guests import command
-from experiments.provision.image import PREFIX
+from experiments.provision.images.image import PREFIX
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 

@@ -13,9 +13,10 @@ from docker.errors import ImageNotFound
 
 from experiments.guests import disk
 from experiments.guests.disk import GuestMissing
-from experiments.provision import bootstrap, building, suites
-from experiments.provision.building import ImageBuildFailed
-from experiments.provision.image import Image, checkout
+from experiments.provision.images import bootstrap, building
+from experiments.provision.images.building import ImageBuildFailed
+from experiments.provision.images.image import Image, checkout
+from experiments.provision.packages import distro_releases
 
 OURS = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
 IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
@@ -85,7 +86,7 @@ def test_a_disk_that_is_made_otherwise_is_another(
 def test_a_base_that_makes_no_guest_is_told_before_anything_is_built(
     python: str, base: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suites, "host_python", lambda: python)
+    monkeypatch.setattr(distro_releases, "host_python", lambda: python)
     if refused:
         with pytest.raises(GuestMissing, match=rf"{base} .*add --base debian:bookworm-slim$"):
             disk.refuse(base)
@@ -95,7 +96,7 @@ def test_a_base_that_makes_no_guest_is_told_before_anything_is_built(
 
 def test_so_is_a_base_that_would_be_bootstrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     for suite, refused in (("bookworm", False), ("noble", True)):
-        plan = bootstrap.Recipe(suites.named(suite), "a mirror")  # type: ignore[arg-type]
+        plan = bootstrap.Recipe(distro_releases.named(suite), "a mirror")  # type: ignore[arg-type]
         monkeypatch.setattr(bootstrap, "recipe", lambda wanted, plan=plan: plan)
         with pytest.raises(GuestMissing) if refused else contextlib.nullcontext():
             disk.refuse("bootstrap")

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments.emulated import description, verdict
-from experiments.emulated.verdict import Row
+from experiments.emulation import verdict
+from experiments.emulation.verdict import Row
 from experiments.guests import command
+from experiments.model.environment import machine_names
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
@@ -21,7 +22,7 @@ def check(there: Any) -> Any:
 
 @pytest.mark.parametrize(
     "machine",
-    [pytest.param(name, marks=pytest.mark.visit(name, check)) for name in description.names()],
+    [pytest.param(name, marks=pytest.mark.visit(name, check)) for name in machine_names()],
 )
 def test_everything_is_as_described(machine: str, brought: tuple[Row, ...]) -> None:
     assert all(row.ok for row in brought), "\n" + verdict.to_table(brought, 160)

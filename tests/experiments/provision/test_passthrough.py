@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulated import description
-from experiments.measure.machine import parse_list
+from experiments.emulation import description
+from experiments.programs.machine.facts import parse_list
 from experiments.provision import passthrough
 
 

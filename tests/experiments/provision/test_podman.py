@@ -6,9 +6,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from experiments.provision import podman, programs
-from experiments.provision.engine import EngineMissing
-from experiments.provision.image import Image
+from experiments.processes import executables
+from experiments.provision import podman
+from experiments.provision.engines.engine import EngineMissing
+from experiments.provision.images.image import Image
 
 SYS_RESOURCE = 1 << 24
 NOWHERE = "unix:///nowhere/podman.sock"
@@ -29,7 +30,7 @@ def test_what_is_lacking_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CONTAINER_HOST", NOWHERE)
-    monkeypatch.setattr(programs, "find", lambda name: None)
+    monkeypatch.setattr(executables, "find", lambda name: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with (
         pytest.raises(EngineMissing, match=r"not installed; sudo apt-get install -y podman"),
@@ -39,7 +40,7 @@ def test_what_is_lacking_is_named_with_its_remedy(
 
 
 def test_without_root_another_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "find", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(executables, "find", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     refusal = podman.hindrance()
     assert refusal
@@ -53,7 +54,7 @@ def test_a_service_that_does_not_start_is_told_with_its_last_words(
     broken.write_text("#!/bin/sh\necho no room >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("CONTAINER_HOST", NOWHERE)
-    monkeypatch.setattr(programs, "find", lambda name: str(broken))
+    monkeypatch.setattr(executables, "find", lambda name: str(broken))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with (
         pytest.raises(EngineMissing, match="does not answer: no room; read"),

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments import harness
-from experiments.measure import process
+from experiments.programs import harness, rank_process
 
 
 def choose_cpu(rank: int, *_: object) -> int:
@@ -14,5 +13,5 @@ def choose_cpu(rank: int, *_: object) -> int:
 
 
 if MPI.COMM_WORLD.rank == 1:
-    process.pin = choose_cpu
+    rank_process.pin = choose_cpu
 harness.run(Path(sys.argv[1]))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments import harness
-from experiments.measure.cells import Cells
-from experiments.turns import Action, Answer, Order
+from experiments.programs import harness
+from experiments.programs.cells import Cells
+from experiments.schedule.turns import Action, Answer, Order
 
 carry_out = Cells.carry_out
 

@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
-from experiments import harness
+from experiments.programs import harness
 from hbmcomm import Communicator
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.measure.orders import Orders, are_given
-from experiments.schedule import FORMAT, Launch
-from experiments.turns import Action, Answer, Order, conduct
+from experiments.programs.measure.orders import Orders, are_given
+from experiments.schedule.blocks import FORMAT, Launch
+from experiments.schedule.turns import Action, Answer, Order, conduct
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it
 JITTER = 0.03  # of one operation

@@ -5,7 +5,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from experiments.measure.copies import SIZES
+from experiments.programs.machine.copies import SIZES
 
 comm = MPI.COMM_WORLD
 arrays = [np.ones(size, np.uint8) for size in (8, *SIZES.values())]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments.measure.datapath import probe
-from experiments.measure.told import told
+from experiments.programs.machine.datapath import probe
+from experiments.programs.machine.mpi_tool_interface import told
 
 found = {"told": told(MPI.COMM_WORLD), **probe(MPI.COMM_WORLD)}
 if MPI.COMM_WORLD.rank == 0:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from experiments import harness
+from experiments.programs import harness
 from hbmcomm.memory.shared import segment
 
 segment.WAYS = ()

@@ -3,10 +3,10 @@
 import numpy as np
 from mpi4py import MPI
 
-from experiments import footprint
-from experiments.bound import COPY
-from experiments.measure import operations
-from experiments.spec import OPERATIONS
+from experiments.model.lower_bound import COPY
+from experiments.model.spec import OPERATIONS
+from experiments.programs.measure import operations
+from experiments.schedule import footprint
 
 COMM = MPI.COMM_WORLD
 ELEMENTS = 600  # more than two periods of the pattern

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from experiments import leftovers
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
+from experiments.processes import tracking
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "direct_death.py"
 RANKS = 5
@@ -28,18 +28,18 @@ pytestmark = pytest.mark.ranks
 def test_survivors_learn_of_each_death_and_nothing_stays_behind(
     mpirun: Callable[..., Any], tmp_path: Path, seed: int
 ) -> None:
-    before, segments = _shared_files(), leftovers.segments()
+    before, segments = _shared_files(), tracking.segments()
     folder = tmp_path / "seen"
     folder.mkdir()
     try:
         found = mpirun(
             *(PROGRAM, RANKS, "direct", str(seed), str(folder)),
-            mpi=FLAVOURS[seed % len(FLAVOURS)],
+            mpi=MPIS[seed % len(MPIS)],
             code=None,
             survivors=True,
         )
     finally:
-        leftovers.remove_segments(segments)  # the launcher may say that all went well
+        tracking.remove_segments(segments)  # the launcher may say that all went well
     for number in range(RANKS - 1):
         seen = {path.name: path.read_text("utf-8") for path in folder.glob(f"round{number}-*")}
         assert len(seen) == RANKS - 1 - number, f"round {number}: {seen}\n{found.output}"
@@ -55,4 +55,4 @@ def test_survivors_learn_of_each_death_and_nothing_stays_behind(
 
 def _shared_files() -> set[Path]:
     """Those that are no MPI's."""
-    return set(leftovers.SHM.iterdir()) - leftovers.segments()
+    return set(tracking.SHM.iterdir()) - tracking.segments()

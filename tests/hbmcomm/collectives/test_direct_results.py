@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 PROGRAMS = Path(__file__).parents[1] / "ranks"
 CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 80, 8: 15}
 """How many drawn calls are compared, by the number of ranks."""
 UNDER = {
     1: ("openmpi",),
-    2: FLAVOURS,
-    3: FLAVOURS,
+    2: MPIS,
+    3: MPIS,
     4: ("mpich", "impi"),
     5: ("openmpi", "mpich"),
     8: ("impi",),
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.ranks
 def test_drawn_calls_give_what_mpi4py_and_numpy_give(
     mpirun: Callable[..., Any], mpi: str, ranks: int
 ) -> None:
-    calls, seed = CALLS[ranks], 100 * ranks + FLAVOURS.index(mpi)
+    calls, seed = CALLS[ranks], 100 * ranks + MPIS.index(mpi)
     found = mpirun(PROGRAMS / "direct_alike.py", ranks, "direct", str(seed), str(calls), mpi=mpi)
     assert f"{calls} calls alike" in found.output, found.output
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 PROGRAMS = Path(__file__).parents[1] / "ranks"
 
@@ -21,7 +21,7 @@ def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
     assert found.output.count("named both") == ranks
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_threads_forks_signals_and_careless_ends_do_no_harm(
     mpirun: Callable[..., Any], mpi: str
 ) -> None:

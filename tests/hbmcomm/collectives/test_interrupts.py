@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "interrupts.py"
 
 pytestmark = pytest.mark.ranks
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_what_ends_a_call_ends_it_everywhere_and_spoils_nothing(
     kept: Callable[..., None], mpi: str, promise: str
 ) -> None:

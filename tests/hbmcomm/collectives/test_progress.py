@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "progress.py"
 NO_SINGLE_COPY = {
@@ -19,7 +19,7 @@ sender while it is received."""
 pytestmark = pytest.mark.ranks
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_a_wait_lets_everything_else_go_on(
     kept: Callable[..., None], mpi: str, promise: str
 ) -> None:

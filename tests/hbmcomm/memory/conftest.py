@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import hbmcomm
-from hbmcomm.memory import kinds
 from hbmcomm.memory.dax.holding import Holdings
-from hbmcomm.memory.kinds import Kind
-from hbmcomm.memory.model import Topology
+from hbmcomm.memory.policy import kinds
+from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared.registry import Registry
+from hbmcomm.memory.topology.model import Topology
 
 HERE = Path(__file__).parent
 CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")

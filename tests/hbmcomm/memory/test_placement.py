@@ -9,7 +9,7 @@ import pytest
 
 import hbmcomm
 from hbmcomm.memory import placement as module
-from hbmcomm.memory.kernel import PAGE
+from hbmcomm.memory.policy.kernel import PAGE
 from hbmcomm.memory.shared.make import make
 
 WAYS = list(module._WAYS)

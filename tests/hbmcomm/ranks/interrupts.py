@@ -15,7 +15,7 @@ from mpi4py import MPI
 from promising import keep, promise
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
-from hbmcomm.collectives.native import lib
+from hbmcomm.collectives.core.native import lib
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import Communicator
-from hbmcomm.collectives import native
+from hbmcomm.collectives.core import native
 from hbmcomm.collectives.transports import served
 
 WORLD = MPI.COMM_WORLD

@@ -12,7 +12,7 @@ from mpi4py import MPI
 from promising import keep, promise
 
 from hbmcomm import Communicator, HbmcommError
-from hbmcomm.collectives import native
+from hbmcomm.collectives.core import native
 from hbmcomm.collectives.transports import served
 
 WORLD = MPI.COMM_WORLD

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.make import make
 

@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.errors import ArenaUnavailable
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.make import make

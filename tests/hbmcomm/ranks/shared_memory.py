@@ -15,8 +15,8 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.errors import HbmcommError, OutOfMemory
-from hbmcomm.memory import places
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy import places
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.make import make
 

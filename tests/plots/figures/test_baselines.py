@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from matplotlib.lines import Line2D
 
+from plots.analysis.findings import Findings
 from plots.figures.baselines import baselines
 from plots.figures.times import times
-from plots.findings import Findings
-from plots.sheet import Drawing
-from plots.style import style
+from plots.layout.figure_layout import Drawing
+from plots.layout.style import style
 
 Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "docker-tuned-one", "threads", "multiprocessing")

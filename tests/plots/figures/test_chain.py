@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from matplotlib.axes import Axes
 
+from plots.analysis.findings import Findings
 from plots.figures.chain import MOST, chain
-from plots.findings import Findings
-from plots.sheet import Drawing, Skipped
-from plots.style import style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import style
 
 Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "userland", "docker-default-one", "docker-tuned-one")

@@ -9,10 +9,10 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from plots.analysis.findings import Findings
 from plots.figures.container import MOST, container
-from plots.findings import Findings
-from plots.sheet import Drawing, Skipped
-from plots.style import BAND, PAPER, style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import BAND, PAPER, style
 
 Find = Callable[..., Findings]
 TWINS = ("host", "host-again")

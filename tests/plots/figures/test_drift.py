@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pandas as pd
 
+from plots.analysis.findings import Findings
 from plots.figures.drift import drift
-from plots.findings import Findings
-from plots.sheet import Drawing, Skipped
-from plots.style import style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import style
 
 Find = Callable[..., Findings]
 

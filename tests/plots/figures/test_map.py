@@ -11,12 +11,12 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from plots.analysis.findings import Findings
+from plots.analysis.page_placement import places
 from plots.figures.map import NAME, placement_map
-from plots.findings import Findings
-from plots.labels import EMULATED
-from plots.places import places
-from plots.sheet import Drawing, Skipped
-from plots.style import COLUMN_INCHES, DARK, KINDS, TEXT_POINTS, style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.labels import EMULATED
+from plots.layout.style import COLUMN_INCHES, DARK, KINDS, TEXT_POINTS, style
 
 Find = Callable[..., Findings]
 Launched = Callable[..., dict[str, Any]]

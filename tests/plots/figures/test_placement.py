@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from plots.analysis.findings import Findings
 from plots.figures.placement import placement
-from plots.findings import Findings
-from plots.sheet import Drawing, Skipped
-from plots.style import style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import style
 
 Find = Callable[..., Findings]
 

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 
+from plots.analysis.findings import Findings
 from plots.figures.speedup import speedup
-from plots.findings import Findings
-from plots.labels import EMULATED
-from plots.published import BCAST_16, MOST
-from plots.sheet import Drawing, Skipped
-from plots.style import PAPER, style
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.labels import EMULATED
+from plots.layout.style import PAPER, style
+from plots.tables.published import BCAST_16, MOST
 
 Find = Callable[..., Findings]
 REAL: dict[str, Any] = {"emulated": False, "transports": ("direct", "mpi")}

@@ -7,10 +7,10 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
+from plots.analysis.findings import Findings
 from plots.figures.times import times
-from plots.findings import Findings
-from plots.sheet import Drawing
-from plots.style import KINDS, PAPER, style
+from plots.layout.figure_layout import Drawing
+from plots.layout.style import KINDS, PAPER, style
 
 Find = Callable[..., Findings]
 

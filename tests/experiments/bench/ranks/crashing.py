@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments import harness
-from experiments.measure import contenders, entrants
-from experiments.measure.contenders import Contender, Ready
+from experiments.programs import harness
+from experiments.programs.contenders import contender as contenders
+from experiments.programs.contenders import entrants
+from experiments.programs.contenders.contender import Contender, Ready
 
 HOW = os.environ.get("SABOTAGE", "")
 

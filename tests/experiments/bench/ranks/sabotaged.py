@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import harness
-from experiments.measure import contenders, entrants
-from experiments.measure.contenders import Contender, Ready
+from experiments.programs import harness
+from experiments.programs.contenders import contender as contenders
+from experiments.programs.contenders import entrants
+from experiments.programs.contenders.contender import Contender, Ready
 
 
 def spoilt(make: Any) -> Any:

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 import hbmcomm
-from experiments import results
 from experiments.bench.tune import command, store
 from experiments.bench.tune.question import Question, ask
 from experiments.bench.tune.schedule import Launch, schedule
 from experiments.bench.tune.trials import Cell, Place, Trial, trials
-from experiments.errors import ExperimentsError
-from experiments.results import ResultsError
-from experiments.schedule import FORMAT
-from experiments.spec import Measurement
-from experiments.stages import Stages
+from experiments.console.stages import Stages
+from experiments.model.errors import ExperimentsError
+from experiments.model.spec import Measurement
+from experiments.results import store as results
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import FORMAT
 
 ROOT = Path(__file__).parents[4]
 QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)

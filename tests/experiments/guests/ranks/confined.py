@@ -14,9 +14,10 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.emulated.check import look
-from experiments.emulated.question import FOUND
-from experiments.measure import machine, process
+from experiments.emulation.check import look
+from experiments.emulation.question import FOUND
+from experiments.programs import rank_process
+from experiments.programs.machine import facts
 
 NBYTES = 64 * 1024
 WORLD = MPI.COMM_WORLD
@@ -34,8 +35,8 @@ def refusal(ask: Callable[[], Any]) -> str:
 def main(folder: Path) -> None:
     other = [int(sys.argv[2])]
     mine = {
-        "cpu": process.pin(WORLD.rank, "packed"),
-        "status": machine.status(),
+        "cpu": rank_process.pin(WORLD.rank, "packed"),
+        "status": facts.status(),
         "local": look(WORLD, "hbw", NBYTES),
         "all": look(WORLD, "hbw_all", NBYTES),
         "other": refusal(lambda: hbmcomm.empty(NBYTES, "u1", kind="hbw", nodes=other)),
@@ -47,4 +48,4 @@ def main(folder: Path) -> None:
         (folder / FOUND).write_text(json.dumps(found), encoding="utf-8")
 
 
-process.run(main, Path(sys.argv[1]))
+rank_process.run(main, Path(sys.argv[1]))

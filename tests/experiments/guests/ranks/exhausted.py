@@ -15,8 +15,8 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.emulated.question import FOUND
-from experiments.measure import process
+from experiments.emulation.question import FOUND
+from experiments.programs import rank_process
 
 WORLD = MPI.COMM_WORLD
 SMALL = 2**20
@@ -41,7 +41,7 @@ def take_all(empty: Callable[[int, str], Any]) -> tuple[int, str]:
 
 
 def main(folder: Path) -> None:
-    process.pin(WORLD.rank, "packed")
+    rank_process.pin(WORLD.rank, "packed")
     nbytes = int(sys.argv[2]) * 2**20
     met: dict[str, Any] = {}
     with hbmcomm.Communicator(WORLD, kind="hbw", transport="direct") as comm:
@@ -68,4 +68,4 @@ def main(folder: Path) -> None:
         (folder / FOUND).write_text(json.dumps(ranks), encoding="utf-8")
 
 
-process.run(main, Path(sys.argv[1]))
+rank_process.run(main, Path(sys.argv[1]))

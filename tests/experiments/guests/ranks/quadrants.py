@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.measure import process
+from experiments.programs import rank_process
 from hbmcomm import Communicator
 
 WORLD = MPI.COMM_WORLD
@@ -71,7 +71,7 @@ def right(comm: Communicator, n: int, persistent: bool) -> None:
 
 
 def main(_folder: Path) -> None:
-    cpu = process.pin(RANK, "packed")
+    cpu = rank_process.pin(RANK, "packed")
     topology = hbmcomm.topology()
     nodes = WORLD.allgather(topology.node_of_cpu(cpu))
     assert nodes == sorted(nodes) and 2 * len(set(nodes)) == RANKS, nodes
@@ -87,4 +87,4 @@ def main(_folder: Path) -> None:
     sys.stdout.write("right\n")
 
 
-process.run(main, Path())
+rank_process.run(main, Path())

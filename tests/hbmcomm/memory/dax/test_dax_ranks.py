@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
 
 ROOT = Path(__file__).parents[4]
 PROGRAMS = ROOT / "tests/experiments/guests/ranks"
@@ -29,7 +29,7 @@ def stand_in() -> Iterator[Path]:
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_ranks_share_a_device_alone_and_find_it_clean(
     mpirun: Callable[..., Any], mpi: str, ranks: int, stand_in: Path
@@ -39,7 +39,7 @@ def test_ranks_share_a_device_alone_and_find_it_clean(
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
     mpirun: Callable[..., Any], mpi: str, stand_in: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.make import make

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from hbmcomm import source
-from hbmcomm.memory import arrays, capacity
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy import capacity
+from hbmcomm.memory.policy.kinds import resolve
+from hbmcomm.memory.private import arrays
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.make import make
 from hbmcomm.memory.shared.registry import Registry
@@ -194,7 +195,7 @@ import atexit, sys
 import numpy as np
 from mpi4py import rc
 rc.initialize = False
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.make import make
 arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)
 entered = arena.numpy_memory()
@@ -220,8 +221,8 @@ import signal
 import numpy as np
 from mpi4py import rc
 rc.initialize = False
-from hbmcomm.memory import kernel
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.make import make
 arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)
 populate = kernel.populate
@@ -247,8 +248,8 @@ ONCE = """
 import signal
 from mpi4py import rc
 rc.initialize = False
-from hbmcomm.memory import kernel
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.make import make
 arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)
@@ -270,7 +271,7 @@ BEFORE = """
 import sys
 import mpi4py.rc as rc
 rc.initialize = False
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.make import make
 arena, _ = make(lambda value: [value], 0, 1, lambda: resolve("regular"), 100)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory import kernel
+from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared.heap import Heap
 
 LINE, STEP, STEPS = 64, 4096, 24

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
-from hbmcomm.memory import kernel, procfs
-from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import Kind, resolve
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.make import make
 from hbmcomm.memory.shared.registry import Registry
 from hbmcomm.memory.shared.segment import Notice
+from hbmcomm.memory.topology import procfs
 
 pytestmark = pytest.mark.alone
 
@@ -263,7 +264,7 @@ def test_no_memory_for_a_control_block_is_an_error_on_all(
     def short(kind: Kind, nbytes: int) -> Any:
         raise OutOfMemory("nothing left")
 
-    monkeypatch.setattr("hbmcomm.memory.capacity.steps", short)
+    monkeypatch.setattr("hbmcomm.memory.policy.capacity.steps", short)
     found = ranks(part)
     assert [str(each) for each in found] == ["rank 0: nothing left"] * 2
 

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory
-from hbmcomm.memory import capacity, kernel, procfs
-from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.policy import capacity, kernel
+from hbmcomm.memory.policy.kinds import Kind, resolve
 from hbmcomm.memory.shared import own, segment
 from hbmcomm.memory.shared.heap import STEP, lib
 from hbmcomm.memory.shared.own import Ordinary, Own
+from hbmcomm.memory.topology import procfs
 
 pytestmark = pytest.mark.alone
 

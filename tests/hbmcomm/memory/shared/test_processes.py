@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments import leftovers
-from experiments.environments.mpiexec import FLAVOURS
+from experiments.model.environment import MPIS
+from experiments.processes import tracking
 
 pytestmark = pytest.mark.ranks
 
@@ -18,10 +18,10 @@ RANKS = Path(__file__).parents[2] / "ranks"
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Any:
-    before = leftovers.segments()
+    before = tracking.segments()
     yield
     assert {
-        path for path in leftovers.segments() - before if path.name.startswith("hbmcomm")
+        path for path in tracking.segments() - before if path.name.startswith("hbmcomm")
     } == set()
 
 
@@ -40,7 +40,7 @@ def test_an_intruder_of_the_same_user_does_no_harm(
     assert found.output.count("unharmed") == 2
 
 
-@pytest.mark.parametrize("mpi", FLAVOURS)
+@pytest.mark.parametrize("mpi", MPIS)
 def test_a_rank_that_is_killed_is_noticed_and_not_waited_for(
     mpirun: Callable[..., Any], tmp_path: Path, mpi: str
 ) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import ArenaUnavailable
-from hbmcomm.memory import kernel
-from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import Kind, resolve
 from hbmcomm.memory.shared import keep, registry
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.make import make
@@ -66,7 +66,7 @@ LIMITED = """
 import resource, sys
 from mpi4py import rc
 rc.initialize = False
-from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.make import make
 from hbmcomm.memory.shared.registry import Registry
 from hbmcomm.errors import ArenaUnavailable

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hbmcomm.memory import kernel
+from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.segment import HUGE_PAGE, Notice, Way
 

@@ -10,7 +10,7 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.bench.tune import program
 from experiments.bench.tune.schedule import Launch
-from hbmcomm.collectives import tuning
+from hbmcomm.collectives.core import tuning
 
 COMM = MPI.COMM_WORLD
 before = dict(os.environ)

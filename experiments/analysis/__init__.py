@@ -1,0 +1,1 @@
+"""From stored samples to ratios, intervals and warnings."""

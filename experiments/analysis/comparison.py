@@ -1,0 +1,288 @@
+"""Two campaigns side by side: what differs about them first, then their results. Pure.
+
+Launches of different campaigns share no block, so nothing here is paired: a slow hour of the
+machine falls on one side only, and no interval knows of it.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.analysis.metadata_diff import flatten
+from experiments.analysis.ratios import floors
+from experiments.analysis.reading import Campaign
+from experiments.analysis.statistics import FACTORS, median_interval, unpaired_ratio, verdict
+from experiments.model.arms import HOST, TWIN
+from experiments.model.errors import ExperimentsError
+from experiments.results import recorded
+
+KEYS = ("arm", *FACTORS)
+"""What names a cell of a campaign, so that the other's can be found."""
+ALWAYS_OTHER = ("id", "began", "schedule", "format", "machine", "missing")
+"""Keys of campaign.json that differ between any two campaigns, or are told by the launches."""
+PASSING = ("load", "ipc", "mnt", "net", "pid", "user", "uts")
+"""Last parts of what launches recorded that always differ; the load is told in words of its own."""
+SECTIONS = ("versions", "hashes", "machine", "datapath")
+"""Tables of a launch's environment, in the order in which their differences are told."""
+ABSENT = "not recorded"
+
+
+class NotComparable(ExperimentsError):
+    """Two campaigns of which nothing can be said side by side."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not the same in both campaigns; where it varies, all its values."""
+
+    what: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two campaigns side by side.
+
+    Attributes:
+        differences: what differs about them, in the order in which a reader should ask.
+        cells: of every arm but the A/A twin: KEYS, first_s and second_s (medians over launches,
+            with first_low_s ...), ratio of the second over the first with low and high, launches
+            of each side, and the verdict.
+        floors: the noise floor of each.
+        left_out: why cells of one or the other are not among `cells`, one sentence each.
+        warning: why no time here means anything: an emulated machine; else "".
+    """
+
+    names: tuple[str, str]
+    differences: list[Difference]
+    cells: pd.DataFrame
+    floors: tuple[float, float]
+    left_out: list[str]
+    warning: str = ""
+
+
+def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Comparison:
+    """The second campaign over the first.
+
+    Args:
+        other_mpi: compare although the MPIs differ; where each campaign holds one MPI only, cells
+            are then matched across them.
+
+    Raises:
+        NotComparable: they hold different MPIs, or share no cell.
+    """
+    differing = _mpis_apart(first, second)
+    if differing and not other_mpi:
+        raise NotComparable(
+            f"the campaigns {first.folder} and {second.folder} were measured with different MPIs "
+            f"({'; '.join(differing)}), so a difference may be the MPI's; to compare them "
+            "nevertheless pass --other-mpi"
+        )
+    ours, theirs = (side.cells[side.cells["arm"] != TWIN] for side in (first, second))
+    if other_mpi:
+        ours, theirs = _across_mpis(ours, theirs)
+    noise = (floors(first.cells).overall, floors(second.cells).overall)
+    found, left_out = _results(ours, theirs, max(noise) if all(map(isfinite, noise)) else nan)
+    if found.empty:
+        raise NotComparable(
+            f"the campaigns {first.folder} and {second.folder} share no cell: "
+            f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
+        )
+    launches = (*first.launches, *second.launches)
+    return Comparison(
+        (str(first.folder), str(second.folder)),
+        apart(first, second),
+        found,
+        noise,
+        left_out,
+        recorded.meaning(recorded.machines(map(recorded.machine, launches))),
+    )
+
+
+def apart(first: Campaign, second: Campaign) -> list[Difference]:
+    """What differs: versions, code, machine, data path; then images, revision and settings.
+
+    Of launches, those of arms and MPIs that both campaigns have.
+    """
+    found = []
+    arms = [{_who(launch) for launch in side.launches} for side in (first, second)]
+    shared = arms[0] & arms[1] or arms[0] | arms[1]
+    sides = (_recorded(first.launches, shared), _recorded(second.launches, shared))
+    for section in SECTIONS:
+        found += _unequal(
+            *({key: side[key] for key in side if key.split(".")[0] == section} for side in sides)
+        )
+    headers = [_header(campaign.header) for campaign in (first, second)]
+    loads = [_loads(campaign.launches) for campaign in (first, second)]
+    nodes = [{"NUMA nodes": _nodes(campaign.launches)} for campaign in (first, second)]
+    return [
+        *found,
+        *_unequal(*nodes),
+        *_unequal(*headers),
+        *_unequal(*({"load average": load} for load in loads)),
+    ]
+
+
+def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
+    keys = sorted({*first, *second})
+    pairs = ((key, first.get(key, ABSENT), second.get(key, ABSENT)) for key in keys)
+    return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def _who(launch: Mapping[str, Any]) -> tuple[str, str]:
+    """Arm and MPI; the A/A twin is its arm once more."""
+    asked = launch["launch"]
+    return HOST if asked["arm"] == TWIN else asked["arm"], asked["mpi"]
+
+
+def _recorded(
+    launches: Iterable[Mapping[str, Any]], wanted: set[tuple[str, str]]
+) -> dict[str, str]:
+    """{key: value} of what the launches of wanted arms and MPIs recorded.
+
+    A value that all of them share stands alone; else whose it is is named.
+    """
+    seen: dict[str, dict[str, set[tuple[str, str]]]] = {}
+    for launch in launches:
+        if _who(launch) not in wanted:
+            continue
+        for key, value in flatten(launch["environment"]).items():
+            if key.rsplit(".", 1)[-1] not in PASSING:
+                seen.setdefault(key, {}).setdefault(value, set()).add(_who(launch))
+    return {
+        key: next(iter(values))
+        if len(values) == 1
+        else "; ".join(f"{each} ({_named(values[each], wanted)})" for each in sorted(values))
+        for key, values in sorted(seen.items())
+    }
+
+
+def _named(some: set[tuple[str, str]], every: set[tuple[str, str]]) -> str:
+    """Whole MPIs by their names, then whole arms, then what is left of both."""
+    names: list[str] = []
+    left = set(some)
+    for place in (1, 0):
+        for name in sorted({who[place] for who in left}):
+            whole = {who for who in every if who[place] == name}
+            if whole <= some and whole & left:
+                names.append(name)
+                left -= whole
+    return ", ".join([*names, *(f"{arm} with {mpi}" for arm, mpi in sorted(left))])
+
+
+def _loads(launches: Iterable[Mapping[str, Any]]) -> str:
+    """The span of the one-minute load averages that the launches saw."""
+    texts = [str(launch["environment"].get("machine", {}).get("load", "")) for launch in launches]
+    found = [float(text.split()[0]) for text in texts if text[:1].isdigit()]
+    return f"{min(found):.2f} to {max(found):.2f}" if found else ABSENT
+
+
+def _nodes(launches: Iterable[Mapping[str, Any]]) -> str:
+    """The nodes that the launches saw, with and without CPUs, and which of them are HBM."""
+    found = []
+    for launch in launches:
+        told = launch["environment"].get("topology")
+        if not told:
+            continue
+        cpus = sum(bool(node["cpus"]) for node in told["nodes"])
+        hbm = ", ".join(str(node["id"]) for node in told["nodes"] if node["is_hbm"])
+        found.append(f"{cpus} with CPUs, {len(told['nodes']) - cpus} without, HBM {hbm or 'none'}")
+    return "; ".join(dict.fromkeys(found)) or ABSENT
+
+
+def _header(header: Mapping[str, Any]) -> dict[str, str]:
+    flat = flatten({key: value for key, value in header.items() if key not in ALWAYS_OTHER})
+    flat["command"] = shlex.join(["invoke", *header.get("command", [])[1:]])
+    return flat
+
+
+def _mpis_apart(first: Campaign, second: Campaign) -> list[str]:
+    """One text for each MPI that is not the same in both, or for MPIs with nothing in common."""
+    versions = []
+    for campaign in (first, second):
+        found: dict[str, set[str]] = {}
+        for launch in campaign.launches:
+            version = flatten(launch["environment"]).get("versions.mpi", ABSENT)
+            found.setdefault(launch["launch"]["mpi"], set()).add(version)
+        versions.append({mpi: " or ".join(sorted(each)) for mpi, each in found.items()})
+    one, other = versions
+    shared = sorted(set(one) & set(other))
+    if not shared:
+        return [f"{', '.join(one.values())} against {', '.join(other.values())}"]
+    return [f"{one[mpi]} against {other[mpi]}" for mpi in shared if one[mpi] != other[mpi]]
+
+
+def _across_mpis(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells, named alike where each side holds one MPI and it is not the same one."""
+    mpis = [sorted(set(side["mpi"])) for side in (first, second)]
+    if mpis[0] == mpis[1] or any(len(each) != 1 for each in mpis):
+        return first, second
+    name = f"{mpis[1][0]} over {mpis[0][0]}"
+    return first.assign(mpi=name), second.assign(mpi=name)
+
+
+def _results(
+    first: pd.DataFrame, second: pd.DataFrame, floor: float
+) -> tuple[pd.DataFrame, list[str]]:
+    groups = [dict(iter(side.groupby(list(KEYS), observed=True))) for side in (first, second)]
+    rows: list[dict[str, Any]] = []
+    other_groups = 0
+    for key, ours in groups[0].items():
+        theirs = groups[1].get(key)
+        if theirs is None:
+            continue
+        shared = set(ours["group"]) & set(theirs["group"])
+        if not shared:
+            other_groups += 1
+            continue
+        size = max(shared, key=lambda each: min(_count(ours, each), _count(theirs, each)))
+        sides = [
+            side.loc[side["group"] == size, "median_s"].to_numpy(dtype=float)
+            for side in (ours, theirs)
+        ]
+        rows.append(dict(zip(KEYS, key, strict=True)) | _row(sides[0], sides[1], floor))
+    columns = [*KEYS, *_row(np.ones(1), np.ones(1), floor)]
+    left_out = list(_left_out(groups[0], groups[1], other_groups))
+    return pd.DataFrame(rows, columns=columns), left_out
+
+
+def _count(cells: pd.DataFrame, size: int) -> int:
+    return int((cells["group"] == size).sum())
+
+
+def _row(first: Any, second: Any, floor: float) -> dict[str, Any]:
+    ratio = unpaired_ratio(second, first)
+    values: dict[str, Any] = {}
+    for name, samples in (("first", first), ("second", second)):
+        middle = median_interval(samples)
+        values |= {f"{name}_s": middle.value, f"{name}_low_s": middle.low}
+        values |= {f"{name}_high_s": middle.high, f"{name}_launches": len(samples)}
+    found = verdict(ratio.low, ratio.high, floor)
+    return values | {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": found}
+
+
+def _left_out(
+    first: Mapping[Any, Any], second: Mapping[Any, Any], other_groups: int
+) -> Iterable[str]:
+    for name, own, other in (("first", first, second), ("second", second, first)):
+        alone = len(set(own) - set(other))
+        if alone:
+            yield f"{alone} of {len(own)} cells are only in the {name} campaign"
+    if other_groups:
+        yield f"{other_groups} cells were timed back to back in groups of different sizes"
+
+
+def _first_lack(first: pd.DataFrame, second: pd.DataFrame) -> str:
+    """The first factor in which they have no level in common, or that no combination agrees."""
+    for key in KEYS:
+        levels = [sorted(set(side[key])) for side in (first, second)]
+        if not set(levels[0]) & set(levels[1]):
+            told = [", ".join(map(str, each)) or "none" for each in levels]
+            return f"{key} {told[0]} against {told[1]}"
+    return "each factor has levels in common, and no combination of them is in both"

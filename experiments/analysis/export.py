@@ -1,0 +1,241 @@
+"""A campaign's numbers in formats that others read: OSU's tables, CSV, Parquet.
+
+CSV and Parquet hold launch medians, a row per launch and cell, or raw samples, a row per
+iteration and rank; seconds and bytes, all digits, so that reading gives the same back. The tables
+of the OSU Micro-Benchmarks hold what those print with `--full`.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+
+from experiments.analysis.metadata_diff import flatten
+from experiments.analysis.reading import COLUMNS, Campaign
+from experiments.analysis.statistics import FACTORS
+from experiments.model.contender_names import PLAIN
+from experiments.model.errors import ExperimentsError
+from experiments.model.lower_bound import COPY
+from experiments.results import recorded, store
+from experiments.schedule.blocks import named
+
+FORMATS = ("osu", "csv", "parquet")
+NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
+"""What names a sample's cell and launch."""
+NO_RANK = -1
+"""The rank of a value over all ranks."""
+USUAL = {"setting": "", "form": PLAIN}
+"""What launches and cells mean that were stored before they had these."""
+NO_TURN = -1
+"""The turn of a warm-up sample, and of every sample of a launch that took no turns."""
+
+OSU_NAMES = {
+    "bcast": "Broadcast",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "reduce": "Reduce",
+    "allreduce": "Allreduce",
+    "allgather": "Allgather",
+    "reduce_scatter": "Reduce_scatter",
+    "alltoall": "All-to-All Personalized Exchange",
+}
+"""Our operations as the titles of OSU's programs spell them."""
+DATATYPES = {
+    "float32": "MPI_FLOAT",
+    "float64": "MPI_DOUBLE",
+    "int32": "MPI_INT",
+    "int64": "MPI_LONG",
+}
+FIELD = 18  # columns of OSU's fields; its sizes have 10, its iterations 12
+
+
+class CannotExport(ExperimentsError):
+    """A format that cannot be written here."""
+
+
+def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -> None:
+    """Write one file, whole or not at all, or text to standard output.
+
+    Args:
+        form: one of FORMATS.
+        out: the file; None for standard output.
+        raw: every sample instead of medians; of CSV and Parquet.
+
+    Raises:
+        CannotExport: Parquet without pyarrow or without a file, or raw samples as OSU's tables.
+    """
+    if raw and form == "osu":
+        raise CannotExport(
+            "OSU's tables have no place for raw samples; export them with --format csv or parquet"
+        )
+    if out is None:
+        if form == "parquet":
+            raise CannotExport("Parquet is no text; name a file for it with --out")
+        _write_text(campaign, form, sys.stdout, raw)
+        return
+    temporary = out.with_name(f".{out.name}.part")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if form == "parquet":
+            _write_parquet(_parts(campaign, raw), campaign, temporary)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                _write_text(campaign, form, file, raw)
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
+    """Of the cells all columns but the medians of turns, which are no single number."""
+    return _samples(campaign) if raw else iter([campaign.cells.drop(columns="turns")])
+
+
+def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
+    if form == "osu":
+        file.writelines(osu(campaign))
+        return
+    for number, part in enumerate(_parts(campaign, raw)):
+        part.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+
+
+def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path) -> None:
+    """One row group per part; the schema's metadata holds campaign.json."""
+    try:
+        arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    except ImportError as error:
+        raise CannotExport(
+            "Parquet needs pyarrow, which is not installed; add it: "
+            ".venv/bin/pip install --constraint constraints.txt --group parquet, "
+            "or export with --format csv"
+        ) from error
+    writer = None
+    try:
+        for part in parts:
+            table = arrow.Table.from_pandas(part, preserve_index=False)
+            told = {**(table.schema.metadata or {}), b"hbmcomm": json.dumps(campaign.header)}
+            table = table.replace_schema_metadata(told)
+            writer = writer or parquet.ParquetWriter(out, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
+    """Every sample of one launch after the other: NAMES, iteration, warmup, rank, begin_s, seconds.
+
+    `iteration` counts from 0 with the warm-up, `turn` from 0 (NO_TURN: none). `over_ranks` is ""
+    for a rank's own time; of an external program that keeps those to itself it says what the value
+    is over all ranks ("min", "mean", "max"), and `rank` is NO_RANK. `begin_s` is when the rank
+    began, in seconds from the earliest begin of the turn; NaN where that was not stored.
+    """
+    for launch in campaign.launches:
+        parts = [
+            _long(names, cell, seconds, begins)
+            for names, cell, seconds, begins in _measured(campaign.folder, launch)
+            if cell["operation"] != COPY
+        ]
+        if parts:
+            yield pd.concat(parts, ignore_index=True)
+
+
+def _long(
+    names: dict[str, Any], cell: dict[str, Any], seconds: Any, begins: Any = None
+) -> pd.DataFrame:
+    iterations, columns = seconds.shape
+    over = cell.get("columns", [""] * columns)
+    ranks = [NO_RANK if what else number for number, what in enumerate(over)]
+    iteration = np.repeat(np.arange(iterations), columns)
+    timed, length = iteration - cell["warmup"], cell["turn"]
+    turn = np.where((timed >= 0) & (length > 0), timed // max(length, 1), NO_TURN)
+    return pd.DataFrame(
+        {name: [names[name]] * seconds.size for name in NAMES}
+        | {"iteration": iteration, "warmup": timed < 0, "turn": turn}
+        | {"rank": np.tile(ranks, iterations), "over_ranks": np.tile(over, iterations)}
+        | {"begin_s": np.nan if begins is None else begins.ravel(), "seconds": seconds.ravel()}
+    )
+
+
+def _measured(
+    folder: Path, launch: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any, Any]]:
+    """Each measured cell of a launch: what names it, the cell, its samples and their begins."""
+    asked = launch["launch"]
+    name = named(asked["block"], asked["arm"], asked.get("beside", ""))
+    machine = recorded.machine(launch)
+    samples = store.read_samples(folder / "launches" / f"{name}.npz")
+    for cell in launch["cells"]:
+        if "samples" in cell:
+            values = USUAL | asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
+            begins = samples.get(cell.get("begins", ""))
+            yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]], begins
+
+
+def osu(campaign: Campaign) -> Iterator[str]:
+    """OSU's tables as text, one for each operation of each arm, transport, MPI and so on.
+
+    As there, a rank's latency is the mean over its iterations, and the columns are the mean, the
+    least and the greatest of those over the ranks; iterations of all launches count alike. Our own
+    tables hold medians instead, since a mean follows its outliers.
+    """
+    kept: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
+    columns_of: dict[tuple[Any, ...], list[str]] = {}
+    mpis: dict[str, str] = {}
+    for launch in campaign.launches:
+        version = flatten(launch["environment"]).get("versions.mpi", "")
+        mpis.setdefault(launch["launch"]["mpi"], version)
+        for names, cell, seconds, _ in _measured(campaign.folder, launch):
+            if cell["operation"] in OSU_NAMES:
+                key = tuple(names[name] for name in ("arm", *FACTORS) if name != "bytes")
+                columns_of.setdefault(key, cell.get("columns", []))
+                by_size = kept.setdefault(key, {})
+                by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
+    columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
+    warning = recorded.meaning(recorded.machines(map(recorded.machine, campaign.launches)))
+    warning = f"# {warning}\n" if warning else ""
+    for key in sorted(kept):
+        names = dict(zip(columns, key, strict=True))
+        launches = max(len(each) for each in kept[key].values())
+        yield _osu_head(names, mpis[names["mpi"]], launches, warning)
+        for size, each in sorted(kept[key].items()):
+            own = np.concatenate(each).mean(axis=0) * 1e6
+            over = dict(zip(columns_of[key], own, strict=False))
+            mean = over.get("mean", own.mean())
+            numbers = "".join(f"{value:{FIELD}.2f}" for value in (mean, own.min(), own.max()))
+            yield f"{size:<10d}{numbers}{sum(len(part) for part in each):12d}\n"
+
+
+def _osu_head(names: dict[str, Any], mpi: str, launches: int, warning: str) -> str:
+    told = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
+    told += [f"{names['form']} calls"] if names["form"] != PLAIN else []
+    told += ["emulated"] if names["emulated"] else []
+    told += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
+    told += [names["cadence"], f"cache {names['cache']}", f"{launches} launches"]
+    heads = [f"{head:>{FIELD}}" for head in ("Avg Latency(us)", "Min Latency(us)")]
+    heads += [f"{'Max Latency(us)':>{FIELD}}", f"{'Iterations':>12}"]
+    return (
+        f"\n# OSU MPI {OSU_NAMES[names['operation']]} Latency Test (measured by hbmcomm)\n"
+        f"# {', '.join(told)}\n"
+        f"{warning}"
+        f"# Datatype: {DATATYPES[names['dtype']]}.\n"
+        f"{'# Size':<10}{''.join(heads)}\n"
+    )
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV or Parquet file of export(), with the values that were written."""
+    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
+        ".csv": lambda place: pd.read_csv(place, keep_default_na=False, na_values={**_NUMBERS}),
+        ".parquet": pd.read_parquet,
+    }
+    return readers[path.suffix](path)
+
+
+_NUMBERS = {name: [""] for name in (*COLUMNS, "begin_s") if name.endswith("_s")}
+"""Where an empty field is no number; elsewhere it is an empty name, as a host's layout."""

@@ -1,0 +1,219 @@
+"""A results folder read back: its launches, and a DataFrame of all their cells.
+
+How they are stored is results.py's business.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from experiments.analysis.metadata_diff import flatten
+from experiments.analysis.statistics import FACTORS, median_interval
+from experiments.analysis.validity_warnings import cautions
+from experiments.model.arms import ALONE
+from experiments.model.contender_names import NO_TRANSPORT
+from experiments.model.lower_bound import COPY, least_seconds
+from experiments.model.spec import PRIVATE, Experiment
+from experiments.results import recorded, store, stored
+
+OVER_PRIVATE = f"-{PRIVATE}"
+"""What a transport's name ends with where it moves private arrays instead of the arena's."""
+LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
+"""What a launch's cells have in common, as the launch names it."""
+COLUMNS = (
+    "block",
+    "arm",
+    *FACTORS,
+    "group",
+    "barrier",
+    "n",
+    "turns",
+    "company",
+    "contest",
+    "median_s",
+    "low_s",
+    "high_s",
+    "p95_s",
+    "p99_s",
+    "min_s",
+    "bound_s",
+    "skew_s",
+    "unstable",
+    recorded.COLUMN,
+)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A results folder, read.
+
+    Attributes:
+        header: campaign.json.
+        failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
+        launches: each finished launch's JSON, in the order of the file names.
+        cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
+            the medians of its turns, `company` the launches that it took them with; `barrier` is
+            what each interval began with, "" where that is not stored; `skew_s` is the median time
+            from the first rank's begin to the last one's, NaN where none is stored; `contest`
+            numbers the cells of a launch that took turns with each other.
+        alone: the same of the reference arm's launch without company, of which `cells` has nothing;
+            empty where a campaign has none.
+        controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
+        warnings: one sentence each; what a reader must know before believing a figure.
+    """
+
+    folder: Path
+    name: str
+    experiment: Experiment
+    header: dict[str, Any]
+    launches: list[dict[str, Any]]
+    failed: dict[str, dict[str, Any]]
+    cells: pd.DataFrame
+    controls: pd.DataFrame
+    alone: pd.DataFrame
+    warnings: list[str]
+
+
+def load(folder: str | Path) -> Campaign:
+    """Read a results folder.
+
+    Raises:
+        ResultsError: naming the file that is missing, torn or of another version, or the launches
+            that hold different MPIs.
+    """
+    folder = Path(folder)
+    header = store.read_header(folder)
+    experiment = stored.experiment(header["experiment"], str(folder / "campaign.json"))
+    names = sorted(store.finished(folder))
+    if not names:
+        raise store.ResultsError(
+            f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
+        )
+    launches = {name: _renamed(store.read_launch(folder, name)) for name in names}
+    _refuse_other_mpi(folder, launches)
+    rows: list[dict[str, Any]] = []
+    for name, launch in launches.items():
+        rows.extend(_rows(launch, store.read_samples(folder / "launches" / f"{name}.npz")))
+    every = pd.DataFrame(rows, columns=list(COLUMNS))
+    lonely = every["arm"] == ALONE
+    alone, every = every[lonely & (every["operation"] != COPY)], every[~lonely]
+    launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
+    copied = every["operation"] == COPY
+    private = every["transport"].str.endswith(OVER_PRIVATE)
+    uncarried = np.where(private[copied], NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
+    cells = every[~copied].reset_index(drop=True)
+    controls = every[copied].assign(transport=uncarried).reset_index(drop=True)
+    broken = store.failed(folder)
+    return Campaign(
+        folder,
+        header["name"],
+        experiment,
+        header,
+        list(launches.values()),
+        broken,
+        cells,
+        controls,
+        alone.reset_index(drop=True),
+        cautions(header, launches, cells, broken),
+    )
+
+
+def _renamed(launch: dict[str, Any]) -> dict[str, Any]:
+    """A transport over private arrays is one of its own to tables, figures and ratios."""
+    for cell in launch["cells"]:
+        if cell.get("buffers") == PRIVATE:
+            cell["transport"] += OVER_PRIVATE
+    return launch
+
+
+def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
+    first_with: dict[str, dict[str, str]] = {}
+    for name, launch in launches.items():
+        version = flatten(launch["environment"]).get("versions.mpi", "not recorded")
+        first_with.setdefault(launch["launch"]["mpi"], {}).setdefault(version, name)
+    for flavour, versions in first_with.items():
+        if len(versions) > 1:
+            told = ", ".join(f"{version} in {name}" for version, name in versions.items())
+            raise store.ResultsError(
+                f"the launches of {folder} with {flavour} hold different MPIs ({told}), so they "
+                "cannot be compared; measure again into another --out"
+            )
+
+
+def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    asked = launch["launch"]
+    common = {key: asked[key] for key in LEVELS}
+    common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
+    common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
+    common |= {"company": " ".join(launch["company"])}
+    common |= {"setting": asked["setting"]}
+    measured = [cell for cell in launch["cells"] if "samples" in cell]
+    copies = {
+        _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
+        for cell in measured
+        if cell["operation"] == COPY
+    }
+    for cell in measured:
+        times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
+        middle = median_interval(times)
+        copy = copies.get(_memory(cell), np.nan)
+        yield (
+            common
+            | {
+                key: cell[key]
+                for key in (
+                    "operation",
+                    "transport",
+                    "kind",
+                    "locality",
+                    "bytes",
+                    "emulated",
+                    "group",
+                )
+            }
+            | {
+                "barrier": cell["barrier"],
+                "n": times.size,
+                "form": cell["form"],
+                "turns": _turns(times, cell["turn"]),
+                "contest": cell["contest"],
+                "median_s": middle.value,
+                "low_s": middle.low,
+                "high_s": middle.high,
+                "p95_s": float(np.quantile(times, 0.95)),
+                "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
+                "min_s": float(times.min()),
+                "skew_s": _skew(cell, samples),
+                "bound_s": least_seconds(cell["operation"], asked["ranks"], copy),
+                "unstable": _unstable(times),
+            }
+        )
+
+
+def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a cell has in common with the copy that bounds it."""
+    return cell["kind"], cell["locality"], cell["buffers"], cell["bytes"]
+
+
+def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:
+    """The median of each turn; none where the launch took no turns."""
+    if not length:
+        return ()
+    return tuple(np.median(times.reshape(-1, length), axis=1))
+
+
+def _skew(cell: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> float:
+    """Median over the timed intervals; seconds."""
+    if "begins" not in cell:  # what an older version wrote
+        return np.nan
+    return float(np.median(np.ptp(samples[cell["begins"]][cell["warmup"] :], axis=1)))
+
+
+def _unstable(times: NDArray[np.float64]) -> bool:
+    mean = float(times.mean())
+    return bool(times.std() >= 0.1 * mean or times.min() < 0.5 * mean or times.max() > 1.5 * mean)

@@ -1,0 +1,284 @@
+"""What a reader must know before believing a campaign's figures: one sentence each. Pure.
+
+Knows what launches recorded and their cells; how they are stored is results.py's business.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis import disturbed, left_out
+from experiments.analysis.metadata_diff import flatten
+from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
+from experiments.model.quantities import counted
+from experiments.programs.baselines.launches import COUNTERPART
+from experiments.results import recorded
+
+MOST_AWAKE = 0.005  # of a CPU, that a rank may use while another launch is being measured
+
+Launches = Mapping[str, Mapping[str, Any]]
+"""Launch results by the launch's name."""
+
+
+def cautions(
+    header: Mapping[str, Any],
+    launches: Launches,
+    cells: pd.DataFrame,
+    failed: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
+    """Every sentence that this campaign earns.
+
+    Args:
+        header: campaign.json.
+        cells: launch medians, columns as reading.COLUMNS.
+        failed: as results.failed() gives it.
+    """
+    return [
+        *header.get("missing", []),
+        *_unfinished(header, launches),
+        *_failed(failed),
+        *_few_blocks(header["experiment"]["launches"]["blocks"]),
+        *_emulated_machine(launches),
+        *_emulated(cells),
+        *_skipped(launches),
+        *left_out.notes(launches.values()),
+        *_other_files(launches),
+        *_elsewhere(launches),
+        *_moved(launches),
+        *disturbed.sentences(launches),
+        *_apart(cells),
+        *_awake(launches),
+        *_in_pairs(launches),
+        *_unequal_groups(cells),
+        *_other_barriers(cells),
+        *_external(launches),
+        *_unstable(cells),
+    ]
+
+
+def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
+    planned = sum(len(block["launches"]) for block in header["schedule"])
+    finished = sum(not each.get("launch", {}).get("beside") for each in launches.values())
+    if finished < planned:
+        yield (
+            f"{finished} of {planned} planned launches are finished; complete the campaign "
+            "with --resume"
+        )
+
+
+def _failed(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """One sentence per arm, MPI and rank count; the reason in its first words."""
+    found: dict[tuple[str, str, int], list[str]] = defaultdict(list)
+    for each in failed.values():
+        asked = each["launch"]
+        found[asked["arm"], asked["mpi"], asked["ranks"]].append(each["reason"])
+    for (arm, mpi, ranks), reasons in sorted(found.items()):
+        times = "once" if len(reasons) == 1 else f"{len(reasons)} times"
+        yield f"{arm} with {mpi}, {ranks} ranks, failed {times}: {' '.join(reasons[0].split())}"
+
+
+def _few_blocks(blocks: int) -> Iterator[str]:
+    if blocks < CLAIM_BLOCKS:
+        yield (
+            f"{counted(blocks, 'paired block')} per cell: a quick look; the smallest signed-rank p "
+            f"to be had is {least_p(blocks):.3f}, and a claim needs {CLAIM_BLOCKS}"
+        )
+
+
+def _emulated_machine(launches: Launches) -> Iterator[str]:
+    told = recorded.meaning(recorded.machines(map(recorded.machine, launches.values())))
+    if told:
+        yield told.removesuffix(".")
+
+
+def _emulated(cells: pd.DataFrame) -> Iterator[str]:
+    kinds = sorted(set(cells.loc[cells["emulated"], "kind"]))
+    if kinds:
+        yield (
+            f"{', '.join(kinds)} is emulated on ordinary memory: its figures show that the path "
+            "works, and nothing about the speed of high-bandwidth memory"
+        )
+
+
+def _skipped(launches: Launches) -> Iterator[str]:
+    """Reasons that begin alike are one: what follows names processes and files of a launch."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for launch in launches.values():
+        for cell in launch["cells"]:
+            if "skipped" in cell:
+                reason = cell["skipped"]
+                found[reason.partition(": ")[0]].append((launch["launch"]["arm"], reason))
+    for _, cells in sorted(found.items()):
+        arms = ", ".join(sorted({arm for arm, _ in cells}))
+        yield f"{len(cells)} cells of {arms} were not measured: {cells[0][1]}"
+
+
+def _other_files(launches: Launches) -> Iterator[str]:
+    """Compared within an MPI: each has libraries of its own."""
+    seen: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, launch in launches.items():
+        mpi = launch.get("launch", {}).get("mpi", "")
+        for part, value in flatten(launch["environment"].get("hashes", {})).items():
+            seen[part, mpi][value].append(name)
+    for (part, mpi), names in sorted(seen.items()):
+        if len(names) > 1:
+            told = "; ".join(
+                f"{value} in {each[0]}" + (f" and {len(each) - 1} more" if each[1:] else "")
+                for value, each in sorted(names.items())
+            )
+            which = f" with {mpi}" if len({each for _, each in seen}) > 1 else ""
+            yield f"the files of {part} are not the same in all launches{which}: {told}"
+
+
+def _elsewhere(launches: Launches) -> Iterator[str]:
+    """Kinds whose pages the kernel put outside their nodes, as a preferred policy may."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for launch in launches.values():
+        strayed: dict[str, tuple[int, int]] = {}
+        for rank in launch.get("ranks", []):
+            for pool in rank["pools"]:
+                sizes = {int(node): size for node, size in pool["placement"].items()}
+                out = sum(size for node, size in sizes.items() if node not in pool["nodes"])
+                before, total = strayed.get(pool["kind"], (0, 0))
+                strayed[pool["kind"]] = (before + out, total + sum(sizes.values()))
+        for kind, (out, total) in strayed.items():
+            if out:
+                found[kind].append((out, total))
+    for kind, shares in sorted(found.items()):
+        share = sum(out for out, _ in shares) / sum(total for _, total in shares)
+        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
+        yield f"{kind}: {100 * share:.0f} % of its pages lie outside its nodes in {places}"
+
+
+def _moved(launches: Launches) -> Iterator[str]:
+    """Kinds whose pages were on other nodes after timing than before; nothing of older launches."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, launch in launches.items():
+        for rank in launch.get("ranks", []):
+            for pool in rank["pools"]:
+                before, after = pool["placement"], pool.get("placement_after", pool["placement"])
+                gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
+                if gone:
+                    share = gone / sum(before.values())
+                    found[pool["kind"]][name] = max(share, found[pool["kind"]].get(name, 0.0))
+    for kind, shares in sorted(found.items()):
+        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
+        yield (
+            f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
+            f"nodes while {places} measured: {'its' if len(shares) == 1 else 'their'} times mix "
+            "both places; turn automatic NUMA balancing off (sysctl kernel.numa_balancing=0) and "
+            "measure again"
+        )
+
+
+def _apart(cells: pd.DataFrame) -> Iterator[str]:
+    """Launches that took no turns, though their block has other arms to compare them with."""
+    campaign = cells[cells["setting"].fillna("") == ""]  # a bench has its pairs within a launch
+    arms = campaign[["block", "arm", "company"]].drop_duplicates()
+    compared = arms[arms.groupby("block")["arm"].transform("size") > 1]
+    apart = int((compared["company"] == "").sum())
+    if apart:
+        yield (
+            f"{apart} of {len(compared)} launches took no turns with the other arms of their block "
+            "but ran before or after them: whatever changed on the machine in between is in their "
+            "ratios"
+        )
+
+
+def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """Largest share of a CPU that a rank used while other launches took their turns.
+
+    Returns:
+        By arm and MPI; nothing of launches without company or of formats that did not store it.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for launch in launches:
+        ranks = launch.get("ranks", []) if launch.get("company") else []
+        for waited in (rank["asleep"] for rank in ranks if "asleep" in rank):
+            if waited["seconds"] > 0:
+                name = (launch["launch"]["arm"], launch["launch"]["mpi"])
+                found[name] = max(found.get(name, 0.0), waited["cpu"] / waited["seconds"])
+    return found
+
+
+def _awake(launches: Launches) -> Iterator[str]:
+    told = [
+        f"{100 * share:.1f} % in {arm} with {mpi}"
+        for (arm, mpi), share in sorted(awake(launches.values()).items())
+        if share > MOST_AWAKE
+    ]
+    if told:
+        yield (
+            f"ranks used more than {100 * MOST_AWAKE:g} % of a CPU while they waited for their "
+            f"turn and other launches were measured; the largest share: {', '.join(told)}"
+        )
+
+
+def _in_pairs(launches: Launches) -> Iterator[str]:
+    """Blocks whose arms did not fit into memory at once."""
+    asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
+    blocks = {each["block"] for each in asked if each.get("beside")}
+    if blocks:
+        yield (
+            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks the buffers of "
+            "all arms did not fit into memory at once: each arm took turns with the reference arm "
+            "alone, and its ratio is over the launch beside it"
+        )
+
+
+def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
+    """Pairs that no ratio counts: their sides were timed in groups of different sizes."""
+    for what, free in (
+        ("arms", {"arm", *CONTAINER}),
+        ("kinds", {"kind", "emulated"}),
+        ("transports", {"transport"}),
+    ):
+        keys = [key for key in ("block", "arm", *FACTORS) if key not in free]
+        groups = cells.groupby(keys, observed=True)["group"]
+        compared = groups.size() > 1
+        unequal = int((groups.nunique()[compared] > 1).sum())
+        if unequal:
+            yield (
+                f"{unequal} of {int(compared.sum())} cells are left out of the comparison of "
+                f"{what} in their block: timed back to back in groups of different sizes"
+            )
+
+
+def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
+    """Arms of a block whose ranks were not set off alike: the wait for the last one differs."""
+    keys = [key for key in ("block", *FACTORS) if key not in CONTAINER]
+    stored = cells[cells["barrier"].notna() & (cells["barrier"] != "")]
+    stored = stored.assign(transport=stored["transport"].replace(COUNTERPART))
+    barriers = stored.groupby(keys, observed=True)["barrier"]
+    unlike = int((barriers.nunique() > 1).sum())
+    if unlike:
+        names = " and ".join(sorted(set(stored["barrier"])))
+        yield (
+            f"{unlike} of {barriers.ngroups} cells began with other barriers in some arms of their "
+            f"block than in others ({names}): how long ranks wait for the last one to start is in "
+            "their ratios"
+        )
+
+
+def _external(launches: Launches) -> Iterator[str]:
+    """What is unlike between an external program and the harness, as its launches tell it."""
+    yield from dict.fromkeys(
+        sentence
+        for launch in launches.values()
+        for sentence in launch.get("external", {}).get("differences", [])
+    )
+
+
+def _unstable(cells: pd.DataFrame) -> Iterator[str]:
+    told = []
+    for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
+        share = float(group["unstable"].mean())
+        if share > 0:
+            told.append(f"{100 * share:.0f} % in {arm} with {ranks} ranks")
+    if told:
+        yield (
+            "cells unstable within their launch (standard deviation from 10 % of the mean, or an "
+            f"extreme 50 % off it): {', '.join(told)}"
+        )

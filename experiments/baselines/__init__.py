@@ -1,1 +1,0 @@
-"""What Python offers without MPI, measured like everything else: threads and multiprocessing."""

@@ -1,0 +1,1 @@
+"""What the user sees of a command at work: stages, progress, errors."""

@@ -1,0 +1,111 @@
+"""The rank program that finds out where memory of every kind is, in an emulated machine's guest.
+
+Started as `mpiexec -n R python -m experiments.emulation.check FOLDER`, on the guest itself or in a
+container there. FOLDER holds check.json; rank 0 writes found.json beside it. It finds and does not
+judge: verdict.py does. Its allocations are few and small: so are HBM nodes there, and slow.
+"""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+import hbmcomm
+from experiments.emulation import memkind_alone, numa_maps
+from experiments.emulation.question import FOUND, QUESTION
+from experiments.programs import rank_process
+
+Answer = dict[str, Any]
+
+
+def main(folder: Path) -> None:
+    """One rank's whole life."""
+    rank_process.die_with_parent()
+    comm = MPI.COMM_WORLD.Dup()
+    asked = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
+    cpu = rank_process.pin(comm.rank, asked["binding"])
+    topology = hbmcomm.topology()
+    node = topology.node_of_cpu(cpu)
+    mine = {
+        "rank": comm.rank,
+        "cpu": cpu,
+        "node": node,
+        "memkind": _memkind(comm, node),
+        "memory": {kind: look(comm, kind, asked["bytes"]) for kind in asked["kinds"]},
+    }
+    every = comm.gather(mine)
+    if comm.rank == 0:
+        found = {
+            "topology": asdict(topology),
+            "memkind_version": hbmcomm.memkind_version(),
+            "ranks": every,
+        }
+        (folder / FOUND).write_text(json.dumps(found), encoding="utf-8")
+
+
+def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
+    """Where a private array and arrays of the arena lie in a kind; a collective.
+
+    Args:
+        nbytes: of each array, a multiple of the page size and the number of ranks.
+
+    Returns:
+        {"private": {"pages": {node: bytes}, "way", "witness", "source"}, "arena": {"pages", "way",
+        "seen"}}: "pages" and "way" are hbmcomm's words, "witness" is what numa_maps has of the same
+        pages, and "seen" has by numa_maps, for each rank's segment, the {node: bytes} that this
+        rank has touched of it. In place of either: {"error": the error's class, "text"}.
+    """
+    return {"private": _private(kind, nbytes, comm.rank), "arena": _arena(comm, kind, nbytes)}
+
+
+def _private(kind: str, nbytes: int, rank: int) -> Answer:
+    try:
+        array = hbmcomm.empty(nbytes, "uint8", kind=kind)
+        array[:] = rank
+        witness = numa_maps.of_memory(array.ctypes.data, array.nbytes)
+        return _pages(array) | {"witness": witness, "source": hbmcomm.source(array)}
+    except hbmcomm.HbmcommError as error:
+        return _refusal(error)
+
+
+def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
+    """An exchange of all with all, so that every rank has touched every other's segment."""
+    try:
+        with hbmcomm.Communicator(comm, kind=kind, transport="direct") as shared:
+            send = shared.full(nbytes, comm.rank, "uint8")
+            recv = shared.zeros(nbytes, "uint8")
+            shared.Alltoall(send, recv)
+            senders = np.repeat(np.arange(comm.size), nbytes // comm.size)
+            if not (recv == senders).all():
+                raise SystemExit(f"rank {comm.rank}: wrong bytes came through the arena ({kind})")
+            mappings = numa_maps.mappings()
+            own = numa_maps.containing(send.ctypes.data, mappings).file
+            seen = [numa_maps.of_file(file, mappings) for file in comm.allgather(own)]
+            return _pages(send) | {"seen": seen}
+    except hbmcomm.HbmcommError as error:
+        return _refusal(error)
+
+
+def _pages(array: NDArray[Any]) -> Answer:
+    return {"pages": hbmcomm.placement(array), "way": hbmcomm.placement_method(array)}
+
+
+def _refusal(error: hbmcomm.HbmcommError) -> Answer:
+    return {"error": type(error).__name__, "text": str(error)}
+
+
+def _memkind(comm: MPI.Intracomm, node: int) -> Answer | None:
+    """memkind's own answers for this rank's CPU; the first rank of each node asks."""
+    first = comm.allgather(node).index(node)
+    answers = memkind_alone.asked() if comm.rank == first else None
+    comm.Barrier()
+    return answers
+
+
+if __name__ == "__main__":
+    rank_process.run(main, Path(sys.argv[1]))

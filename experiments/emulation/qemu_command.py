@@ -1,0 +1,189 @@
+"""The QEMU command of an emulated machine. Starts nothing: who does is boot.py.
+
+Source of the options: QEMU's manual, "Invocation", for 7.2 and later. HMAT and nodes without CPUs
+need the machine type q35.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.emulation.machine import MIB, Description, Processor
+
+PROGRAM = "qemu-system-x86_64"
+VENDOR = "hbmcomm"
+"""The manufacturer in the guest's SMBIOS: that is how anything knows where it runs."""
+AGENT_PORT = "org.qemu.guest_agent.0"
+
+ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
+"""TCG with a thread per CPU hung at times with soft lockups; one thread is as fast here."""
+
+DRIVE = "format=raw,if=virtio,snapshot=on,cache=unsafe,werror=report"
+"""What the guest writes goes to TMPDIR; where that is full the guest hears of it, and goes on."""
+
+SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+KERNEL_PARAMETERS = (
+    *("console=ttyS0", "quiet"),
+    "panic=-1",  # a kernel that cannot go on ends QEMU at once (-no-reboot)
+    "mitigations=off",  # else every system call empties TCG's address translations
+    "nokaslr",  # else chance puts the kernel's 32 MiB into any node, an HBM node included
+    "swiotlb=noforce",  # nor are 64 MiB of a node kept for devices, none of which needs them
+    "transparent_hugepage=madvise",  # else memkind's heaps take 2 MiB for each of 32 arenas a kind
+    "numa_balancing=disable",  # the kernel moves no page: where one is was decided by us
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a machine is started from, and where it is spoken to.
+
+    Attributes:
+        disk: a raw image of a file system; what the guest writes to it is dropped at the end.
+        agent: the socket that QEMU makes for the guest's agent.
+        console: the file that the guest's console is written to; not made for a shell.
+    """
+
+    kernel: Path
+    initramfs: Path
+    disk: Path
+    agent: Path
+    console: Path
+
+
+def arguments(
+    machine: Description, files: Files, accelerator: str, shell: bool = False
+) -> list[str]:
+    """The whole command.
+
+    Args:
+        accelerator: one of ACCELERATORS.
+        shell: the console is this terminal, and the guest gives a shell on it.
+    """
+    return [
+        PROGRAM,
+        *("-accel", ACCELERATORS[accelerator]),
+        *("-machine", _machine(machine)),
+        *("-cpu", _cpu(machine.processor)),
+        *("-smp", f"{machine.cpus},sockets={machine.sockets},{_cores(machine)},threads=1"),
+        *("-m", _memory(machine)),
+        *("-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none"),
+        *("-nic", "none"),
+        *("-sandbox", SANDBOX),
+        *("-smbios", f"type=1,manufacturer={VENDOR},product={machine.name},version={accelerator}"),
+        *_nodes(machine),
+        *_distances(machine),
+        *(_hmat(machine) if machine.has_hmat else ()),
+        *_dax(machine),
+        *_devices(files),
+        *(_terminal() if shell else _log(files.console)),
+        *("-kernel", str(files.kernel)),
+        *("-initrd", str(files.initramfs)),
+        *("-append", " ".join((*KERNEL_PARAMETERS, *(("hbmcomm.shell",) if shell else ())))),
+    ]
+
+
+def _machine(machine: Description) -> str:
+    hmat = ",hmat=on" if machine.has_hmat else ""
+    nvdimm = ",nvdimm=on" if machine.dax else ""
+    return f"q35{hmat}{nvdimm}"
+
+
+def _cpu(processor: Processor | None) -> str:
+    """All that the accelerator can do, under the name of the real processor."""
+    if processor is None:
+        return "max"
+    return (
+        f"max,vendor={processor.vendor},family={processor.family},model={processor.model},"
+        f"model-id={processor.name}"
+    )
+
+
+def _cores(machine: Description) -> str:
+    return f"cores={machine.cpus // machine.sockets}"
+
+
+def _memory(machine: Description) -> str:
+    """At boot, and room in the address space for what comes as DIMMs."""
+    size = f"{machine.memory_bytes // MIB}M"
+    if not machine.dax:
+        return size
+    most = machine.memory_bytes + sum(device.given_bytes for device in machine.dax)
+    return f"{size},slots={len(machine.dax)},maxmem={most // MIB}M"
+
+
+def _nodes(machine: Description) -> list[str]:
+    words = []
+    for node in machine.nodes:
+        option = f"node,nodeid={node.id}"
+        if node.memory_bytes:
+            words += ["-object", _backend(f"memory{node.id}", node.memory_bytes)]
+            option += f",memdev=memory{node.id}"
+        if node.cpus:
+            option += f",cpus={node.cpus[0]}-{node.cpus[-1]}"
+        if machine.has_hmat:
+            option += f",initiator={node.initiator}"
+        words += ["-numa", option]
+    return words
+
+
+def _backend(name: str, size: int) -> str:
+    return f"memory-backend-ram,id={name},size={size // MIB}M"
+
+
+def _distances(machine: Description) -> list[str]:
+    """One way of each pair: QEMU takes the way back to be as long."""
+    words = []
+    for one, row in enumerate(machine.distances):
+        for other in range(one + 1, len(row)):
+            words += ["-numa", f"dist,src={one},dst={other},val={row[other]}"]
+    return words
+
+
+def _hmat(machine: Description) -> list[str]:
+    """What the nodes' own CPUs get from them; the kernel tells programs no more than that."""
+    words = []
+    for node in machine.nodes:
+        pair = f"hmat-lb,initiator={node.initiator},target={node.id},hierarchy=memory"
+        latency, bandwidth = node.memory.latency, (node.memory.bandwidth or 0) // MIB
+        words += ["-numa", f"{pair},data-type=access-latency,latency={latency}"]
+        words += ["-numa", f"{pair},data-type=access-bandwidth,bandwidth={bandwidth}M"]
+    return words
+
+
+def _dax(machine: Description) -> list[str]:
+    words = []
+    for device in machine.dax:
+        memory = f"dax{device.node}"
+        words += ["-object", _backend(memory, device.given_bytes)]
+        words += ["-device", f"nvdimm,id=nvdimm{device.node},memdev={memory},node={device.node}"]
+    return words
+
+
+def _devices(files: Files) -> list[str]:
+    """The disk, a source of randomness, and the agent's port."""
+    return [
+        *("-drive", f"file={_escaped(files.disk)},{DRIVE}"),
+        *("-device", "virtio-rng-pci"),
+        *("-device", "virtio-serial-pci"),
+        *("-chardev", f"socket,id=agent,path={_escaped(files.agent)},server=on,wait=off"),
+        *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
+    ]
+
+
+def _log(console: Path) -> list[str]:
+    return ["-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console"]
+
+
+def _terminal() -> list[str]:
+    """Ctrl-C goes to the guest; Ctrl-a x ends QEMU."""
+    return [
+        *("-chardev", "stdio,id=console,mux=on,signal=off"),
+        *("-serial", "chardev:console"),
+        *("-mon", "chardev=console"),
+    ]
+
+
+def _escaped(path: Path) -> str:
+    """As a value among others, which commas part."""
+    return str(path).replace(",", ",,")

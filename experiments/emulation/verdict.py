@@ -1,0 +1,269 @@
+"""Whether what check.py found is what a machine description says. Pure: values in, rows out."""
+
+import io
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.emulation import memkind_rows, placement_check
+from experiments.emulation.machine import MIB, PAGE, Description, Found, Node
+from experiments.emulation.question import HBW_KINDS, KINDS, nbytes
+from experiments.emulation.rows import Row, by_node, same
+
+__all__ = ["Row", "rows", "to_table"]
+
+LEAST_MEMORY = 0.8
+"""Of a node's memory; the kernel keeps a part for itself, of a small node with CPUs a large one."""
+LONGEST = 90  # letters of a refusal in a table
+MARKS = {True: ("ok", "green"), False: ("WRONG", "bold red")}
+
+
+def rows(
+    description: Description, found: Mapping[str, Any], online: bool = False
+) -> tuple[Row, ...]:
+    """All that the description says against what was found.
+
+    Args:
+        found: the content of question.FOUND.
+        online: the dax devices have been brought online.
+    """
+    told = description.found_online if online else description.found
+    if told is None:
+        raise ValueError(f"{description.name} has no dax device that could be online")
+    nodes = tuple(node for node in description.nodes if node.memory_bytes or online)
+    return (
+        *_topology(description, nodes, found["topology"]),
+        *_devices(description, found["topology"], online),
+        *_detection(told, found["topology"]["hbm"]),
+        *memkind_rows.rows(description, nodes, told, found),
+        *_ranks(description, found["ranks"]),
+        _way(found["ranks"]),
+        *_memory(description, told, found["ranks"]),
+    )
+
+
+def to_table(found: Sequence[Row], width: int | None = None) -> str:
+    """The rows as a table for a terminal, and a line that sums up."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "what", "expected", "found"):
+        table.add_column(name, overflow="fold")
+    for row in found:
+        shown = Text(row.found)
+        if row.why:
+            shown.append(f"\n{row.why}", style="dim")
+        table.add_row(Text(*MARKS[row.ok]), Text(row.what), Text(row.expected), shown)
+    text = io.StringIO()
+    console = Console(file=text, width=width, highlight=False)
+    console.print(table)
+    wrong = sum(not row.ok for row in found)
+    console.print(f"{wrong} of {len(found)} wrong" if wrong else f"all {len(found)} right")
+    return text.getvalue()
+
+
+def _topology(
+    description: Description, nodes: Sequence[Node], found: Mapping[str, Any]
+) -> Iterator[Row]:
+    seen = {node["id"]: node for node in found["nodes"]}
+    yield same(
+        "CPUs of the nodes",
+        by_node({node.id: placement_check.numbers(node.cpus) for node in nodes}),
+        by_node({number: placement_check.numbers(node["cpus"]) for number, node in seen.items()}),
+    )
+    sizes = {node.id: node.memory_bytes or _online_bytes(description, node.id) for node in nodes}
+    totals = {number: node["total_bytes"] for number, node in seen.items()}
+    yield Row(
+        "memory of the nodes, MiB",
+        f"{by_node(_mib(sizes))}, less what the kernel keeps",
+        by_node(_mib(totals)),
+        sizes.keys() == totals.keys()
+        and all(LEAST_MEMORY * sizes[one] <= totals[one] <= sizes[one] for one in sizes),
+    )
+    rows = {node.id: [description.distances[node.id][to.id] for to in nodes] for node in nodes}
+    distances = {number: list(node["distances"].values()) for number, node in seen.items()}
+    alike = rows == distances
+    yield Row(
+        "distances",
+        f"{len(nodes)} x {len(nodes)}, as described" if alike else by_node(rows),
+        "the same" if alike else by_node(distances),
+        alike,
+    )
+    yield same(
+        "read bandwidths, MiB/s",
+        by_node({node.id: _rate(node.memory.bandwidth) for node in nodes}),
+        by_node({number: _rate(node["read_bandwidth"]) for number, node in seen.items()}),
+    )
+
+
+def _devices(description: Description, found: Mapping[str, Any], online: bool) -> Iterator[Row]:
+    if not description.dax and not found["dax"]:
+        return
+    state = {True: "online", False: "not online"}
+    yield same(
+        "dax devices",
+        "; ".join(
+            f"{each.name} of node {each.node}, {each.device_bytes // MIB} MiB, {state[online]}"
+            for each in description.dax
+        ),
+        "; ".join(
+            f"{each['name']} of node {each['target_node']}, {each['size_bytes'] // MIB} MiB, "
+            f"{state[each['online']]}"
+            for each in found["dax"]
+        ),
+    )
+
+
+def _detection(told: Found, found: Mapping[str, Any]) -> Iterator[Row]:
+    yield same(
+        "HBM nodes", placement_check.numbers(told.hbm), placement_check.numbers(found["nodes"])
+    )
+    sayings = [(f"node {node}: ", told.evidence) for node in told.hbm]
+    named = all(
+        any(text.startswith(node) and words in text for text in found["evidence"])
+        for node, words in sayings
+    )
+    yield Row(
+        "by what evidence",
+        told.evidence + (", of each of them" if len(told.hbm) > 1 else ""),
+        found["rule"],
+        told.evidence in found["rule"] and named and not found["emulated"],
+    )
+
+
+def _ranks(description: Description, ranks: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """Each rank runs on a CPU of its node, and there are ranks on all nodes with CPUs."""
+    home = {cpu: node.id for node in description.cpu_nodes for cpu in node.cpus}
+    yield Row(
+        "ranks and their CPUs",
+        f"ranks on nodes {placement_check.numbers(node.id for node in description.cpu_nodes)}",
+        "; ".join(f"rank {rank['rank']}: CPU {rank['cpu']}, {rank['node']}" for rank in ranks),
+        set(home.values()) == {rank["node"] for rank in ranks}
+        and all(home.get(rank["cpu"]) == rank["node"] for rank in ranks),
+    )
+
+
+def _way(ranks: Sequence[Mapping[str, Any]]) -> Row:
+    """hbmcomm asks for each page, and infers none."""
+    ways = {
+        each["way"]
+        for rank in ranks
+        for memory in rank["memory"].values()
+        for each in memory.values()
+        if each and "way" in each
+    }
+    return same("pages are asked for by", "move_pages", ", ".join(sorted(ways)))
+
+
+def _memory(
+    description: Description, told: Found, ranks: Sequence[Mapping[str, Any]]
+) -> Iterator[Row]:
+    """Arrays and segments of every kind, each against what the kind promises its rank."""
+    size = nbytes(description)
+    for kind in KINDS:
+        answers = [rank["memory"].get(kind, {}) for rank in ranks]
+        if kind in HBW_KINDS and not told.hbm:
+            yield from (_refused(kind, where, told, answers) for where in ("private", "arena"))
+            continue
+        promised = [_promise(kind, rank["node"], description, told) for rank in ranks]
+        for where in ("private", "arena"):
+            given = [each.get(where) for each in answers]
+            yield _placed(f"{kind}: {where}", promised, given, size, where == "private")
+        yield _seen(kind, promised, [each.get("arena") for each in answers], size)
+
+
+def _promise(
+    kind: str, node: int, description: Description, told: Found
+) -> placement_check.Promise:
+    """The nodes of a kind for a rank on a node, where all have memory to give.
+
+    A strict kind of several nodes fills the nearest first, as the kernel does; so does `regular`.
+    """
+    if kind == "regular":
+        return placement_check.Promise((node,))
+    if kind == "hbw_interleave":
+        return placement_check.Promise(told.hbm, evenly=True)
+    return placement_check.Promise(tuple(each.id for each in description.local_hbm(node, told.hbm)))
+
+
+def _refused(kind: str, where: str, told: Found, answers: Sequence[Mapping[str, Any]]) -> Row:
+    refusals = [each.get(where) or {} for each in answers]
+    texts = sorted({f"{each.get('error')}: {each.get('text')}" for each in refusals})
+    texts = [textwrap.shorten(text, LONGEST, placeholder=" ...") for text in texts]
+    ok = all(each.get("error") == "KindUnavailable" for each in refusals)
+    named = all(told.evidence in str(each.get("text")) for each in refusals)
+    expected = f"KindUnavailable, with {told.evidence!r}"
+    return Row(f"{kind}: {where}", expected, "; ".join(texts), ok and named and bool(texts))
+
+
+def _placed(
+    what: str,
+    promised: Sequence[placement_check.Promise],
+    answers: Sequence[Any],
+    size: int,
+    private: bool,
+) -> Row:
+    """Arrays, of which every byte counts: by hbmcomm's word and, of private ones, by the kernel's.
+
+    A witness tells of whole pages, so that it may have more: an array's neighbours in its first and
+    last page. Of an arena _seen has the kernel's word.
+    """
+    found = [placement_check.of(answer, size) for answer in answers]
+    right = [one.holds(pages, PAGE) for one, pages in zip(promised, found, strict=True)]
+    told = placement_check.ranks(found)
+    if private:
+        witness = [placement_check.of(answer, size, by="witness", more=True) for answer in answers]
+        right += [one.holds(seen, PAGE) for one, seen in zip(promised, witness, strict=True)]
+        if placement_check.ranks(witness) != told:
+            told += f"; numa_maps has {placement_check.ranks(witness)}"
+    return Row(what, placement_check.ranks(promised), told, all(right) and bool(found))
+
+
+def _seen(
+    kind: str, promised: Sequence[placement_check.Promise], answers: Sequence[Any], size: int
+) -> Row:
+    """Each segment as page tables have it: all of it in its owner's, parts of it in the others'.
+
+    The owner has touched both of its arrays. Each of the others has read its own part of what the
+    owner sent, or written that into the owner's.
+    """
+    owns = [_view(answer, owner, 2 * size) for owner, answer in enumerate(answers)]
+    others = [
+        placement_check.together(
+            _view(answer, owner, size // len(answers))
+            for viewer, answer in enumerate(answers)
+            if viewer != owner
+        )
+        for owner in range(len(answers))
+    ]
+    right = all(
+        one.holds(pages, pages.total // 2 // len(one.nodes))
+        for views in (owns, others)
+        for one, pages in zip(promised, views, strict=True)
+    )
+    told = placement_check.ranks(others)
+    if placement_check.ranks(owns) != told:
+        told += f"; their owners have {placement_check.ranks(owns)}"
+    what = f"{kind}: segments in page tables"
+    return Row(what, placement_check.ranks(promised), told, right and bool(answers))
+
+
+def _view(answer: Mapping[str, Any] | None, owner: int, least: int) -> placement_check.Pages:
+    """What a rank has touched of a rank's segment, which must be so many bytes at least."""
+    if answer and "seen" in answer:
+        return placement_check.of({"pages": answer["seen"][owner]}, least, more=True)
+    return placement_check.of(answer, least, more=True)
+
+
+def _online_bytes(description: Description, node: int) -> int:
+    return sum(device.online_bytes for device in description.dax if device.node == node)
+
+
+def _mib(sizes: Mapping[int, int]) -> dict[int, int]:
+    return {node: size // MIB for node, size in sizes.items()}
+
+
+def _rate(bytes_per_second: float | None) -> str:
+    return f"{bytes_per_second / MIB:.0f}" if bytes_per_second else "none"

@@ -1,0 +1,1 @@
+"""How each MPI is started, and made to say which ways its messages take."""

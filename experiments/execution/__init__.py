@@ -1,0 +1,1 @@
+"""A campaign, from its experiment to its stored launches."""

@@ -1,0 +1,1 @@
+"""What ends and removes the leftovers of a killed campaign."""

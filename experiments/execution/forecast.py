@@ -1,0 +1,150 @@
+"""How long a campaign takes on a machine, and how much memory its arms hold at once. Pure.
+
+An estimate from the schedule, the time caps and one rate of copying: it knows nothing of how well
+an MPI does.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from experiments.model.lower_bound import COPY, least_seconds
+from experiments.programs.baselines.launches import COUNTERPARTS, measures
+from experiments.schedule import footprint
+from experiments.schedule.blocks import Block, Cell, Launch
+from experiments.schedule.turns import FIRST, MOST_ROUNDS
+
+START = 1.5  # seconds until the ranks of a launch wait for orders, MPI_Init and imports included
+CONTAINER_START = 1.0  # seconds more for a container
+CELL = 0.03  # seconds to begin and end a cell and to give its turns
+UNTIMED = 10 + MOST_ROUNDS * FIRST  # operations of a cell that do not count, about
+CALL = 5e-6  # seconds of an operation without data
+YIELD = 1e-3  # seconds more of one whose ranks share a CPU
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the estimate needs to know of a machine.
+
+    Attributes:
+        cores: CPUs that ranks may be pinned to.
+        copied: bytes per second that one core copies.
+        cache: bytes of the last-level cache.
+    """
+
+    cores: int
+    copied: float
+    cache: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Of a whole campaign.
+
+    Attributes:
+        seconds: about the most; time caps are taken to be used up, and cells known well before
+            take less.
+        together: by kind of memory, bytes of all buffers of the block that needs most, whose arms
+            are alive at once; they hold one kind at a time.
+    """
+
+    blocks: int
+    launches: int
+    seconds: float
+    together: Mapping[str, int]
+
+
+def forecast(blocks: Iterable[Block], host: Host) -> Forecast:
+    """What the blocks of a schedule come to."""
+    every = list(blocks)
+    launches = [launch for block in every for launch in block.launches]
+    distinct = {_alike(launch): launch for launch in launches}
+    seconds = {key: _seconds(_own(launch), host) for key, launch in distinct.items()}
+    sizes = {key: _sizes(_own(launch), host.cache) for key, launch in distinct.items()}
+    most: dict[str, int] = {}
+    for block in every:
+        held = [sizes[_alike(launch)] for launch in block.launches]
+        for kind in {kind for each in held for kind in each}:
+            most[kind] = max(most.get(kind, 0), sum(each.get(kind, 0) for each in held))
+    return Forecast(
+        len(every), len(launches), sum(seconds[_alike(launch)] for launch in launches), most
+    )
+
+
+def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
+    """What tells a campaign's launches apart here: their cells differ in order alone.
+
+    Where MPIs are the arms, an MPI in a setting has contenders of its own.
+    """
+    mpi = launch.mpi if launch.setting else ""
+    return launch.program, launch.ranks, bool(launch.layout), mpi, launch.setting
+
+
+def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
+    """The forecast in lines for a user.
+
+    Args:
+        memory: bytes that are available.
+        hbm: {node: bytes} of the machine's HBM; none where it has none.
+    """
+    sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in found.together.items())
+    nodes = ", ".join(f"node {node}: {size / 2**30:.2f} GiB" for node, size in hbm.items())
+    lines = [
+        f"{found.launches} launches in {found.blocks} blocks: up to about "
+        + _duration(found.seconds),
+        f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
+        + (nodes or "none here"),
+    ]
+    fast = (size for kind, size in found.together.items() if hbm and footprint.in_hbm(kind))
+    too_much = max(fast, default=0) > footprint.NODE_SHARE * sum(hbm.values())
+    if too_much or max(found.together.values()) > footprint.MEMORY_SHARE * memory:
+        lines.append(
+            "not all of it fits at once: where a block does not fit, its arms run one after the "
+            "other, and a launch that does not fit alone is refused: ask for smaller --sizes"
+        )
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _own(launch: Launch) -> Launch:
+    """The launch with the cells that its program measures."""
+    if launch.program not in COUNTERPARTS:
+        return launch
+    return replace(launch, cells=tuple(c for c in launch.cells if measures(launch.program, c)))
+
+
+def _sizes(own: Launch, cache: int) -> dict[str, int]:
+    """By kind, bytes of a launch's buffers."""
+    found = {}
+    for kind in sorted({cell.kind for cell in own.cells}):
+        of_kind = replace(own, cells=tuple(cell for cell in own.cells if cell.kind == kind))
+        found[kind] = _held(of_kind, cache)
+    return found
+
+
+def _held(launch: Launch, cache: int) -> int:
+    return sum(footprint.own_bytes(launch, rank, cache) for rank in range(launch.ranks))
+
+
+def _seconds(own: Launch, host: Host) -> float:
+    begun = START + (CONTAINER_START if own.layout else 0.0)
+    pools = len({cell.memory for cell in own.cells})
+    filled = pools * _held(own, host.cache) / host.copied
+    return begun + filled + sum(_cell(cell, own, host) for cell in own.plan)
+
+
+def _cell(cell: Cell, launch: Launch, host: Host) -> float:
+    """Operations until the time cap or the most iterations, and those that do not count."""
+    working = min(launch.ranks, host.cores)
+    copy = launch.ranks * cell.bytes / (host.copied * working)  # of all ranks at once
+    one = CALL + copy + least_seconds(cell.operation, launch.ranks, copy)  # rewriting, then moving
+    if launch.ranks > host.cores and cell.operation != COPY:
+        one += YIELD
+    asked = launch.measurement
+    timed = min(asked.max_iterations * one, max(asked.time_cap, asked.min_iterations * one))
+    return CELL + timed + UNTIMED * one

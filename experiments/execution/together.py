@@ -1,0 +1,219 @@
+"""The launches of a block that are alive together, and take turns.
+
+The ranks of one sleep while another's are timed. turns.py says who measures when, channel.py
+carries that to the ranks.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import docker
+
+from experiments.execution import launching
+from experiments.execution.attempts import Loss
+from experiments.execution.launching import RESUME, Environment, Environments
+from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
+from experiments.jobs.channel import START_PATIENCE, Channel
+from experiments.jobs.containers import ContainerRefused
+from experiments.jobs.execute import running
+from experiments.model.mpi_settings import DEFAULT
+from experiments.results import store
+from experiments.schedule.blocks import Cell, Contest, Launch
+from experiments.schedule.turns import NONE, Answer, Lost, Order, conduct, numbers
+
+SETTING_PATIENCE = 60.0  # seconds in which a launch in a setting gets on, or is taken to hang
+END_PATIENCE = 30.0  # seconds in which ranks that were asked to leave have written their result
+POLL = 0.02
+
+
+Refuse = Callable[[Launch, Loss], None]
+"""Raises LaunchFailed where nothing can go on without a launch that was lost."""
+
+
+class Member:
+    """A launch that is alive, from its start to the end of `ends`.
+
+    Attributes:
+        loss: how it was lost, once it was.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        launch: Launch,
+        environment: Environment,
+        client: "docker.DockerClient | None",
+        owner: tuple[int, int],
+        ends: contextlib.ExitStack,
+        refuse: Refuse,
+    ) -> None:
+        """Start it.
+
+        Raises:
+            ContainerRefused: the engine does not want it.
+        """
+        self.launch, self._folder, self._ends, self._refuse = launch, folder, ends, refuse
+        self.loss: Loss | None = None
+        self._numbers = {cell: number for number, cell in enumerate(launch.plan)}
+        self._log = log_of(folder, launch.name)
+        self._place = ends.enter_context(store.incoming(folder, launch.name))
+        usual = launch.setting in ("", DEFAULT)
+        patience = START_PATIENCE if usual else SETTING_PATIENCE
+        self._channel = ends.enter_context(
+            Channel(self._place, launch.ranks, self._check, patience)
+        )
+        self._command = launching.prepare(self._place, launch, environment, owner)
+        self._poll = ends.enter_context(running(self._command, self._log, client))
+
+    def await_start(self) -> None:
+        """Until its ranks wait for orders; Lost where they do not come that far."""
+        with self._ended_where_lost():
+            self._channel.open()
+
+    def ask(self, cells: Sequence[Cell], orders: Sequence[Order]) -> list[Answer]:
+        """Have its ranks carry out orders; Lost where they do not.
+
+        Args:
+            cells: of the block, as the orders number them; some may be none of its own.
+        """
+        own = [
+            replace(order, cell=NONE if order.cell == NONE else self._numbers[cells[order.cell]])
+            for order in orders
+            if order.cell == NONE or cells[order.cell] in self._numbers
+        ]
+        with self._ended_where_lost():
+            answers = iter(self._channel.ask(own) if own else [])
+        return [
+            next(answers) if order.cell == NONE or cells[order.cell] in self._numbers else Answer()
+            for order in orders
+        ]
+
+    def await_end(self) -> None:
+        """Its ranks were asked to leave: until they have; Lost where they do not end well."""
+        deadline = time.monotonic() + END_PATIENCE
+        with self._ended_where_lost():
+            while (code := self._poll()) is None:
+                if time.monotonic() > deadline:
+                    raise Lost(f"did not end within {END_PATIENCE:.0f} s")
+                time.sleep(POLL)
+            if code:
+                raise failed(self.launch.name, code, self._log, RESUME)
+
+    def take_in(self, company: Sequence[str]) -> None:
+        """Keep what its ranks wrote.
+
+        Args:
+            company: the names of all launches that took turns with it to the end.
+
+        Raises:
+            ResultsError: they wrote nothing, something torn, or hold other code than others.
+        """
+        add_chosen(self._place, self._log)
+        if len(company) > 1:
+            store.add(self._place, {"company": list(company)})
+        launching.look_at(self._folder, self.launch, self._place, self._command)
+        store.accept(self._folder, self.launch.name, self._place)
+
+    def _turn(self) -> Cell | None:
+        """Whose turn it is."""
+        at = self._channel.at()
+        return None if at == NONE else self.launch.plan[at]
+
+    def _check(self) -> None:
+        code = self._poll()
+        if code is not None:
+            raise failed(self.launch.name, code, self._log, RESUME)
+
+    @contextlib.contextmanager
+    def _ended_where_lost(self) -> Iterator[None]:
+        """End at once what would disturb the turns of others; all of them where it is refused."""
+        try:
+            yield
+        except Lost as lost:
+            text = (
+                f"launch {self.launch.name} {lost}; its log is {self._log}. Finished launches are "
+                f"kept: {RESUME}"
+            )
+            loss = Loss(text, str(lost), self._turn())
+        except LaunchFailed as failure:
+            loss = Loss(str(failure), failure.why, self._turn())
+        else:
+            return
+        self._ends.close()
+        self._refuse(self.launch, loss)
+        self.loss = loss
+        raise Lost(loss.text)
+
+
+def run(
+    folder: Path,
+    launches: Sequence[Launch],
+    environments: Environments,
+    clients: Mapping[str, docker.DockerClient],
+    owner: tuple[int, int],
+    within: Callable[[float], None],
+    refuse: Refuse,
+) -> dict[str, Loss]:
+    """Measure the launches of a block in turns, and take in what they found.
+
+    Args:
+        folder, environments, clients, owner: as runner.run() takes them.
+        within: called with the share that is done, 0 to 1.
+        refuse: raises where the loss of a launch ends all.
+
+    Returns:
+        How launches were lost, by their names; the others were measured all the same.
+
+    Raises:
+        LaunchFailed: from `refuse`.
+        ResultsError: what a launch wrote does not fit those before it.
+    """
+    members: dict[str, Member] = {}
+    losses: dict[str, Loss] = {}
+
+    def part_from_lost() -> None:
+        for name in list(members):
+            if loss := members[name].loss:
+                losses[name] = loss
+                del members[name]
+
+    def of_all(act: Callable[[Member], object]) -> None:
+        for member in members.values():
+            with contextlib.suppress(Lost):
+                act(member)
+        part_from_lost()
+
+    with contextlib.ExitStack() as block:
+        for launch in launches:
+            ends = block.enter_context(contextlib.ExitStack())
+            client = clients.get(launch.environment)
+            try:
+                members[launch.name] = Member(
+                    folder, launch, environments(launch), client, owner, ends, refuse
+                )
+            except ContainerRefused as refusal:
+                losses[launch.name] = Loss(str(refusal), "refused by the engine")
+                ends.close()
+        of_all(Member.await_start)
+        first, contests = launches[0], _united(launches)
+        cells = [cell for contest in contests for cell in contest]
+        arms = {name: partial(member.ask, cells) for name, member in members.items()}
+        conduct(arms, numbers(contests), first.measurement, first.order, within)
+        part_from_lost()
+        of_all(Member.await_end)
+        for member in members.values():
+            member.take_in(sorted(members))
+    return losses
+
+
+def _united(launches: Iterable[Launch]) -> list[tuple[Cell, ...]]:
+    """The contests of all launches; each has the cells that any launch has in it."""
+    found: dict[Contest, dict[Cell, None]] = {}
+    for launch in launches:
+        for contest in launch.contests:
+            found.setdefault(contest[0].contest, {}).update(dict.fromkeys(contest))
+    return [tuple(contest) for contest in found.values()]

@@ -1,0 +1,1 @@
+"""One launch at work: its processes, its containers, its end."""

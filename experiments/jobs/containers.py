@@ -1,0 +1,151 @@
+"""Containers in an engine for as long as a block lasts: made, started, and removed in every ending.
+
+Knows neither log files nor the ends that they come to: that is execute.py.
+"""
+
+import contextlib
+import fcntl
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import docker
+
+from experiments.environments.process import Container, Job, Network, Process
+from experiments.model.errors import ExperimentsError
+from experiments.provision.engines.engine import FAILURES
+from experiments.provision.images import seccomp
+
+SIOCGIFADDR = 0x8915  # netdevice(7): the IPv4 address of an interface
+START_PATIENCE = 20.0  # seconds until a container that was started runs
+POLL = 0.05  # seconds
+
+
+class ContainerRefused(ExperimentsError):
+    """The engine works and does not want this container: its cpuset, a device, a limit."""
+
+
+class ImageGone(ExperimentsError):
+    """The image that the campaign began with has been removed."""
+
+
+@contextlib.contextmanager
+def started(command: Container, client: docker.DockerClient) -> Iterator[Any]:
+    """The SDK's container, started.
+
+    Raises:
+        ContainerRefused: the engine does not want it.
+    """
+    options = seccomp.resolved(command.engine, command.options)
+    try:
+        container = _accepted(
+            lambda: client.containers.create(command.image, list(command.argv), **options)
+        )
+        _accepted(container.start)
+        yield container
+    finally:
+        with contextlib.suppress(*FAILURES):  # by its name: the answer may have been cut off
+            client.api.remove_container(command.options["name"], v=True, force=True)
+
+
+@contextlib.contextmanager
+def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
+    """The process that starts a job's ranks, while its containers wait for them.
+
+    Raises:
+        ContainerRefused: the engine does not want one of them, or its network.
+    """
+    with _made(job.network, client) as network, contextlib.ExitStack() as stack:
+        each = [_running(stack.enter_context(started(one, client))) for one in job.containers]
+        network.reload()
+        gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
+        places = {"gateway": gateway, "bridge": _interface(gateway)}
+        for number, container in enumerate(each):
+            joined = container.attrs["NetworkSettings"]["Networks"]
+            places[f"address{number}"] = joined[job.network.name]["IPAddress"]
+        process = job.process_at(places)
+        yield Process(process.argv, {**process.environment, **_address(client)})
+
+
+@contextlib.contextmanager
+def _made(network: Network, client: docker.DockerClient) -> Iterator[Any]:
+    name, labels = network.name, dict(network.labels)
+    try:
+        yield _accepted(
+            lambda: client.networks.create(
+                name, "bridge", internal=network.internal, labels=labels, check_duplicate=True
+            )
+        )
+    finally:
+        with contextlib.suppress(*FAILURES):
+            client.api.remove_network(network.name)
+
+
+def _running(container: Any) -> Any:
+    """A container that was started, as soon as it runs.
+
+    Raises:
+        ContainerRefused: it ended at once, or does not come up.
+    """
+    deadline = time.monotonic() + START_PATIENCE
+    container.reload()
+    while container.status == "created" and time.monotonic() < deadline:
+        time.sleep(POLL)
+        container.reload()
+    if container.status != "running":
+        told = container.logs().decode(errors="replace").strip() or "it said nothing"
+        raise ContainerRefused(
+            f"container {container.name} is {container.status} where it should wait for its rank: "
+            f"{told}; see that the image holds sleep; finished launches are kept for --resume"
+        )
+    return container
+
+
+def _interface(address: str) -> str:
+    """The interface of this machine that has an IPv4 address.
+
+    Raises:
+        ContainerRefused: none has it: the engine's networks are not this machine's.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            with contextlib.suppress(OSError):  # it has no such address
+                answer = fcntl.ioctl(asking, SIOCGIFADDR, request)
+                if socket.inet_ntoa(answer[20:24]) == address:
+                    return name
+    raise ContainerRefused(
+        f"no interface of this machine has {address}, the gateway of the containers' network: "
+        "containers that form one job need an engine on this machine that is run by root"
+    )
+
+
+def _address(client: docker.DockerClient) -> dict[str, str]:
+    """The engine's address as a variable of those who start ranks; the driver's own by default."""
+    path = getattr(client.api.get_adapter(client.api.base_url), "socket_path", None)
+    return {"DOCKER_HOST": f"unix://{path}"} if path else {}
+
+
+def _accepted(call: Callable[[], Any]) -> Any:
+    """The answer to a request that a healthy engine may still refuse.
+
+    Raises:
+        ContainerRefused: with the engine's own words.
+        ImageGone: there is nothing to make a container from.
+    """
+    try:
+        return call()
+    except docker.errors.ImageNotFound as error:
+        raise ImageGone(
+            f"the engine no longer has the image: {error.explanation}; finished launches are kept: "
+            "--resume makes it again and goes on"
+        ) from error
+    except docker.errors.APIError as error:
+        if not error.is_client_error():
+            raise
+        raise ContainerRefused(
+            f"the engine refused the container: {error.explanation}; see what it allows here, or "
+            "leave out that profile or layout; finished launches are kept for --resume"
+        ) from error

@@ -1,0 +1,131 @@
+"""Start one command, watch it, and leave nothing of it behind, whatever happens.
+
+Knows neither launches nor results: a command, a log file and a function to call while waiting.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+
+from experiments.environments.mpi.mpiexec import outside_jobs
+from experiments.environments.process import Command, Container, Process
+from experiments.jobs import containers
+from experiments.model.errors import ExperimentsError
+from experiments.processes import tracking
+from experiments.provision.engines.engine import FAILURES
+
+TICK = 0.1  # seconds between two looks
+KILLED = 3.0  # seconds until a process that was killed is gone
+
+
+class EngineLost(ExperimentsError):
+    """The container engine stopped answering."""
+
+
+Poll = Callable[[], int | None]
+"""The exit code of a command that has ended; None while it runs."""
+
+
+def execute(
+    command: Command, log: Path, client: "docker.DockerClient | None", tick: Callable[[], None]
+) -> int:
+    """Run to the end and return the exit code; output goes to `log`.
+
+    `tick` is called every TICK seconds; what it raises, Ctrl-C included, ends the command.
+
+    Raises:
+        EngineLost: when the engine fails while the container runs.
+    """
+    with running(command, log, client) as poll:
+        while (code := poll()) is None:
+            time.sleep(TICK)
+            tick()
+        return code
+
+
+@contextlib.contextmanager
+def running(command: Command, log: Path, client: "docker.DockerClient | None") -> Iterator[Poll]:
+    """A command from its start to the end of the block, which ends it; output goes to `log`.
+
+    Raises:
+        EngineLost: when the engine fails while the container runs.
+    """
+    if isinstance(command, Process):
+        with _process(command, log) as poll:
+            yield poll
+        return
+    if client is None:
+        raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
+    try:
+        with contextlib.ExitStack() as stack:
+            if isinstance(command, Container):
+                yield stack.enter_context(_container(command, log, client))
+            else:
+                process = stack.enter_context(containers.waiting(command, client))
+                yield stack.enter_context(_process(process, log))
+    except FAILURES as error:
+        raise EngineLost(
+            f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
+            "it runs (invoke doctor), then complete the campaign with --resume"
+        ) from error
+
+
+@contextlib.contextmanager
+def _container(command: Container, log: Path, client: "docker.DockerClient") -> Iterator[Poll]:
+    with containers.started(command, client) as container:
+
+        def poll() -> int | None:
+            container.reload()
+            if container.status in ("created", "running"):
+                return None
+            return int(container.attrs["State"]["ExitCode"])
+
+        try:
+            yield poll
+        finally:
+            with contextlib.suppress(*FAILURES, OSError):
+                log.write_bytes(container.logs())
+
+
+@contextlib.contextmanager
+def _process(command: Process, log: Path) -> Iterator[Poll]:
+    mark = tracking.new_mark()
+    environment = {**outside_jobs(os.environ), **command.environment, tracking.MARK: mark}
+    before = tracking.segments()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command.argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches the driver, which then ends the launch
+        )
+        try:
+            yield process.poll
+        finally:
+            _end(process, command.grace)
+            tracking.end_marked(mark)
+            tracking.remove_job_folder(process.pid)
+            tracking.remove_segments(before)  # a launcher may say that all went well
+
+
+def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
+    """Ask the command's process group to end, wait, then end it."""
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILLED)):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+
+
+def _brief(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,1 @@
+"""What a campaign is made of: experiments, arms, launches, cells. Imports no other room."""

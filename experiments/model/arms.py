@@ -1,0 +1,104 @@
+"""What is compared within a block: environments in their profiles and layouts, or MPIs. Pure."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Protocol
+
+from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
+from experiments.model.environment import ENGINES, in_docker_there, machine_of
+from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
+from experiments.model.spec import MPIS_ARE_ARMS, Launches
+
+HOST = "host"
+TWIN = "host-again"  # the A/A arm: the host once more
+ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign
+ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
+HARNESS = "harness"  # the program that every arm runs, but those of an external one
+EXTERNAL_MPI = {"IMB": "impi"}
+"""The MPI that an external program is linked with; such a program takes no turns."""
+
+
+class CellOf(Protocol):
+    """What decides whether an arm measures a cell."""
+
+    @property
+    def operation(self) -> str: ...
+    @property
+    def transport(self) -> str: ...
+    @property
+    def form(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is compared within a block; profile and layout are "" where there is no container.
+
+    Attributes:
+        mpi, setting: where MPIs are the arms; else "".
+    """
+
+    name: str
+    environment: str
+    profile: str = ""
+    layout: str = ""
+    program: str = HARNESS
+    mpi: str = ""
+    setting: str = ""
+
+    def measures(self, cell: CellOf) -> bool:
+        """Whether a cell of its block is one of its own.
+
+        Where MPIs are the arms, contenders that are no MPI take part once beside each, in the form
+        that they have; direct's nonblocking calls, where it does those itself.
+        """
+        if not self.setting:
+            return True
+        if cell.operation in LACKING.get(cell.transport, ()):
+            return False
+        if cell.transport in LACKING:
+            return self.setting == DEFAULT and cell.form == PLAIN
+        return cell.form != NONBLOCKING or runs_nonblocking(self.mpi, self.setting)
+
+
+def arms(asked: Launches, mpi: str) -> list[Arm]:
+    """The arms of a block with that MPI; where MPIs are the arms, of any block.
+
+    An emulated machine has no twin: a noise floor is of use to times, and its times claim nothing.
+    """
+    if asked.arms == MPIS_ARE_ARMS:
+        return [
+            Arm(
+                flavour if setting == DEFAULT else f"{flavour}-{setting}",
+                HOST,
+                mpi=flavour,
+                setting=setting,
+            )
+            for flavour in asked.mpis
+            for setting in settings(flavour, flavour in asked.tuned)
+        ]
+    found = []
+    for name in asked.environments:
+        if name == HOST:
+            found.append(Arm(HOST, HOST))
+        elif machine_of(name) and not in_docker_there(name):
+            found.append(Arm(_plain(name), name))
+        elif name in ENGINES or in_docker_there(name):
+            found += [
+                Arm(f"{_plain(name)}-{profile}-{layout}", name, profile, layout)
+                for profile, layout in product(asked.profiles, asked.layouts)
+            ]
+        else:
+            found.append(Arm(name, name, layout="one"))
+    if HOST in asked.environments:
+        found += [Arm(TWIN, HOST)] if asked.aa_pair else []
+        found += [
+            Arm(program.lower(), HOST, program=program)
+            for program in asked.external
+            if EXTERNAL_MPI.get(program, mpi) == mpi
+        ]
+    return found
+
+
+def _plain(environment: str) -> str:
+    """As it may stand in the names of files and containers."""
+    return environment.replace(":", "-")

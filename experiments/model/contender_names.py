@@ -1,0 +1,52 @@
+"""What names an entry of a contest: operations, transports and contenders, forms of a call."""
+
+from experiments.model.environment import MPIS
+from experiments.model.lower_bound import BARRIER
+
+CALLS = {
+    "bcast": "Bcast",
+    "gather": "Gather",
+    "allreduce": "Allreduce",
+    "reduce": "Reduce",
+    "scatter": "Scatter",
+    "allgather": "Allgather",
+    "reduce_scatter": "Reduce_scatter_block",
+    "alltoall": "Alltoall",
+    BARRIER: "Barrier",
+}
+"""The operations as mpi4py spells their calls, in the order in which they are shown."""
+
+PLAIN, PERSISTENT, NONBLOCKING = "plain", "persistent", "nonblocking"
+FORMS = (PLAIN, PERSISTENT, NONBLOCKING)
+"""Allreduce(...); MPI-4's Allreduce_init, then Start and Wait; Iallreduce(...), then Wait."""
+
+DIRECT, AGAIN = "direct", "direct-again"
+OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
+MPI_ITSELF, PICKLE, GLOO = "mpi", "pickle", "gloo"
+"""Contenders where MPIs are the arms. AGAIN is DIRECT once more: what differs between the two is
+noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
+twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes."""
+
+CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO)
+
+NO_TRANSPORT = "none"
+"""A plain copy's: each rank copies its own buffer."""
+
+OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
+"""A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
+
+LACKING = {PICKLE: ("reduce_scatter", BARRIER), GLOO: ("reduce_scatter",)}
+"""Operations that a contender does not have."""
+
+BROKEN = {"impi": ("gather", "scatter", "allgather")}
+"""Persistent calls that an MPI has and cannot do. Intel MPI 2021.18: the second Start of these
+leaves the receive buffer as it was with 2 ranks, and crashes or hangs with 3."""
+
+PEERS = (*MPIS, PICKLE, GLOO)
+"""Whom direct is compared with over all launches: each MPI by its flavour."""
+
+SHOWN = (OTHER_BUILD, *PEERS)
+"""Everything that a ratio is shown for, in this order."""
+
+OTHER_PACKAGE = "HBMCOMM_OTHER_PACKAGE"
+"""The variable that names the folder of the other build's package to the ranks."""

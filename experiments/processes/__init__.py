@@ -1,0 +1,1 @@
+"""Processes of this machine and what they hold: identity, locks, scratch folders."""

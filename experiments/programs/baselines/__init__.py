@@ -1,0 +1,1 @@
+"""Python's own means without an MPI: threads and multiprocessing."""

@@ -1,0 +1,126 @@
+"""Ranks of one machine without MPI: what the harness asks of a communicator, and no more.
+
+Collectives over arrays that all ranks can reach are written here once; how ranks reach them, and
+how they wait for each other, is threads.py's and processes.py's business.
+"""
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from experiments.programs.measure.operations import Array
+
+CACHE_LINE = 8  # flags of 8 bytes
+
+
+class Flags(Protocol):
+    """Whole numbers that all ranks see: a list, or memory that they share."""
+
+    def __getitem__(self, place: int, /) -> int: ...
+
+    def __setitem__(self, place: int, value: int, /) -> None: ...
+
+
+class Gate:
+    """A barrier on flags with one writer each; it sets ranks off and orders no data.
+
+    Its ranks leave within microseconds of each other, as those of MPI's barriers do. Barriers of
+    threading and multiprocessing wake one rank after the other, and the wait for the last one would
+    count as the operation's.
+    """
+
+    def __init__(self, flags: Flags, rank: int, size: int) -> None:
+        """Args: flags, CACHE_LINE for each rank, all 0."""
+        self._flags, self._rank, self._size, self._turn = flags, rank, size, 0
+
+    def __call__(self) -> None:
+        self._turn += 1
+        flags, turn = self._flags, self._turn
+        flags[self._rank * CACHE_LINE] = turn
+        for other in range(self._size):
+            while flags[other * CACHE_LINE] < turn:
+                os.sched_yield()  # where ranks share a CPU
+                time.sleep(0)  # gives the interpreter's lock away
+
+
+class Group:
+    """One rank's view of all ranks, with the names that mpi4py gives them."""
+
+    def __init__(self, rank: int, size: int, gate: Callable[[], None]) -> None:
+        self.rank, self.size, self.Barrier = rank, size, gate
+
+    def allgather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in their order, on each of them."""
+        raise NotImplementedError
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """The values of all ranks on rank 0; None elsewhere."""
+        every = self.allgather(value)
+        return every if self.rank == 0 else None
+
+    def bcast(self, value: Any) -> Any:
+        """Rank 0's value, on every rank."""
+        return self.allgather(value)[0]
+
+    def allreduce(self, value: Any, op: Callable[[Any, Any], Any] = lambda a, b: a + b) -> Any:
+        """The values of all ranks, combined in the order of ranks."""
+        return functools.reduce(op, self.allgather(value))
+
+
+class Reach(Protocol):
+    """How a rank reaches the arrays that every other rank has shown."""
+
+    def show(self, send: Array, recv: Array | None) -> None:
+        """Let the other ranks reach this rank's arrays, from the next wait on."""
+
+    def send(self, rank: int, like: Array) -> Array:
+        """What a rank has shown to send, as long as `like`."""
+
+    def recv(self, rank: int, elements: int, like: Array) -> Array:
+        """So many elements of what a rank has shown to receive into."""
+
+    def wait(self) -> None:
+        """Until all ranks wait."""
+
+
+class InPlace(Group):
+    """Collectives over arrays within everyone's reach: each byte is copied once, no rank idles."""
+
+    def __init__(self, rank: int, size: int, gate: Callable[[], None], reach: Reach) -> None:
+        super().__init__(rank, size, gate)
+        self._reach = reach
+
+    def Bcast(self, buffer: Array, root: int) -> None:
+        """Every rank copies the root's buffer."""
+        self._reach.show(buffer, None)
+        self._reach.wait()
+        if self.rank != root:
+            np.copyto(buffer, self._reach.send(root, buffer))
+        self._reach.wait()
+
+    def Gather(self, send: Array, recv: Array | None, root: int) -> None:
+        """Every rank writes its row of the root's buffer; shapes are free, elements count."""
+        send = send.reshape(-1)
+        self._reach.show(send, None if recv is None else recv.reshape(-1))
+        self._reach.wait()
+        every = self._reach.recv(root, self.size * send.size, send)
+        np.copyto(every[self.rank * send.size : (self.rank + 1) * send.size], send)
+        self._reach.wait()
+
+    def Allreduce(self, send: Array, recv: Array, _op: object) -> None:
+        """Every rank adds up its share of the elements and writes it into all buffers."""
+        self._reach.show(send, recv)
+        self._reach.wait()
+        own = slice(*(send.size * (self.rank + end) // self.size for end in (0, 1)))
+        total = recv[own]
+        np.copyto(total, self._reach.send(0, send)[own])
+        for other in range(1, self.size):
+            np.add(total, self._reach.send(other, send)[own], out=total)
+        for other in range(self.size):
+            if other != self.rank:
+                np.copyto(self._reach.recv(other, recv.size, recv)[own], total)
+        self._reach.wait()

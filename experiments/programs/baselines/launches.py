@@ -1,0 +1,81 @@
+"""Launches of the baselines: their commands, and which cells each of them measures. Pure.
+
+A baseline takes the turns of a transport that it is compared with: `mpi`, whose calls take buffers,
+or `pickle`, whose calls take objects. Its results name the way that the data took instead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Process
+from experiments.model.contender_names import PLAIN
+from experiments.model.lower_bound import COPY
+from experiments.schedule.blocks import Cell, Launch
+
+THREADS, PROCESSES = "threads", "multiprocessing"
+COUNTERPARTS: Mapping[str, Mapping[str, str]] = {
+    THREADS: {"mpi": "threads"},
+    PROCESSES: {"mpi": "shared_memory", "pickle": "queues"},
+}
+"""By program: the transport whose turns it takes, and the name of its own way."""
+COUNTERPART = {own: taken for ways in COUNTERPARTS.values() for taken, own in ways.items()}
+"""By the name of a baseline's own way: the transport whose turns it takes."""
+OPERATIONS = ("bcast", "gather", "allreduce")
+KIND, LOCALITY = "regular", "local"  # arrays as NumPy and multiprocessing.shared_memory make them
+
+DIFFERENCES = {
+    THREADS: (
+        "threads share one interpreter: NumPy copies and adds without its lock, and all else in "
+        "them takes turns"
+    ),
+    PROCESSES: (
+        "multiprocessing copies within multiprocessing.shared_memory behind its Barrier, or sends "
+        "pickled arrays through its SimpleQueue"
+    ),
+}
+"""What is unlike in a comparison with the transport whose turns it takes."""
+
+
+def holds(program: str, kind: str, locality: str) -> bool:
+    """Whether a program has buffers of a kind and locality; all but baselines have any."""
+    return program not in COUNTERPARTS or (kind, locality) == (KIND, LOCALITY)
+
+
+def measures(program: str, cell: Cell) -> bool:
+    """Whether a baseline has a way for a cell; copies bound those that it has."""
+    if not holds(program, cell.kind, cell.locality):
+        return False
+    if cell.operation == COPY:
+        return True
+    way = cell.transport in COUNTERPARTS[program] and cell.form == PLAIN
+    return way and cell.operation in OPERATIONS
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Launches of a baseline on this machine: an environment of the runner.
+
+    Attributes:
+        flavour: the MPI that prefix holds; no rank calls it.
+        prefix: the virtual environment whose Python runs.
+        cores: CPUs this process may use.
+        variables: beside what the environment needs.
+    """
+
+    flavour: str
+    prefix: Path
+    cores: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The program over `folder`, which holds launch.json; the launch says which baseline."""
+        argv = (
+            str(self.prefix / "bin/python"),
+            "-m",
+            "experiments.programs.baselines.run",
+            str(folder),
+        )
+        _, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, ())
+        return Process(argv, environment | dict(self.variables))

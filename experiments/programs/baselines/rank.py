@@ -1,0 +1,154 @@
+"""One rank of a baseline: pins itself, touches its buffers, measures by the harness's own code.
+
+Clock, warm-up, turns, groups, checks of data and placement are those of experiments/programs/measure.
+"""
+
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.contender_names import DIRECT, NO_TRANSPORT
+from experiments.programs import harness, rank_process
+from experiments.programs.baselines.group import Group
+from experiments.programs.baselines.launches import COUNTERPARTS, KIND, LOCALITY, THREADS, measures
+from experiments.programs.cells import Cells
+from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.machine import disturbance, facts
+from experiments.programs.measure.buffers import Pool, described, placement_of, require_memory
+from experiments.programs.measure.operations import Array
+from experiments.programs.measure.pools import Pools
+from experiments.programs.measure.progress import Progress
+from experiments.schedule import footprint
+from experiments.schedule.blocks import Launch
+from experiments.schedule.turns import Action, Answer, Order
+
+BARRIER = "flags in shared memory"
+"""What sets the ranks off: they leave it together, as those of direct's do."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """What a rank is given: the others, and its own memory.
+
+    Attributes:
+        comm: for the decisions of rank 0.
+        ways: by the transport whose turns it takes: what its operations call.
+        send, recv: flat arrays that nobody has touched; lengths as footprint.lengths().
+        lacking: {transport: why it cannot be measured}; alike on every rank.
+    """
+
+    comm: Group
+    ways: Mapping[str, Group]
+    send: Array
+    recv: Array
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+
+Work = Callable[[Team], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What rank 0 has in the end; samples as Cells has them."""
+
+    cells: list[dict[str, Any]]
+    ranks: list[dict[str, Any]]
+    samples: dict[str, Any]
+
+
+def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
+    """One rank's whole measurement; None on ranks but 0; a collective."""
+    comm = cast(MPI.Intracomm, team.comm)  # it has what is asked of it
+    allowed = os.sched_getaffinity(0)
+    cpu = rank_process.pin(comm.rank, launch.binding)
+    own = replace(launch, cells=tuple(c for c in launch.cells if measures(launch.program, c)))
+    require_memory(comm, footprint.own_bytes(own, comm.rank, facts.last_level_cache()), own.name)
+    pool = _pool(team)
+    progress = Progress(folder / "progress" if comm.rank == 0 else None)
+    entrants = Entrants(comm, launch, folder, allowed)
+    cells = Cells(comm, launch, cast(Pools, _Kept(pool)), entrants, progress)
+    plan = launch.plan
+
+    def carry_out(order: Order) -> Answer:
+        if order.action is Action.BEGIN and not measures(launch.program, plan[order.cell]):
+            return Answer()
+        return cells.carry_out(order)
+
+    who = resource.RUSAGE_THREAD if launch.program == THREADS else resource.RUSAGE_SELF
+    before = disturbance.counters(cpu, who=who)
+    asleep = harness.measure(comm, launch, carry_out, folder)
+    disturbed = disturbance.between(before, disturbance.counters(cpu, who=who))
+    rank = {"rank": comm.rank, "cpu": cpu, "pools": [_described(pool)], "asleep": asleep}
+    ranks = comm.gather(rank | {"disturbance": disturbed})
+    if ranks is None:
+        return None
+    names = COUNTERPARTS[launch.program]
+    renamed = [
+        cell
+        | {"transport": names.get(cell["transport"], NO_TRANSPORT)}
+        | ({"barrier": BARRIER} if cell.get("barrier") else {})
+        for cell in cells.found
+    ]
+    return Found(renamed, ranks, cells.samples)
+
+
+class _Kept:
+    """The one pool of a baseline, which its ranks keep: what Cells asks of Pools."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def of(self, _memory: tuple[str, str, str]) -> Pool:
+        return self._pool
+
+    def close(self) -> None:
+        """Nothing: other arms' kinds come and go meanwhile."""
+
+
+def _described(pool: Pool) -> dict[str, Any]:
+    after = placement_of(pool)
+    return described(pool) | {
+        "locality": LOCALITY,
+        "bytes": pool.send.nbytes + pool.recv.nbytes,
+        "placement_after": {str(node): size for node, size in sorted(after.items())},
+    }
+
+
+def _pool(team: Team) -> Pool:
+    for array in (team.send, team.recv):
+        array.fill(team.comm.rank + 1)
+    kind = hbmcomm.resolve(KIND)
+    placed: dict[int, int] = {}
+    for array in filter(len, (team.send, team.recv)):
+        for node, size in hbmcomm.placement(array).items():
+            placed[node] = placed.get(node, 0) + size
+    return Pool(
+        communicators=cast(Mapping[str, MPI.Intracomm], {**team.ways, DIRECT: team.comm}),
+        lacking=team.lacking,
+        kind=KIND,
+        emulated=kind.emulated,
+        nodes=kind.nodes,
+        send=team.send,
+        recv=team.recv,
+        placement=placed,
+        strict=False,
+    )
+
+
+def ended_by_any_error(rank: int, work: Callable[[], None]) -> None:
+    """work(), where an error ends this process, all its threads: the others wait for this rank."""
+    try:
+        work()
+    except BaseException as error:
+        if not isinstance(error, rank_process.EXPECTED):
+            traceback.print_exc()
+        print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)

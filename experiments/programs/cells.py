@@ -1,0 +1,157 @@
+"""The cells of a launch on one rank: carries out the driver's orders, and keeps what was timed."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from experiments.model.contender_names import OURS
+from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.contenders.trial import Rotation, Trial, WrongResult
+from experiments.programs.measure import operations, timing
+from experiments.programs.measure.buffers import Pool, Unavailable
+from experiments.programs.measure.pools import Pools
+from experiments.programs.measure.progress import Progress
+from experiments.programs.measure.timing import Timer
+from experiments.schedule.blocks import Cell, Launch
+from experiments.schedule.footprint import longest_send
+from experiments.schedule.turns import Action, Answer, Order
+
+
+@dataclass
+class Begun:
+    """A cell from its first operation to its last."""
+
+    trial: Trial
+    timer: Timer
+    pool: Pool
+    tight: bool
+
+
+class Cells:
+    """The cells of a launch, each begun, timed in turns and ended; a collective, each time.
+
+    Attributes:
+        samples: by the keys that `found` names, seconds of its operations and when each began;
+            complete on rank 0 only.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        launch: Launch,
+        pools: Pools,
+        entrants: Entrants,
+        progress: Progress,
+    ) -> None:
+        self._comm, self._launch, self._progress = comm, launch, progress
+        self._pools, self._entrants = pools, entrants
+        self._plan = [(n, cell) for n, each in enumerate(launch.contests) for cell in each]
+        self._left = Counter(cell.memory for _, cell in self._plan)
+        self._itemsize = np.dtype(launch.dtype).itemsize
+        self._cost = timing.clock_cost()
+        self._pattern = operations.ramp(longest_send(launch), launch.dtype)
+        self._begun: dict[int, Begun] = {}
+        self._rotations: dict[tuple[int, bool], Rotation] = {}  # by contest, and if over the pool
+        self._found: dict[int, dict[str, Any]] = {}
+        self.samples: dict[str, NDArray[np.floating[Any]]] = {}
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        """What is stored of each cell that was ended, or cannot be measured, in their order."""
+        return [self._found[number] for number in sorted(self._found)]
+
+    def carry_out(self, order: Order) -> Answer:
+        """Do what the driver wants of all ranks now."""
+        self._comm.Barrier()  # it is noted whose turn this is
+        match order.action:
+            case Action.BEGIN:
+                return self._begin(order.cell)
+            case Action.TURN:
+                return self._turn(order)
+            case Action.END:
+                self._end(order.cell)
+        return Answer()
+
+    def _begin(self, number: int) -> Answer:
+        """Make a cell ready and check its first result."""
+        contest, cell = self._plan[number]
+        self._progress.cells(number, len(self._plan))
+        try:
+            pool = self._pools.of(cell.memory)
+            trial = self._trial_of(contest, cell, pool)
+        except Unavailable as reason:
+            self._keep(number, {"skipped": str(reason)})
+            return Answer()
+        if not self._is_right(number, trial):
+            return Answer()
+        tight = self._entrants.is_tight(pool)
+        gate = self._entrants.gate(pool, tight)
+        tick, warmup = self._progress.tick, self._entrants.warmup(cell)
+        timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
+        self._begun[number] = Begun(trial, timer, pool, tight)
+        return Answer(seconds=timer.seconds, group=timer.group, tight=tight)
+
+    def _turn(self, order: Order) -> Answer:
+        begun = self._begun[order.cell]
+        begun.tight = order.tight
+        begun.timer.gate = self._entrants.gate(begun.pool, order.tight)
+        begun.timer.turn(order.count, order.group)
+        return Answer(narrow=begun.timer.is_narrow())
+
+    def _trial_of(self, contest: int, cell: Cell, pool: Pool) -> Trial:
+        """Raises Unavailable where these ranks cannot measure the cell."""
+        contender, memory = self._entrants.of(cell, pool)
+        elements = cell.bytes // self._itemsize
+        slots = memory.slots(cell.operation, elements, self._comm.rank, self._comm.size)
+        rotating = self._launch.measurement.cache == "rotating"
+        slots = slots[: self._comm.allreduce(len(slots), MPI.MIN) if rotating else 1]
+        shared = self._rotations.setdefault((contest, memory is pool), Rotation())
+        try:
+            return Trial(cell.operation, self._comm, slots, self._pattern, contender, shared)
+        except NotImplementedError:
+            raise Unavailable(self._entrants.lacks(cell)) from None
+
+    def _end(self, number: int) -> None:
+        """Keep what was timed, where the last result is right as well."""
+        contest, _ = self._plan[number]
+        begun = self._begun.pop(number)  # it holds the buffers
+        if not self._is_right(number, begun.trial):
+            return
+        begun.trial.close()
+        key, taken = f"c{number:05d}", begun.timer.samples()
+        self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}
+        told = {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
+        told |= {"begins": f"{key}.begin", "began_ns": list(taken.began), "contest": contest}
+        told |= {"emulated": begun.pool.emulated, "barrier": self._entrants.barrier(begun.tight)}
+        del begun
+        self._keep(number, told)
+
+    def _is_right(self, number: int, trial: Trial) -> bool:
+        """Whether an operation leaves what it should; a peer that does not is noted and ended."""
+        try:
+            trial.check()
+        except WrongResult as wrong:
+            if self._plan[number][1].transport in OURS or not self._launch.spares_peers:
+                raise WrongResult(f"{wrong}; this launch is void") from None
+            trial.close()
+            self._keep(number, {"wrong": str(wrong)})
+            return False
+        return True
+
+    def _keep(self, number: int, found: Mapping[str, Any]) -> None:
+        """Store it; give the buffers back after a kind's last cell, before any arm makes others."""
+        _, cell = self._plan[number]
+        self._found[number] = asdict(cell) | dict(found)
+        self._left[cell.memory] -= 1
+        if not self._left[cell.memory]:
+            self._pools.close()
+
+
+def barriers(found: Iterable[Mapping[str, Any]]) -> str:
+    """The names of the barriers that cells began with."""
+    return "; ".join(sorted({cell["barrier"] for cell in found if "barrier" in cell}))

@@ -1,0 +1,1 @@
+"""What takes turns in a cell: direct, the MPI, pickle, gloo, another build."""

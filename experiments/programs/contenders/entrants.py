@@ -1,0 +1,192 @@
+"""Which calls a cell is timed with, the buffers they work over, and the barrier before them.
+
+All use the same buffers but another build of the library: an arena belongs to one build.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.model.contender_names import (
+    AGAIN,
+    BROKEN,
+    CALLS,
+    DIRECT,
+    GLOO,
+    MPI_ITSELF,
+    NONBLOCKING,
+    OTHER_AGAIN,
+    OTHER_BUILD,
+    OTHER_PACKAGE,
+    PERSISTENT,
+    PICKLE,
+)
+from experiments.model.lower_bound import COPY
+from experiments.model.mpi_settings import WARMUP, warmup
+from experiments.model.spec import NUMPY
+from experiments.programs.contenders import starter
+from experiments.programs.contenders.contender import (
+    Contender,
+    nonblocking,
+    persistent,
+    pickled,
+    plain,
+)
+from experiments.programs.contenders.gloo import GlooMissing, gloo, leave
+from experiments.programs.contenders.second_copy import load
+from experiments.programs.measure.buffers import Pool, Unavailable
+from experiments.programs.measure.operations import Array
+from experiments.programs.measure.timing import Call
+from experiments.schedule.blocks import Cell, Launch
+
+ALIAS = "hbmcomm_other_build"
+ALIGNMENT = 2 * 2**20  # bytes: a huge page, within which arrays of two arenas begin alike
+
+Entrant = tuple[Contender, Pool]
+
+
+class Entrants:
+    """What the cells of a launch are timed with; made, used and closed by all ranks together."""
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        launch: Launch,
+        folder: Path,
+        cpus: set[int],
+    ) -> None:
+        """Make the contenders that are no transport of a pool.
+
+        Args:
+            folder: of the launch.
+            cpus: where threads that a contender starts may run.
+        """
+        self._comm, self._launch = comm, launch
+        self._starter: Any = starter.make_starter(comm, folder) if launch.spares_peers else None
+        self._build: tuple[Any, Pool] | None = None
+        self._only: dict[str, Contender] = {}  # have no other forms
+        self._absent: dict[str, str] = {}
+        if not launch.spares_peers:
+            return
+        asked = {cell.transport for cell in launch.cells}
+        if PICKLE in asked:
+            self._only[PICKLE] = pickled(comm.Dup())
+        if GLOO in asked:
+            try:
+                self._only[GLOO] = gloo(comm, folder, cpus)
+            except GlooMissing as reason:
+                self._absent[GLOO] = f"{GLOO} is left out: {reason}"
+
+    def of(self, cell: Cell, pool: Pool) -> Entrant:
+        """What a cell is timed with.
+
+        Raises:
+            Unavailable: these ranks cannot have its transport.
+        """
+        name = cell.transport
+        if cell.operation == COPY:
+            return plain(self._comm), pool
+        if name in self._absent:
+            raise Unavailable(self._absent[name])
+        pool.require(name)
+        if name in self._only:
+            return self._only[name], pool
+        if name in (OTHER_BUILD, OTHER_AGAIN):
+            self._build = self._build or _other_build(self._comm, pool, cell.buffers == NUMPY)
+            theirs, memory = self._build
+        else:
+            theirs, memory = pool.communicators[DIRECT if name == AGAIN else name], pool
+        if cell.form == PERSISTENT:
+            broken = BROKEN.get(self._launch.mpi, ()) if name == MPI_ITSELF else ()
+            return persistent(theirs, broken), memory
+        return (nonblocking if cell.form == NONBLOCKING else plain)(theirs), memory
+
+    def lacks(self, cell: Cell) -> str:
+        """Why a contender has no such operation in a form of its calls."""
+        mpi = self._launch.mpi
+        if cell.operation in BROKEN.get(mpi, ()):
+            calls = ", ".join(CALLS[name] for name in BROKEN[mpi])
+            return f"{mpi} leaves wrong data in persistent {calls}"
+        return f"{mpi} has no {cell.form} calls"
+
+    def warmup(self, cell: Cell) -> int:
+        """Operations before a cell's first that counts: more where an MPI tunes itself in them."""
+        if cell.transport != MPI_ITSELF:
+            return WARMUP
+        return warmup(self._launch.mpi, self._launch.setting)
+
+    def gate(self, pool: Pool, tight: bool) -> Call | None:
+        """The barrier that sets all ranks off at once, where the cadence is isolated.
+
+        MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds
+        apart, and the first one's wait would count as the operation's: where ranks share memory, a
+        barrier follows that they leave together.
+
+        Args:
+            tight: whether ranks start together from that barrier, as every arm can.
+        """
+        if self._launch.measurement.cadence != "isolated":
+            return None
+        if self._starter is not None:
+            alone: Call = self._starter.Barrier
+            return alone
+        if not tight:
+            return self._comm.Barrier
+        ends, starts = self._comm.Barrier, pool.communicators[DIRECT].Barrier
+
+        def both() -> None:
+            ends()
+            starts()
+
+        return both
+
+    def is_tight(self, pool: Pool) -> bool:
+        """Whether these ranks have a barrier in shared memory."""
+        return self._starter is not None or DIRECT in pool.communicators
+
+    def barrier(self, tight: bool) -> str:
+        """The name of gate(), as results hold it."""
+        if self._launch.measurement.cadence != "isolated":
+            return "none"
+        if self._starter is not None:
+            return f"{DIRECT}'s, of a copy of the library that serves nothing else"
+        return f"the MPI's, then {DIRECT}'s" if tight else "the MPI's"
+
+    def close(self) -> None:
+        """Let go of what was made here."""
+        if GLOO in self._only:  # leave() imports torch
+            leave()
+        if self._build is not None:
+            self._build[0].Free()
+        if self._starter is not None:
+            self._starter.Free()
+
+
+def _other_build(comm: MPI.Intracomm, pool: Pool, ordinary: bool) -> tuple[Any, Pool]:
+    """A communicator of the other build, and buffers: of its own arena, or the common ones."""
+    library: Any = load(Path(os.environ[OTHER_PACKAGE]), ALIAS)
+    theirs = library.Communicator(comm, kind=pool.kind, transport=DIRECT)
+    if ordinary:
+        return theirs, pool
+    send, recv = (_alike(theirs.empty, array) for array in (pool.send, pool.recv))
+    return theirs, replace(pool, send=send, recv=recv)
+
+
+def _alike(empty: Callable[[int, str], Array], array: Array) -> Array:
+    """A touched array of the same length that begins at the same place within a huge page."""
+    spare = ALIGNMENT // array.itemsize
+    room = empty(array.size + spare, array.dtype.name)
+    begin = (_address(array) - _address(room)) % ALIGNMENT // array.itemsize
+    found = room[begin : begin + array.size]
+    np.copyto(found, array)
+    return found
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,24 @@
+"""One rank of an external program: pinned to its CPU, then that program.
+
+`mpiexec ... python -m experiments.programs.external.pinned CPU,CPU,... PROGRAM ARGUMENT ...`; Hydra tells
+each process its rank as PMI_RANK. Uses no MPI: the program that follows will.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(cpus: str, argv: list[str]) -> None:
+    """Never returns."""
+    cpu = int(cpus.split(",")[int(os.environ["PMI_RANK"])])
+    os.sched_setaffinity(0, {cpu})
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # outlives the exec
+    os.execv(argv[0], argv)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

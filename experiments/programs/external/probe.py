@@ -1,0 +1,34 @@
+"""What the ranks of an external program run on: `mpiexec ... experiments.programs.external.probe FOLDER`.
+
+The ranks are started and pinned as the harness's are; rank 0 writes FOLDER/probe.json: the
+environment of a result, and the CPU of each rank.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from mpi4py import MPI
+
+from experiments.programs import rank_process
+from experiments.programs.harness import surroundings
+from experiments.programs.machine import datapath
+from experiments.schedule.blocks import Launch
+
+
+def main(folder: Path) -> None:
+    """One rank's whole life."""
+    rank_process.die_with_parent()
+    comm = MPI.COMM_WORLD.Dup()
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    paths = datapath.probe(comm)
+    cpu = rank_process.pin(comm.rank, launch.binding)
+    ranks = comm.gather({"rank": comm.rank, "cpu": cpu, "pools": []})
+    environment = surroundings(comm, paths)
+    if comm.rank == 0:
+        found = {"environment": environment, "ranks": ranks}
+        (folder / "probe.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    rank_process.run(main, Path(sys.argv[1]))

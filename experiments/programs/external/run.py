@@ -1,0 +1,107 @@
+"""Runs IMB-MPI1 over one launch: `python -m experiments.programs.external.run FOLDER CORES`.
+
+FOLDER holds launch.json; progress, result.json and samples.npz are written beside it, as the
+harness does. It is no rank itself: it starts a probe, which tells what the ranks run on and which
+CPU each has, and then IMB-MPI1 on the same CPUs.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.model.errors import ExperimentsError
+from experiments.programs.external import imb
+from experiments.programs.machine.facts import last_level_cache
+from experiments.programs.measure.progress import Progress
+from experiments.schedule.blocks import FORMAT, Launch
+
+PREFIX = Path(sys.prefix)
+
+
+def main(folder: Path, cores: int) -> None:
+    """Measure, and write what the harness would have written."""
+    began = time.time()
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    progress = Progress(folder / "progress")
+    probe = [sys.executable, "-m", "experiments.programs.external.probe", str(folder)]
+    _ranks(launch, cores, probe, progress)
+    probed = json.loads((folder / "probe.json").read_text(encoding="utf-8"))
+    cpus = [rank["cpu"] for rank in probed["ranks"]]
+    runs, left_out = imb.plan(launch)
+    cells: list[dict[str, Any]] = [
+        imb.cell(*asked) | {"skipped": reason} for asked, reason in left_out.items()
+    ]
+    samples: dict[str, Any] = {}
+    commands: list[str] = []
+    called = "not started"
+    total = sum(len(run.sizes) for run in runs)
+    for run in runs:
+        for operation, sizes in run.sizes.items():
+            progress.cells(len(commands), total)
+            lengths = folder / "lengths"
+            lengths.write_text(imb.length_list(sizes), encoding="ascii")
+            words = imb.arguments(
+                launch, operation, run.repetitions, sizes, lengths, last_level_cache()
+            )
+            text = _ranks(launch, cores, _pinned(cpus, words), progress)
+            rows = imb.parse(text, operation, launch.ranks)
+            found, held = imb.cells(operation, sizes, rows, len(cells))
+            cells += found
+            samples |= held
+            called = imb.version(text)
+            commands.append(" ".join([imb.PROGRAM, *words]))
+    result = {
+        "format": FORMAT,
+        "launch": launch.to_dict(),
+        **probed,
+        "cells": cells,
+        "external": {
+            "version": called,
+            "commands": commands,
+            "differences": list(imb.DIFFERENCES),
+        },
+        "began": began,
+        "seconds": time.time() - began,
+    }
+    np.savez(folder / "samples.npz", **samples)
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:
+    """The program, each rank on its CPU."""
+    pinned = [sys.executable, "-m", "experiments.programs.external.pinned"]
+    return [*pinned, ",".join(map(str, cpus)), str(PREFIX / "bin" / imb.PROGRAM), *words]
+
+
+def _ranks(launch: Launch, cores: int, program: Sequence[str], progress: Progress) -> str:
+    """What ranks of a program print, a tick for each line; their errors go to this process's own.
+
+    Raises:
+        ImbFailed: with the exit code, after what they printed.
+    """
+    argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)  # Imb gave the variables
+    printed = []
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ranks:
+        for line in ranks.stdout or ():
+            printed.append(line)
+            progress.tick(1)
+    if ranks.returncode:
+        print(*printed, sep="", flush=True)
+        raise imb.ImbFailed(f"{' '.join(argv)} failed with exit code {ranks.returncode}")
+    return "".join(printed)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m experiments.programs.external.run FOLDER CORES")
+    try:
+        main(Path(sys.argv[1]), int(sys.argv[2]))
+    except ExperimentsError as error:
+        sys.exit(str(error))

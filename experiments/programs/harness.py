@@ -1,0 +1,125 @@
+"""The MPI program: reads one launch, measures its cells, writes what it found.
+
+Started as `mpiexec -n N python -m experiments.programs.harness FOLDER` by every environment alike. FOLDER
+holds launch.json; progress, result.json and samples.npz are written beside it by rank 0. It draws
+nothing, schedules nothing and starts nothing.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.programs import rank_process
+from experiments.programs.cells import Cells, barriers
+from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.machine import cgroup, datapath, disturbance, facts, nodes, versions
+from experiments.programs.machine.mpi_tool_interface import told
+from experiments.programs.measure import orders
+from experiments.programs.measure.alone import conduct_alone
+from experiments.programs.measure.pools import Pools
+from experiments.programs.measure.progress import Progress
+from experiments.schedule.blocks import FORMAT, Launch
+from experiments.schedule.turns import Answer, Order, numbers
+
+
+def main(folder: Path) -> None:
+    """One rank's whole life."""
+    rank_process.die_with_parent()
+    comm = MPI.COMM_WORLD.Dup()
+    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    if launch.ranks != comm.size:
+        raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
+    began = time.time()
+    paths = datapath.probe(comm)  # before pinning, to see what the environment allows
+    allowed = os.sched_getaffinity(0)
+    cpu = rank_process.pin(comm.rank, launch.binding)
+    pools = Pools(comm, launch, cpu)
+    entrants = Entrants(comm, launch, folder, allowed)
+    progress = Progress(folder / "progress" if comm.rank == 0 else None)
+    cells = Cells(comm, launch, pools, entrants, progress)
+    span = disturbance.Span(cpu)
+
+    def carry_out(order: Order) -> Answer:
+        span.begin()
+        return cells.carry_out(order)
+
+    asleep = measure(comm, launch, carry_out, folder)
+    disturbed = span.end()
+    own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
+    ranks = comm.gather(own | {"disturbance": disturbed})
+    environment = surroundings(comm, paths)
+    if comm.rank == 0:
+        result = {
+            "format": FORMAT,
+            "launch": launch.to_dict(),
+            "environment": environment | {"measurement": {"barrier": barriers(cells.found)}},
+            "ranks": ranks,
+            "cells": cells.found,
+            "began": began,
+            "seconds": time.time() - began,
+        }
+        np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
+        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    entrants.close()
+
+
+def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
+    """What a launch ran on and with, as its result tells it; empty on ranks but 0; a collective.
+
+    For the end of a launch: it sends messages of its own.
+
+    Args:
+        paths: datapath.probe() of this rank.
+    """
+    said = told(comm)
+    every = comm.gather(paths)
+    if every is None:
+        return {}
+    return {
+        "versions": versions.versions(),
+        "hashes": versions.hashes(),
+        "machine": facts.machine() | cgroup.limits(),
+        "topology": nodes.nodes(),
+        "datapath": every[0]
+        | {tried: _summary(every, tried) for tried in datapath.TRIED}
+        | {"told": said},
+    }
+
+
+def measure(
+    comm: MPI.Intracomm, launch: Launch, carry_out: Callable[[Order], Answer], folder: Path
+) -> dict[str, float]:
+    """Every cell, in the turns that the driver gives; else rank 0 decides as the driver would.
+
+    Returns:
+        How long this rank slept between turns, and used the CPU nevertheless: see orders.Orders.
+    """
+    if orders.are_given(folder):
+        given = orders.Orders(folder, comm.rank)
+        given.obey(carry_out)
+        return given.asleep
+    contests = numbers(launch.contests)
+    conduct_alone(comm, carry_out, contests, launch.measurement, launch.order)
+    return {}
+
+
+def _summary(every: list[dict[str, Any]], key: str) -> str:
+    return "; ".join(sorted({str(each[key]) for each in every}))
+
+
+def run(folder: Path) -> None:
+    """main(), where a rank's error ends all ranks."""
+    rank_process.run(main, folder)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: mpiexec -n N python -m experiments.programs.harness FOLDER")
+    run(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What a rank finds out about its machine and its MPI."""

@@ -1,0 +1,210 @@
+"""Which ways data can take between these ranks: tried, never assumed. Collective over the ranks.
+
+A container's seccomp profile can close single-copy without a word from the MPI; a comparison that
+does not record this measures the profile. Each rank tries on its neighbour, the next rank.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import resource
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpi4py import MPI
+
+from experiments.programs.machine.facts import namespaces, read, shm_bytes, status
+
+KCMP = {"x86_64": 312, "aarch64": 272}
+KCMP_VM = 1
+TRIED = ("cma", "kcmp", "memfd", "shm")
+"""Keys of probe() that may differ from rank to rank."""
+WORKS = "works"
+ELSEWHERE = "not possible (another PID namespace)"
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """What the others must know of a rank to try something on it.
+
+    Attributes:
+        namespaces: as machine.namespaces(); its number means it only to ranks of the same "pid".
+        mark: bytes that no other rank has.
+        address: of the mark in its memory.
+        descriptor: its anonymous file that holds the mark, or -1.
+        file: name of its file under /dev/shm that holds the mark, or "".
+    """
+
+    pid: int
+    namespaces: dict[str, str]
+    hostname: str
+    mark: bytes
+    address: int
+    descriptor: int
+    file: str
+
+
+class _Iovec(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def probe(comm: MPI.Intracomm) -> dict[str, object]:
+    """What this rank may do, and what it found trying on its neighbour."""
+    kernel = status()
+    memlock = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return _tried(comm) | {
+        "ptrace_scope": read(Path("/proc/sys/kernel/yama/ptrace_scope")),
+        "uid": os.getuid(),
+        "capabilities_effective": kernel.get("CapEff", "not found"),
+        "capabilities_bounding": kernel.get("CapBnd", "not found"),
+        "seccomp": kernel.get("Seccomp", "not found"),
+        "no_new_privileges": kernel.get("NoNewPrivs", "not found"),
+        "cpus_allowed": kernel.get("Cpus_allowed_list", "not found"),
+        "mems_allowed": kernel.get("Mems_allowed_list", "not found"),
+        "shm_bytes": shm_bytes(),
+        "memlock_bytes": "unlimited" if memlock == resource.RLIM_INFINITY else str(memlock),
+        "namespaces": namespaces(),
+    }
+
+
+def _tried(comm: MPI.Intracomm) -> dict[str, object]:
+    mark = os.urandom(16)
+    own = ctypes.create_string_buffer(mark, len(mark))
+    with _anonymous(mark) as descriptor, _named(mark) as file:
+        ranks: list[_Rank] = comm.allgather(
+            _Rank(
+                os.getpid(),
+                namespaces(),
+                socket.gethostname(),
+                mark,
+                ctypes.addressof(own),
+                descriptor,
+                file,
+            )
+        )
+        neighbour = ranks[(comm.rank + 1) % comm.size]
+        found: dict[str, object] = {
+            "cma": _cma(neighbour),
+            "kcmp": _kcmp(neighbour),
+            "memfd": _memfd(neighbour),
+            "shm": _shm(neighbour),
+            "hostnames": str(len({rank.hostname for rank in ranks})),
+            "namespaces_apart": ", ".join(_apart(ranks)) or "none",
+        }
+        comm.Barrier()  # the neighbour still reads what is this rank's
+    return found
+
+
+def _apart(ranks: list[_Rank]) -> list[str]:
+    """The namespaces that are not the same for all ranks."""
+    return [
+        name for name in ranks[0].namespaces if len({rank.namespaces[name] for rank in ranks}) > 1
+    ]
+
+
+def _unreachable(neighbour: _Rank) -> bool:
+    """Whether the neighbour's number means another process here, or this very one."""
+    return namespaces()["pid"] != neighbour.namespaces["pid"]
+
+
+def _cma(neighbour: _Rank) -> str:
+    """Read the mark out of the neighbour's memory with process_vm_readv."""
+    if _unreachable(neighbour):
+        return ELSEWHERE
+    size = len(neighbour.mark)
+    found = ctypes.create_string_buffer(size)
+    local = _Iovec(ctypes.addressof(found), size)
+    remote = _Iovec(neighbour.address, size)
+    libc = ctypes.CDLL(None, use_errno=True)
+    read_bytes = libc.process_vm_readv(
+        neighbour.pid,
+        ctypes.byref(local),
+        ctypes.c_ulong(1),
+        ctypes.byref(remote),
+        ctypes.c_ulong(1),
+        0,
+    )
+    if read_bytes < 0:
+        return _refusal()
+    return _same(found.raw, neighbour, "another process")
+
+
+def _kcmp(neighbour: _Rank) -> str:
+    """Compare this process with the neighbour, as Open MPI does before it trusts CMA."""
+    number = KCMP.get(platform.machine())
+    if number is None:
+        return f"not tried on {platform.machine()}"
+    if _unreachable(neighbour):
+        return ELSEWHERE
+    libc = ctypes.CDLL(None, use_errno=True)
+    answer = libc.syscall(number, os.getpid(), neighbour.pid, KCMP_VM, 0, 0)
+    return _refusal() if answer < 0 else WORKS
+
+
+def _memfd(neighbour: _Rank) -> str:
+    """Open the neighbour's anonymous file, by which ranks share memory without /dev/shm."""
+    if _unreachable(neighbour):
+        return ELSEWHERE
+    if neighbour.descriptor < 0:
+        return "refused (no such file can be made)"
+    try:
+        found = Path(f"/proc/{neighbour.pid}/fd/{neighbour.descriptor}").read_bytes()
+    except OSError as error:
+        return _refusal(error.errno)
+    return _same(found, neighbour, "another file")
+
+
+def _shm(neighbour: _Rank) -> str:
+    """Read the neighbour's file under /dev/shm."""
+    if not neighbour.file:
+        return "refused (no such file can be made)"
+    try:
+        found = (SHARED_MEMORY / neighbour.file).read_bytes()
+    except OSError as error:
+        return _refusal(error.errno)
+    return _same(found, neighbour, "another file")
+
+
+def _same(found: bytes, neighbour: _Rank, other: str) -> str:
+    return WORKS if found == neighbour.mark else f"refused ({other})"
+
+
+@contextlib.contextmanager
+def _anonymous(mark: bytes) -> Iterator[int]:
+    """An anonymous file that holds the mark; -1 where none can be made."""
+    try:
+        descriptor = os.memfd_create("hbmcomm-probe")
+    except OSError:
+        yield -1
+        return
+    try:
+        os.write(descriptor, mark)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _named(mark: bytes) -> Iterator[str]:
+    """The name of a file under /dev/shm that holds the mark; empty where none can be made."""
+    path = SHARED_MEMORY / f"hbmcomm.probe.{mark.hex()}"  # leftovers.SEGMENTS knows it
+    try:
+        try:
+            path.write_bytes(mark)
+        except OSError:
+            yield ""
+        else:
+            yield path.name
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _refusal(number: int | None = None) -> str:
+    """In the system's words: of an error number, or of the last call through ctypes."""
+    code = ctypes.get_errno() if number is None else number
+    return f"refused ({errno.errorcode.get(code, 'unknown')})"

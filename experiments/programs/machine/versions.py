@@ -1,0 +1,73 @@
+"""Versions and file hashes of everything that both arms of a comparison must share."""
+
+import hashlib
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import experiments
+import hbmcomm
+from experiments.programs.machine.facts import read
+
+
+def versions() -> dict[str, str]:
+    """Of everything that both arms of a comparison must share."""
+    library = MPI.Get_library_version().strip("\0").splitlines()[0]
+    return {
+        "python": platform.python_version(),
+        "libc": " ".join(platform.libc_ver()),
+        "numpy": np.__version__,
+        "mpi4py": metadata.version("mpi4py"),
+        "cffi": metadata.version("cffi"),
+        "hbmcomm": metadata.version("hbmcomm"),
+        "mpi": re.split(r",? (?:package|ident|repo)", library)[0].strip(),
+        "memkind": hbmcomm.memkind_version() or "not installed",
+    }
+
+
+def hashes() -> dict[str, str]:
+    """First 16 hex digits of SHA-256 of the code that both arms must share."""
+    found = {
+        "hbmcomm": _hash_tree(Path(hbmcomm.__file__).parent),
+        "experiments": _hash_tree(Path(experiments.__file__).parent),
+    }
+    for name, pattern in (
+        ("numpy", "_multiarray_umath"),
+        (
+            "core",
+            f"{Path(hbmcomm.__file__).resolve().parent}/_native/_core.",
+        ),  # there may be copies
+        ("libmpi", "/libmpi"),
+        ("mpi4py", "/MPI."),
+    ):
+        for path in sorted(_mapped()):
+            if pattern in path:
+                found[name] = _digest(Path(path))
+                break
+    return found
+
+
+def _mapped() -> set[str]:
+    """Paths of the files mapped into this process."""
+    lines = read(Path("/proc/self/maps")).splitlines()
+    return {line.split(None, 5)[5] for line in lines if len(line.split(None, 5)) == 6}
+
+
+def _hash_tree(folder: Path) -> str:
+    """Hash of a package's Python files, names included."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "not found"

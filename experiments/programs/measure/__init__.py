@@ -1,0 +1,1 @@
+"""Buffers, clocks and turns of one rank."""

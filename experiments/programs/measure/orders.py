@@ -1,0 +1,83 @@
+"""A rank's end of the driver's orders: asleep in a read until it is this launch's turn.
+
+The driver makes a pipe for each rank and one for all answers (experiments/jobs/channel.py). Where it
+made none, the launch conducts itself.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from experiments.schedule.turns import NONE, Action, Answer, Order
+
+ANSWERS = "answers"
+TURN = "turn"
+"""The file in which rank 0 notes whose turn it is, before any rank begins it."""
+
+
+def pipe_of(rank: int) -> str:
+    """The name of the pipe that a rank's orders come by."""
+    return f"orders.{rank}"
+
+
+def line_of(orders: Sequence[Order]) -> str:
+    """Orders to be carried out one after the other, as one line."""
+    return json.dumps([asdict(order) for order in orders]) + "\n"
+
+
+def orders_of(line: str) -> list[Order]:
+    """The inverse of line_of()."""
+    return [Order(**each | {"action": Action(each["action"])}) for each in json.loads(line)]
+
+
+class Orders:
+    """The orders of one rank.
+
+    Attributes:
+        asleep: seconds that it waited for orders, and of the CPU that it used meanwhile.
+    """
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._folder, self._rank = folder, rank
+        self.asleep = {"seconds": 0.0, "cpu": 0.0}
+
+    def obey(self, carry_out: Callable[[Order], Answer]) -> None:
+        """Carry out every order as it comes, until the one to leave.
+
+        Raises:
+            SystemExit: the driver is gone.
+        """
+        with (
+            (self._folder / pipe_of(self._rank)).open("r") as pipe,
+            (self._folder / ANSWERS).open("w") as answers,
+            (self._folder / TURN if self._rank == 0 else Path(os.devnull)).open("wb") as turn,
+        ):
+            for orders in self._batches(iter(pipe.readline, "")):
+                answered = []
+                for order in orders:
+                    os.pwrite(turn.fileno(), f"{order.cell:8d}".encode(), 0)
+                    answered.append(asdict(carry_out(order)))
+                answers.write(json.dumps({"rank": self._rank, "answers": answered}) + "\n")
+                answers.flush()
+            os.pwrite(turn.fileno(), f"{NONE:8d}".encode(), 0)
+
+    def _batches(self, lines: Iterator[str]) -> Iterator[list[Order]]:
+        while True:
+            began, used = time.monotonic(), time.process_time()
+            line = next(lines, "")
+            self.asleep["seconds"] += time.monotonic() - began
+            self.asleep["cpu"] += time.process_time() - used
+            if not line:
+                raise SystemExit("the driver of this campaign has ended")
+            orders = orders_of(line)
+            if orders[0].action is Action.LEAVE:
+                return
+            yield orders
+
+
+def are_given(folder: Path) -> bool:
+    """Whether a driver gives a launch its turns."""
+    return (folder / ANSWERS).exists()

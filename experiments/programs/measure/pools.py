@@ -1,0 +1,100 @@
+"""The buffers of a launch, those of one kind and locality at a time.
+
+Each kind can so have all of its memory, and none of it goes to whichever kind came first.
+"""
+
+import gc
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.model.spec import NUMPY, PRIVATE, TRANSPORTS
+from experiments.programs.machine import facts
+from experiments.programs.measure.buffers import (
+    Misplaced,
+    Pool,
+    Unavailable,
+    agree,
+    described,
+    make_pool,
+    misplacement,
+    placement_of,
+    require_memory,
+)
+from experiments.schedule import footprint
+from experiments.schedule.blocks import Launch
+
+Key = tuple[str, str, str]  # as schedule.Cell.memory
+
+
+class Pools:
+    """Every method is a collective over the launch's ranks.
+
+    Attributes:
+        described: what a result holds of each kind and locality that was had and is given back.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, launch: Launch, cpu: int) -> None:
+        """Refuse a launch that the machine has no room for; allocates nothing.
+
+        Args:
+            cpu: where this rank is pinned.
+        """
+        cache = facts.last_level_cache()
+        require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)
+        asked = {cell.transport for cell in launch.cells}
+        self._transports = [name for name in TRANSPORTS if name in asked]
+        self._comm, self._dtype, self._cpu = comm, launch.dtype, cpu
+        self._lengths = footprint.lengths(launch, comm.rank, cache)
+        self._open: tuple[Key, Pool] | None = None
+        self._lacking: dict[Key, str] = {}
+        self.described: list[dict[str, Any]] = []
+
+    def of(self, key: Key) -> Pool:
+        """The buffers of cells that share them; any others are given back first.
+
+        Raises:
+            Unavailable: on every rank, now and at each later call.
+            Misplaced: as make_pool() and close().
+        """
+        if self._open and self._open[0] == key:
+            return self._open[1]
+        self.close()
+        if key in self._lacking:
+            raise Unavailable(self._lacking[key])
+        try:
+            kind, locality, buffers = key
+            asked = (kind, locality, self._transports, self._dtype, self._lengths, self._cpu)
+            allocate = np.empty if buffers == NUMPY else None
+            pool = make_pool(self._comm, *asked, allocate, private=buffers == PRIVATE)
+        except Unavailable as reason:
+            self._lacking[key] = str(reason)
+            raise
+        self._open = key, pool
+        return pool
+
+    def close(self) -> None:
+        """Ask once more where the pages are, and give them back; nothing where none is open.
+
+        Raises:
+            Misplaced: on every rank, when pages of a strict kind moved while they were measured.
+        """
+        if self._open is None:
+            return
+        (_, locality, buffers), pool = self._open
+        self._open = None
+        after = placement_of(pool)
+        nbytes = pool.send.nbytes + pool.recv.nbytes
+        moved = misplacement(pool.kind, pool.nodes, after, nbytes) if pool.strict else ""
+        agree(self._comm, moved and f"after timing, {moved}", Misplaced)
+        self.described.append(
+            described(pool)
+            | {"locality": locality, "buffers": buffers, "bytes": nbytes}
+            | {"placement_after": {str(node): size for node, size in sorted(after.items())}}
+        )
+        for communicator in pool.communicators.values():
+            communicator.Free()
+        del pool
+        gc.collect()
+        self._comm.Barrier()  # memory that others map too goes with the last of them

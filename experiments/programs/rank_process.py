@@ -1,0 +1,44 @@
+"""One rank's process: pinned to a CPU, ended with its launcher, ending all others when it fails."""
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.programs.contenders.trial import WrongResult
+from experiments.programs.machine import binding
+from experiments.programs.machine.usable import cpus_by_node
+from experiments.programs.measure.buffers import Misplaced
+
+PR_SET_PDEATHSIG = 1
+EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
+
+
+def die_with_parent() -> None:
+    """A rank whose launcher is gone must not go on alone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def pin(rank: int, how: str) -> int:
+    """Pin this process, "packed" or "spread"; the CPU that it has now."""
+    cpu = binding.cpu_of(rank, how, cpus_by_node())
+    os.sched_setaffinity(0, {cpu})
+    return cpu
+
+
+def run(main: Callable[[Path], None], folder: Path) -> None:
+    """main(), where a rank's error ends all ranks: one line, and a traceback if it is a defect."""
+    try:
+        main(folder)
+    except BaseException as error:
+        if not isinstance(error, EXPECTED):
+            traceback.print_exc()
+        told = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
+        print(told, file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(1)

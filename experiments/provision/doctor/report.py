@@ -1,0 +1,107 @@
+"""What this machine offers and lacks, as one list, as a table for people and as JSON."""
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import hbmcomm
+from experiments.provision.doctor import checks, qemu_doctor, runtimes
+from experiments.provision.doctor.checks import Finding
+
+MARKS = {True: ("ok", "green"), False: ("lacks", "red"), None: ("-", "dim")}
+
+
+def findings() -> list[Finding]:
+    """Every check's answer; nothing on the machine is changed or started."""
+    return [
+        checks.python(),
+        checks.compiler(),
+        checks.mpi(),
+        checks.distribution("mpi4py", "mpi4py"),
+        checks.distribution("NumPy", "numpy"),
+        checks.memkind(),
+        checks.hbm(),
+        checks.numa_nodes(),
+        checks.cores(),
+        checks.container_engine(),
+        runtimes.podman(),
+        runtimes.charliecloud(),
+        runtimes.apptainer(),
+        qemu_doctor.emulated_machines(),
+        checks.system_packages(),
+        checks.privileges(),
+        checks.seccomp(),
+        checks.ptrace_scope(),
+        checks.shared_memory(),
+        checks.nameless_memory(),
+        checks.huge_pages(),
+        checks.numa_balancing(),
+        checks.governor(),
+        checks.turbo(),
+    ]
+
+
+def tuning_table(ranks: int, width: int | None = None) -> str:
+    """The thresholds of transport direct for so many ranks, and which of them are changed."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("variable", "value", "default", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for each in hbmcomm.tuning(ranks):
+        changed = each.value != each.default
+        value, default = (_amount(number, each.unit) for number in (each.value, each.default))
+        style = "bold" if changed else ""
+        table.add_row(
+            *(each.variable, Text(value, style), default if changed else "", each.meaning)
+        )
+    return _printed(table, (), width)
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit != "bytes":
+        return f"{number} {unit}"
+    for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if number and number % (1 << power) == 0:
+            return f"{number >> power} {name}"
+    return f"{number} B"
+
+
+def to_json(found: Sequence[Finding]) -> str:
+    """A list of objects with name, value, ok, lack and remedy."""
+    return json.dumps([asdict(finding) for finding in found], indent=2) + "\n"
+
+
+def to_table(found: Sequence[Finding], width: int | None = None) -> str:
+    """The table, and below it each lack with its command on a line of its own, ready to copy."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("what")
+    table.add_column("found", overflow="fold")
+    for finding in found:
+        mark, style = MARKS[finding.ok]
+        table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
+    return _printed(table, found, width)
+
+
+def _printed(table: Table, found: Sequence[Finding], width: int | None) -> str:
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        width=width or shutil.get_terminal_size((100, 24)).columns,
+        force_terminal=sys.stdout.isatty(),
+        highlight=False,
+    )
+    console.print(table)
+    for finding in found:
+        if finding.lack:
+            console.print()
+            console.print(Text(f"{finding.name}: {finding.lack}"))
+        if finding.remedy:
+            console.print(Text(f"    {finding.remedy}"), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())

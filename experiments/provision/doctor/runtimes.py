@@ -1,0 +1,70 @@
+"""The container runtimes beside Docker: which are here, and what mends each lack.
+
+Answers as checks.py does; changes nothing. A site needs none of them, so none is a fault.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from experiments.processes import executables
+from experiments.programs.machine.facts import read
+from experiments.provision import podman as podman_service
+from experiments.provision.doctor.checks import ROOT, Finding, as_root
+
+USER_NAMESPACES = {
+    "proc/sys/user/max_user_namespaces": ("0", "sysctl -w user.max_user_namespaces=10000"),
+    "proc/sys/kernel/unprivileged_userns_clone": (
+        "0",
+        "sysctl -w kernel.unprivileged_userns_clone=1",
+    ),
+    "proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
+        "1",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+}
+"""Settings, the value of each that keeps ordinary users from making namespaces, and its remedy."""
+
+
+def podman() -> Finding:
+    version = _version("podman")
+    if refusal := podman_service.hindrance():
+        value = f"{version}, of no use here" if version else "not installed"
+        return Finding("Podman", value, None, f"no arm podman: {refusal.lack}", refusal.remedy)
+    return Finding("Podman", f"{version}, its service is started when it is needed", ok=True)
+
+
+def charliecloud(root: Path = ROOT) -> Finding:
+    version = _version("ch-run")
+    if not version:
+        remedy = as_root("apt-get install -y charliecloud")
+        return Finding("Charliecloud", "not installed", None, "no arm charliecloud", remedy)
+    if os.geteuid() != 0:
+        for path, (forbids, remedy) in USER_NAMESPACES.items():
+            if read(root / path) == forbids:
+                told = f"no arm charliecloud: /{path} is {forbids}, so users make no namespaces"
+                return Finding(
+                    "Charliecloud", f"{version}, not allowed", None, told, as_root(remedy)
+                )
+    return Finding("Charliecloud", version, ok=True)
+
+
+def apptainer() -> Finding:
+    version = _version("apptainer")
+    if version:
+        return Finding("Apptainer", version, ok=True)
+    remedy = as_root("apt-get install -y apptainer")
+    told = "no arm apptainer; where the distribution has no package, apptainer.org has"
+    return Finding("Apptainer", "not installed", None, told, remedy)
+
+
+def _version(program: str) -> str:
+    """What it says of itself, "" where it is not installed or says nothing."""
+    path = executables.find(program)
+    if path is None:
+        return ""
+    environment = {"USER": "hbmcomm", **os.environ}  # ch-run says nothing without one
+    done = subprocess.run(
+        [path, "--version"], capture_output=True, text=True, env=environment, check=False
+    )
+    return (done.stdout + done.stderr).strip().rpartition("\n")[2].rpartition(" version ")[2]

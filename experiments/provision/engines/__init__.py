@@ -1,0 +1,1 @@
+"""Container engines: found, started, stopped again."""

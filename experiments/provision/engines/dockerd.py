@@ -1,0 +1,146 @@
+"""A dockerd of our own on a machine without a service manager: its start and its end.
+
+Does not know whether one is needed, nor whether it answers: that is engine.py.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.processes import executables, tracking
+
+Process = subprocess.Popen[bytes]
+
+STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
+CONNECT_PATIENCE = 5.0  # seconds
+
+# Where dockerd keeps what it starts, by default. Left behind by a killed one, it stops the next.
+PIDFILE = Path("/var/run/docker.pid")
+PIDFILES = {
+    PIDFILE: "dockerd",
+    Path("/var/run/docker/containerd/containerd.pid"): "containerd",
+}
+SYSTEM_CONTAINERD = Path("/run/containerd/containerd.sock")
+
+
+def command() -> list[str]:
+    """dockerd with its default paths."""
+    return [executables.find("dockerd") or "dockerd"]
+
+
+def private_command(data: Path, place: Path) -> list[str]:
+    """One that serves nobody but its caller: own data, own socket, and no network to look after.
+
+    Without a network namespace of its own it would take away the bridge of the machine's engine.
+
+    Args:
+        data: what it fills with images.
+        place: an empty folder for its socket and what it needs while it runs.
+    """
+    return [
+        *("unshare", "--net", "--", *command()),
+        *(f"--data-root={data}", f"--exec-root={place}/exec", f"--pidfile={place}/pid"),
+        *(f"--host=unix://{place}/socket", "--storage-driver=overlay2", "--bridge=none"),
+        *("--iptables=false", "--ip6tables=false"),
+    ]
+
+
+def start(log: Path, words: Sequence[str] = ()) -> Process:
+    """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it.
+
+    A driver's guard knows it by its environment.
+
+    Args:
+        words: its command, command() if left out.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            words or command(),
+            env=tracking.daemon_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def end(daemon: Process) -> None:
+    """End it by its pid; it ends its containers and its containerd first."""
+    if daemon.poll() is not None:
+        return
+    daemon.send_signal(signal.SIGTERM)
+    try:
+        daemon.wait(STOP_PATIENCE)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+def ours(pidfile: Path = PIDFILE) -> str:
+    """Identity of the machine's dockerd, if one of our drivers started it; else ""."""
+    if _process_name(pidfile) != "dockerd":
+        return ""
+    return tracking.daemon_of_ours(int(pidfile.read_text(encoding="ascii")))
+
+
+def end_ours(pidfile: Path = PIDFILE) -> None:
+    """End the machine's dockerd, if one of our drivers started it."""
+    if who := ours(pidfile):
+        tracking.end_daemon(who, STOP_PATIENCE)
+        with contextlib.suppress(ChildProcessError):  # another driver started it
+            os.waitpid(int(who.partition(".")[0]), os.WNOHANG)
+
+
+def clear_leftovers(
+    pidfiles: dict[Path, str] = PIDFILES, containerd: Path = SYSTEM_CONTAINERD
+) -> bool:
+    """Remove what a killed dockerd or containerd left behind; True when a dockerd lives after all.
+
+    Args:
+        pidfiles: each with the name of the process that it should name.
+        containerd: the socket that dockerd would trust to have a containerd behind it.
+    """
+    alive = False
+    for pidfile, name in pidfiles.items():
+        if not pidfile.exists():
+            continue
+        if _process_name(pidfile) == name:
+            alive |= name == "dockerd"
+        else:
+            pidfile.unlink(missing_ok=True)
+    if containerd.exists() and not _accepts(containerd):
+        containerd.unlink(missing_ok=True)
+    return alive
+
+
+def complaint(log: Path) -> str:
+    """The last line that it wrote."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return said[-1] if said else "it said nothing"
+
+
+def _process_name(pidfile: Path) -> str:
+    """The name of the living process that the file names, or nothing. A zombie is not alive."""
+    try:
+        pid = int(pidfile.read_text(encoding="ascii"))
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    return "" if rest.split()[0] == "Z" else name
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(CONNECT_PATIENCE)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True

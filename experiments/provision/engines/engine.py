@@ -1,0 +1,177 @@
+"""A Docker engine that answers: the one that runs, or one that is started for as long as needed.
+
+Installs nothing (packages.py) and knows nothing of images.
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import requests
+from docker.constants import DEFAULT_TIMEOUT_SECONDS
+from docker.errors import DockerException
+
+from experiments.model.checkout import BUILD
+from experiments.model.errors import ExperimentsError
+from experiments.processes import executables
+from experiments.provision.engines import dockerd, engine_refcount
+
+LOG = BUILD / "dockerd.log"
+ANSWER_PATIENCE = 10  # seconds for one ping
+START_PATIENCE = 60.0  # seconds until an engine that starts must answer
+POLL = 0.1  # seconds
+FAILURES = (DockerException, requests.RequestException)  # what the SDK raises
+
+
+class EngineMissing(ExperimentsError):
+    """No container engine answers: what is amiss, and the one thing to do."""
+
+    def __init__(self, lack: str, remedy: str) -> None:
+        super().__init__(f"{lack}; {remedy}")
+        self.lack = lack
+        self.remedy = remedy
+
+
+@contextlib.contextmanager
+def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
+    """A client of an engine that answers. A dockerd that had to be started ends with its last user.
+
+    Raises:
+        EngineMissing: when none answers and none can be started here.
+    """
+    with engine_refcount.counted(dockerd.end_ours), contextlib.closing(_reached(log)) as client:
+        yield client
+
+
+def answering() -> docker.DockerClient | None:
+    """A client of the engine that answers now, or None; starts none."""
+    return _connect()[0]
+
+
+def version() -> str | None:
+    """The version of the engine that answers now, or None; starts none."""
+    client = answering()
+    if client is None:
+        return None
+    with contextlib.closing(client):
+        return version_of(client) or None  # it may have gone away since it answered
+
+
+def version_of(client: docker.DockerClient) -> str:
+    """The version of the engine that a client speaks to; "" where it does not answer any more."""
+    try:
+        return str(client.version().get("Version", "version unknown"))
+    except FAILURES:
+        return ""
+
+
+def parts(client: docker.DockerClient) -> dict[str, str]:
+    """Versions of the engine, its kernel, and what it runs containers with: runc and so on."""
+    try:
+        answer = client.version()
+    except FAILURES:
+        return {}
+    found = {part["Name"]: str(part["Version"]) for part in answer.get("Components", [])}
+    return found | {"kernel": str(answer.get("KernelVersion", "not known"))}
+
+
+def hindrance() -> EngineMissing | None:
+    """Why no engine answers and none could be started from here; None where running() would."""
+    client, silence = _connect()
+    if client is None:
+        return _hindrance(silence)
+    client.close()
+    return None
+
+
+def has_systemd() -> bool:
+    """Whether systemd manages this machine's services (the test of sd_booted(3))."""
+    return Path("/run/systemd/system").is_dir()
+
+
+def _connect() -> tuple[docker.DockerClient | None, str]:
+    """A client that has been answered, or None and the words of whoever refused."""
+    try:
+        client = docker.from_env(timeout=ANSWER_PATIENCE)
+    except DockerException as error:
+        return None, str(error)
+    try:
+        client.ping()
+    except FAILURES as error:
+        client.close()
+        return None, str(error)
+    client.api.timeout = DEFAULT_TIMEOUT_SECONDS
+    return client, ""
+
+
+def _hindrance(silence: str) -> EngineMissing | None:
+    """What keeps us from starting an engine that is silent in these words."""
+    if host := os.environ.get("DOCKER_HOST"):
+        return EngineMissing(
+            f"no container engine answers at DOCKER_HOST={host}", "start it, or unset DOCKER_HOST"
+        )
+    if "Permission denied" in silence:
+        return EngineMissing(
+            "the container engine runs, but this user may not speak to it",
+            "sudo usermod -aG docker $USER, then log in again",
+        )
+    if executables.find("dockerd") is None:
+        return EngineMissing(
+            "no container engine is installed", "sudo apt-get install -y docker.io iptables"
+        )
+    if os.geteuid() != 0:
+        return EngineMissing(
+            "the container engine does not run; as root, ./inv starts one itself",
+            "sudo systemctl enable --now docker" if has_systemd() else "sudo service docker start",
+        )
+    return None
+
+
+def _reached(log: Path) -> docker.DockerClient:
+    """A client of the engine that answers, or else of one that is started."""
+    with engine_refcount.alone_in_starting():
+        client, silence = _connect()
+        if client is not None:
+            return client
+        if refusal := _hindrance(silence):
+            raise refusal
+        daemon = _start(log)
+        try:
+            return _await_answer(daemon, log)
+        except BaseException:
+            if daemon is not None:
+                dockerd.end(daemon)
+            raise
+
+
+def _start(log: Path) -> dockerd.Process | None:
+    """Start the engine; the process where it is ours to end, None where it is the machine's."""
+    if has_systemd():
+        subprocess.run(["systemctl", "start", "docker"], capture_output=True, check=False)
+        return None
+    if dockerd.clear_leftovers():
+        return None
+    return dockerd.start(log)
+
+
+def _await_answer(daemon: dockerd.Process | None, log: Path) -> docker.DockerClient:
+    deadline = time.monotonic() + START_PATIENCE
+    silence = ""
+    while time.monotonic() < deadline:
+        client, silence = _connect()
+        if client is not None:
+            return client
+        if daemon is not None and daemon.poll() is not None:
+            raise EngineMissing(
+                f"dockerd ended while it started: {dockerd.complaint(log)}",
+                f"read {log.parent.name}/{log.name}",
+            )
+        time.sleep(POLL)
+    where = "journalctl -u docker" if has_systemd() else f"read {log.parent.name}/{log.name}"
+    raise EngineMissing(
+        f"the container engine does not answer within {START_PATIENCE:.0f} s: {silence}", where
+    )

@@ -1,0 +1,1 @@
+"""The image: its base, its layers, its removal."""

@@ -1,0 +1,178 @@
+"""The base of the image: what lies here, else what a registry gives, else one bootstrapped here.
+
+Chooses so that host and container have the same minor version of Python. Builds nothing on top.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import docker
+import requests
+from docker.errors import APIError, ContainerError, ImageNotFound
+
+from experiments.provision.engines.engine import FAILURES
+from experiments.provision.images import bootstrap, removal
+from experiments.provision.images.bootstrap import BaseMissing
+from experiments.provision.packages import distro_releases
+
+AUTO, BOOTSTRAP = "auto", "bootstrap"
+REGISTRY_PATIENCE = 5  # seconds for a registry to answer at all
+PULL_PATIENCE = 120  # seconds of silence in the middle of a pull
+OLDEST_PYTHON = (3, 11)
+
+# What a foreign image says of itself: its python3, else the suite whose python3 it will get.
+ASK_PYTHON = (
+    "python3 -c 'import sys; print(*sys.version_info[:2], sep=\".\")' 2>/dev/null "
+    '|| { . /etc/os-release; echo "$VERSION_CODENAME"; }'
+)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base image that lies in the engine; python is the minor version that ranks will run."""
+
+    reference: str
+    id: str
+    python: str
+
+
+def expected(choice: str) -> distro_releases.Suite | None:
+    """The suite that a choice of base leads to; None where only the image itself can tell."""
+    wanted = distro_releases.with_python(distro_releases.host_python())
+    if choice == AUTO:
+        return wanted
+    if choice == BOOTSTRAP:
+        plan = bootstrap.recipe(wanted)
+        return plan.suite if plan else None
+    return next(
+        (each for each in distro_releases.SUITES if choice in (each.image, each.bootstrapped)), None
+    )
+
+
+def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], None]) -> Base:
+    """The base image, brought here when it is not here yet.
+
+    Args:
+        choice: "auto", "bootstrap", or the reference of an image.
+
+    Raises:
+        BaseMissing: naming what was tried.
+    """
+    wanted = distro_releases.with_python(distro_releases.host_python())
+    if choice == BOOTSTRAP:
+        return _bootstrapped(client, wanted, progress)
+    if choice == AUTO:
+        return (
+            _here(client, wanted.image, wanted.python)
+            or _bootstrapped_before(client, wanted)
+            or _pulled(client, wanted.image, wanted.python, progress)
+            or _bootstrapped(client, wanted, progress)
+        )
+    base = _here(client, choice) or _pulled(client, choice, None, progress)
+    if base is None:
+        raise BaseMissing(
+            f"base image {choice}: not here, and no registry gives it; "
+            "leave --base out, or make one here with --base bootstrap"
+        )
+    return base
+
+
+def _here(client: docker.DockerClient, reference: str, python: str | None = None) -> Base | None:
+    try:
+        image = client.images.get(reference)
+    except ImageNotFound:
+        return None
+    return Base(reference, str(image.id), python or _python_of(client, reference))
+
+
+def _pulled(
+    client: docker.DockerClient,
+    reference: str,
+    python: str | None,
+    progress: Callable[[str], None],
+) -> Base | None:
+    """The image from its registry; None when that does not answer within a few seconds."""
+    try:
+        with _patience(client, REGISTRY_PATIENCE):
+            client.images.get_registry_data(reference)
+        progress(f"base: pulling {reference}")
+        with _patience(client, PULL_PATIENCE):
+            client.images.pull(reference)
+    except FAILURES as error:
+        progress(f"base: no registry gives {reference}: {_reason(error)}")
+        return None
+    return _here(client, reference, python)
+
+
+def _bootstrapped_before(client: docker.DockerClient, wanted: distro_releases.Suite) -> Base | None:
+    plan = bootstrap.recipe(wanted)
+    if plan is None or not bootstrap.is_current(client, plan.suite):
+        return None
+    return _here(client, plan.suite.bootstrapped, plan.suite.python)
+
+
+def _bootstrapped(
+    client: docker.DockerClient, wanted: distro_releases.Suite, progress: Callable[[str], None]
+) -> Base:
+    plan = bootstrap.recipe(wanted)
+    if plan is None:
+        raise BaseMissing(
+            f"no base image: apt is not configured with a mirror of {wanted.distribution}; "
+            "name an image that is here with --base IMAGE"
+        )
+    if not bootstrap.is_current(client, plan.suite):
+        bootstrap.make(client, plan, progress)
+    image = client.images.get(plan.suite.bootstrapped)
+    return Base(plan.suite.bootstrapped, str(image.id), plan.suite.python)
+
+
+def _python_of(client: docker.DockerClient, reference: str) -> str:
+    """The minor version of Python that an image has, or gets from its distribution."""
+    try:
+        removal.remove_abandoned(client)
+        answer = client.containers.run(
+            reference,
+            entrypoint=["sh", "-c", ASK_PYTHON],
+            network_mode="none",
+            labels=removal.own(),
+            remove=True,
+        )
+    except (ContainerError, APIError) as error:
+        raise BaseMissing(
+            f"base image {reference} does not run sh: {_reason(error)}; "
+            "name a Debian or Ubuntu image"
+        ) from error
+    said = answer.decode(errors="replace").strip()
+    suite = distro_releases.named(said)
+    python = suite.python if suite else said
+    try:
+        recent = tuple(int(part) for part in python.split(".")) >= OLDEST_PYTHON
+    except ValueError:
+        recent = False
+    if not recent:
+        known = ", ".join(suite.image for suite in distro_releases.SUITES)
+        raise BaseMissing(
+            f"base image {reference} offers Python '{said}', 3.11 or later is needed; "
+            f"name one such as {known}"
+        )
+    return python
+
+
+@contextmanager
+def _patience(client: docker.DockerClient, seconds: int) -> Iterator[None]:
+    """How long the engine may be silent in the requests made inside."""
+    usual = client.api.timeout
+    client.api.timeout = seconds
+    try:
+        yield
+    finally:
+        client.api.timeout = usual
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, APIError) and error.explanation:
+        return str(error.explanation)
+    return str(error)

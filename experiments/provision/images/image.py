@@ -1,0 +1,211 @@
+"""The image of the container arm: built when something that goes into it changed, else reused.
+
+Puts together what base_image.py and wheelhouse.py bring; runs no container.
+"""
+
+import hashlib
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import ImageNotFound
+
+from experiments.model.checkout import BUILD, ROOT
+from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.images import base_image, building
+from experiments.provision.images.base_image import Base
+from experiments.provision.images.bootstrap import STAGE_LABEL
+from experiments.provision.wheels import wheelhouse
+from experiments.provision.wheels.wheelhouse import Wheelhouse
+
+DOCKERFILE = ROOT / "docker" / "Dockerfile"
+LOG = BUILD / "image.log"
+INPUTS_LABEL = "hbmcomm.inputs"
+CHECKOUT_LABEL = "hbmcomm.checkout"
+MPI_LABEL = "hbmcomm.mpi"
+OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
+PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
+SUITE = ("pyproject.toml", "experiments")
+"""What the image holds of the checkout: the programs of ranks, and what marks a checkout."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that lies in the engine, and what went into it.
+
+    Attributes:
+        inputs: hash of all that decides what the image is.
+        base_id: of the base image; base is its name.
+        dockerfile: the text that it was built by.
+        wheels: what that text installs in it.
+    """
+
+    tag: str
+    id: str
+    base: str
+    python: str
+    mpi: str
+    inputs: str
+    rebuilt: bool
+    base_id: str = ""
+    dockerfile: str = ""
+    wheels: tuple[Path, ...] = ()
+
+
+def ensure(
+    client: docker.DockerClient,
+    base: str = base_image.AUTO,
+    mpi: str = "openmpi",
+    progress: Callable[[str], None] = print,
+) -> Image:
+    """The image for an MPI on a base, as it should be today.
+
+    Args:
+        base: "auto", "bootstrap", or the name of an image.
+        mpi: "openmpi", "mpich" or "impi".
+
+    Raises:
+        EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+    """
+    try:
+        return _ensure(client, base, mpi, progress)
+    except FAILURES as error:
+        raise EngineMissing(
+            f"the container engine failed while the image was looked for: {error}",
+            "see that it runs: ./inv doctor",
+        ) from error
+
+
+def tag(mpi: str) -> str:
+    """The name of the image for an MPI, built or not."""
+    return f"hbmcomm:{mpi}"
+
+
+def build_options(
+    tag: str, mpi: str, base: Base, wheels: Wheelhouse, inputs: str, git_revision: str
+) -> dict[str, Any]:
+    """What the engine's build is asked for, the context apart. Pure."""
+    return {
+        "tag": tag,
+        "buildargs": {"BASE": base.reference, "MPI": mpi},
+        "labels": {
+            "org.opencontainers.image.revision": git_revision,
+            "hbmcomm.wheelhouse": wheels.hash,
+            INPUTS_LABEL: inputs,
+            CHECKOUT_LABEL: checkout(),
+            MPI_LABEL: mpi,
+            "hbmcomm.python": base.python,
+            "hbmcomm.base": base.reference,
+        },
+        "network_mode": "host",  # apt reaches the mirror as the host does
+    }
+
+
+def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
+    """Name in the build context and file of what the image holds of a checkout."""
+    found: list[Path] = []
+    for name in SUITE:
+        found += sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
+    return [
+        (f"suite/{path.relative_to(root)}", path)
+        for path in found
+        if path.is_file() and path.parent.name != "__pycache__"
+    ]
+
+
+def context(
+    dockerfile: Path, wheels: Iterable[Path], suite: Iterable[tuple[str, Path]]
+) -> list[tuple[str, Path]]:
+    """Name in the build context and file of everything that the engine is sent."""
+    return [
+        ("Dockerfile", dockerfile),
+        *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
+        *suite,
+    ]
+
+
+def inputs_hash(
+    dockerfile: bytes, base: Base, wheels: Wheelhouse, suite: Iterable[tuple[str, Path]]
+) -> str:
+    """Changes exactly when the image would."""
+    digest = hashlib.sha256(dockerfile)
+    digest.update(f"{base.id} {base.reference} {wheels.hash}".encode())
+    for name, path in suite:
+        digest.update(f"\0{name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def checkout(root: Path = ROOT) -> str:
+    """Tells this checkout's images from those of others that share the engine and the name."""
+    return hashlib.sha256(str(root).encode()).hexdigest()[:12]
+
+
+def remove_superseded(client: docker.DockerClient, mpi: str) -> None:
+    """Remove the nameless images that a new one for an MPI leaves behind.
+
+    Young ones of other checkouts stay, and so do those for other MPIs: a campaign may run them
+    though another checkout has taken their name.
+    """
+    ours = [f"{CHECKOUT_LABEL}={checkout()}", f"{MPI_LABEL}={mpi}"]
+    wanted: list[dict[str, Any]] = [
+        *({"label": f"{STAGE_LABEL}={stage}"} for stage in ("base", "system", "packages")),
+        {"label": ours},
+        {"label": STAGE_LABEL, "until": OTHERS_KEPT},
+    ]
+    for filters in wanted:
+        client.images.prune(filters={"dangling": True, **filters})
+
+
+def revision(root: Path = ROOT) -> str:
+    """The commit that is checked out, "-dirty" when the tree differs from it; or "unknown"."""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def _ensure(
+    client: docker.DockerClient, base: str, mpi: str, progress: Callable[[str], None]
+) -> Image:
+    foundation = base_image.ensure(client, base, progress)
+    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
+    name = tag(mpi)
+    dockerfile = DOCKERFILE.read_bytes()
+    programs = suite()
+    inputs = inputs_hash(dockerfile, foundation, wheels, programs)
+    found = _current(client, name, inputs)
+    rebuilt = found is None
+    if found is None:
+        progress(f"image: building {name} on {foundation.reference}")
+        options = build_options(name, mpi, foundation, wheels, inputs, revision())
+        files = context(DOCKERFILE, wheels.wheels, programs)
+        built = building.build(client, options, files, LOG)
+        remove_superseded(client, mpi)
+        found = str(client.images.get(built).id)
+    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
+    return Image(
+        name,
+        found,
+        foundation.reference,
+        foundation.python,
+        mpi,
+        inputs,
+        rebuilt,
+        foundation.id,
+        dockerfile.decode(),
+        wheels.wheels,
+    )
+
+
+def _current(client: docker.DockerClient, tag: str, inputs: str) -> str | None:
+    """The id of the image of that name, where these are what went into it."""
+    try:
+        found = client.images.get(tag)
+    except ImageNotFound:
+        return None
+    return str(found.id) if found.labels.get(INPUTS_LABEL) == inputs else None

@@ -1,0 +1,71 @@
+"""Which packages are installed, and in which version: of Python, of the system, in an image. Reads.
+
+An empty answer means that nothing can be asked here: a system without dpkg, an image without it.
+"""
+
+import io
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+import docker
+
+from experiments.provision.engines.engine import FAILURES
+from experiments.provision.images import removal
+
+SYSTEM = (
+    *("docker*", "containerd*", "runc", "podman", "crun", "charliecloud*", "apptainer*"),
+    *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
+    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "debootstrap", "util-linux"),
+)
+"""Debian packages that containers, MPI and memory of the host come from, as dpkg's patterns."""
+STATUS = "/var/lib/dpkg/status"
+
+
+def of_python(prefix: Path) -> dict[str, str]:
+    """{distribution: version} in a Python environment."""
+    places = [str(place) for place in prefix.glob("lib/python3*/site-packages")]
+    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=places))
+    return dict(sorted(found, key=lambda each: each[0].lower()))
+
+
+def of_system(patterns: Iterable[str] = SYSTEM) -> dict[str, str]:
+    """{package: version} on this machine, of those that the patterns name."""
+    form = "${db:Status-Status} ${Package} ${Version}\n"
+    command = ["dpkg-query", "--show", f"--showformat={form}", *patterns]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return {}
+    rows = (line.split(" ") for line in done.stdout.splitlines())
+    return {row[1]: row[2] for row in rows if row[0] == "installed"}
+
+
+def of_image(client: docker.DockerClient, image: str) -> dict[str, str]:
+    """{Debian package: version} in an image; starts nothing in it."""
+    try:
+        removal.remove_abandoned(client)
+        container = client.containers.create(image, labels=removal.own())
+        try:
+            chunks, _ = container.get_archive(STATUS)
+            packed = io.BytesIO(b"".join(chunks))
+        finally:
+            container.remove(force=True)
+    except FAILURES:
+        return {}
+    with tarfile.open(fileobj=packed) as tar:
+        status = tar.extractfile(tar.getmembers()[0])
+        return _from_status(status.read().decode(errors="replace")) if status else {}
+
+
+def _from_status(text: str) -> dict[str, str]:
+    """Of dpkg's status file the packages that are installed."""
+    found = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Version|Status): (.*)$", paragraph, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            found[fields["Package"]] = fields["Version"]
+    return found

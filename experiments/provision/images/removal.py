@@ -1,0 +1,128 @@
+"""A campaign's containers and networks, found by their label, removed from an engine.
+
+Knows no launch: whatever carries the label goes. So do containers that were made to look into an
+image, once their maker is gone.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, NotFound
+
+from experiments.environments.docker import LABEL
+from experiments.processes import scratch
+from experiments.provision.engines.engine import FAILURES, EngineMissing
+
+MAKER = "hbmcomm.maker"
+"""Label of what belongs to no campaign: who made it."""
+POLL = 0.2  # seconds
+
+Filters = dict[str, str | list[str] | bool]
+
+
+def remove(client: docker.DockerClient, campaign: str) -> list[str]:
+    """End and remove every container of a campaign, then its networks; their names.
+
+    Raises:
+        EngineMissing: when the engine does not answer; it names the command that does the same.
+    """
+    label = f"{LABEL}={campaign}"
+    try:
+        return _containers(client, label) + _networks(client, label)
+    except FAILURES as error:
+        raise EngineMissing(*_left(campaign, f"the engine failed: {error}")) from error
+
+
+def remove_late(
+    connect: Callable[[], docker.DockerClient | None],
+    campaign: str,
+    patience: float,
+    settle: float,
+) -> list[str]:
+    """remove() until nothing has come for a while: a request outlives whoever waited for it.
+
+    Args:
+        connect: a client of the engine, the caller's to close; None while it does not answer.
+        patience: seconds in which the engine must do it.
+        settle: seconds of silence after which nothing more comes.
+
+    Raises:
+        EngineMissing: it did not, what may be left, and the command that removes it.
+    """
+    removed: list[str] = []
+    failure, silent_since = EngineMissing(*_left(campaign, "no container engine answers")), None
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        client = connect()
+        try:
+            came = remove(client, campaign) if client else None
+        except EngineMissing as error:
+            came, failure = None, error
+        removed += came or []
+        now = time.monotonic()
+        if came is None or came:
+            silent_since = None
+        elif silent_since is None:
+            silent_since = now
+        elif now - silent_since > settle:
+            return removed
+        time.sleep(POLL)
+    raise failure
+
+
+def own() -> dict[str, str]:
+    """The label of a container that goes with this process."""
+    return {MAKER: scratch.maker()}
+
+
+def remove_abandoned(client: docker.DockerClient) -> list[str]:
+    """Remove what killed processes made for themselves; its names.
+
+    Raises:
+        EngineMissing: as remove().
+    """
+    try:
+        every = client.containers.list(all=True, filters={"label": MAKER}, ignore_removed=True)
+        return [_end(each) for each in every if scratch.is_gone(each.labels[MAKER])]
+    except FAILURES as error:
+        raise EngineMissing(
+            f"containers may be left, the engine failed: {error}",
+            f"docker rm -f $(docker ps -aq --filter label={MAKER})",
+        ) from error
+
+
+def _left(campaign: str, reason: str) -> tuple[str, str]:
+    return (
+        f"containers may be left, {reason}",
+        f"docker rm -f $(docker ps -aq --filter label={LABEL}={campaign})",
+    )
+
+
+def _containers(client: docker.DockerClient, label: str) -> list[str]:
+    ours = Filters(label=label)
+    every = client.containers.list(all=True, filters=ours, ignore_removed=True)
+    return [_end(each) for each in every]
+
+
+def _end(container: Any) -> str:
+    """End and remove a container that somebody else may be removing already; its name."""
+    with contextlib.suppress(NotFound):
+        try:
+            container.remove(force=True, v=True)
+        except APIError as error:
+            if error.status_code != requests.codes.conflict:
+                raise
+    return str(container.name)
+
+
+def _networks(client: docker.DockerClient, label: str) -> list[str]:
+    removed = []
+    for network in client.networks.list(filters={"label": label}):
+        with contextlib.suppress(NotFound):
+            network.remove()
+            removed.append(str(network.name))
+    return removed

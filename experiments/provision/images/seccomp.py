@@ -1,0 +1,59 @@
+"""The seccomp filter of the profile tuned: the engine's default rules and a few calls more.
+
+Docker's interface wants the filter's text, Podman's the path of a file; both are made here.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.environments.profiles import SECCOMP
+from experiments.model.checkout import ROOT
+
+RULES = ROOT / "docker" / "seccomp"
+FILE = ROOT / SECCOMP
+OPTION = f"seccomp={SECCOMP}"
+
+
+def additions() -> dict[str, str]:
+    """Each call that is allowed beside the engine's default, and who needs it."""
+    return dict(json.loads((RULES / "additions.json").read_text(encoding="utf-8")))
+
+
+def merge(default: Mapping[str, Any], calls: Iterable[str]) -> dict[str, Any]:
+    """The rules of a default profile, and one more that allows these calls to everyone. Pure."""
+    rule = {"names": sorted(calls), "action": "SCMP_ACT_ALLOW"}
+    return {**default, "syscalls": [*default["syscalls"], rule]}
+
+
+def text(without: Iterable[str] = ()) -> str:
+    """The filter as JSON. A test takes one of the additions away again with `without`."""
+    default = json.loads((RULES / "default.json").read_text(encoding="utf-8"))
+    return json.dumps(merge(default, additions().keys() - set(without)), indent=1) + "\n"
+
+
+def ensure(file: Path = FILE) -> Path:
+    """The filter as a file, up to date; written whole or not at all."""
+    wanted = text()
+    if not file.is_file() or file.read_text(encoding="utf-8") != wanted:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        incoming = file.with_suffix(f".{os.getpid()}")
+        incoming.write_text(wanted, encoding="utf-8")
+        incoming.replace(file)
+    return file
+
+
+def resolved(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A container's options as an engine's interface takes them: the filter for its name.
+
+    Args:
+        engine: "docker" or "podman".
+    """
+    wanted = list(options.get("security_opt", []))
+    if OPTION not in wanted:
+        return dict(options)
+    file = ensure()  # also for Docker, whose command line reads it
+    wanted[wanted.index(OPTION)] = f"seccomp={text() if engine == 'docker' else file}"
+    return {**options, "security_opt": wanted}

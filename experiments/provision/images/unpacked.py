@@ -1,0 +1,76 @@
+"""The image as a plain folder, for runtimes that need no engine: Charliecloud and Apptainer.
+
+One folder for each MPI, remade when the image is another one; complete, or not there.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+
+from experiments.environments.docker import FOLDER
+from experiments.model.checkout import BUILD
+from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
+from experiments.provision.engines.engine import FAILURES
+from experiments.provision.images import exported
+from experiments.provision.images.image import Image
+
+TREES = BUILD / "unpacked"
+
+
+class UnpackingFailed(ExperimentsError):
+    """The image could not be made a folder."""
+
+
+def place(mpi: str, trees: Path = TREES) -> Path:
+    """Where the image for an MPI is unpacked to, whether it is or not."""
+    return trees / mpi
+
+
+def ensure(
+    client: docker.DockerClient,
+    image: Image,
+    progress: Callable[[str], None] = print,
+    trees: Path = TREES,
+) -> Path:
+    """The folder that holds the image, as it is in the engine.
+
+    Raises:
+        UnpackingFailed: the engine or the disk refuses.
+    """
+    tree = place(image.mpi, trees)
+    stamp = tree.with_suffix(".id")
+    with scratch.alone(trees):
+        if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:
+            return tree
+        progress(f"image: unpacking {image.tag}")
+        incoming = tree.with_suffix(".incoming")
+        _remove(incoming)
+        try:
+            _export(client, image.id, incoming)
+        except (*FAILURES, OSError) as error:
+            _remove(incoming)
+            raise UnpackingFailed(
+                f"{image.tag} could not be unpacked to {tree}: {error}; see that the engine runs "
+                "(./inv doctor) and the disk has room (df -h)"
+            ) from error
+        stamp.unlink(missing_ok=True)
+        _remove(tree)
+        incoming.rename(tree)
+        stamp.write_text(image.id, encoding="ascii")
+    return tree
+
+
+def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
+    """Every file of the image but devices; with a mount point for a launch's folder."""
+    folder.mkdir()
+    # as root too, files become ours: nobody else reads them, and ranks are never root
+    exported.tree(client, image, folder, "--no-same-owner")
+    (folder / FOLDER.strip("/")).mkdir()
+
+
+def _remove(tree: Path) -> None:
+    if tree.exists():
+        shutil.rmtree(tree)

@@ -1,0 +1,1 @@
+"""Packages of the system, and where they come from."""

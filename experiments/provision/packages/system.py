@@ -1,0 +1,208 @@
+"""What of the system is missing before a measurement, and its installation with apt.
+
+Does not start anything: a dockerd that is installed but silent is engine.py's concern.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments.emulation import qemu_command
+from experiments.model.checkout import BUILD
+from experiments.processes import executables
+from experiments.provision.engines import engine
+
+LOCK_PATIENCE = 300  # seconds that apt waits for another apt to finish
+LOG = BUILD / "apt.log"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package by its Debian and Ubuntu name, and what it is good for."""
+
+    name: str
+    purpose: str
+
+
+ENGINE = Package("docker.io", "container engine")
+IPTABLES = Package("iptables", "container engine's networks")
+DEBOOTSTRAP = Package("debootstrap", "base image where no registry answers")
+MEMKIND = Package("libmemkind0", "memory kinds")
+PACKAGES = (ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)
+"""For host and containers."""
+QEMU = Package("qemu-system-x86", "emulated machines")
+E2FSPROGS = Package("e2fsprogs", "disks of emulated machines")
+EMULATION = (QEMU, E2FSPROGS)
+"""On top of PACKAGES, where emulated machines are asked for."""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What is still missing after everything that may be tried, why, and what mends it."""
+
+    packages: tuple[Package, ...]
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"missing: {_listed(self.packages)}; {self.reason}; to mend it: {self.remedy}"
+
+
+def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
+    """Those that this machine lacks.
+
+    A docker command alone is no engine: dockerd on the machine is, or anything that answers.
+    """
+    engine_answers = bool({ENGINE, IPTABLES} & set(wanted)) and engine.version() is not None
+    present = {
+        ENGINE: engine_answers or executables.find("dockerd") is not None,
+        IPTABLES: engine_answers or executables.find("iptables") is not None,
+        DEBOOTSTRAP: executables.find("debootstrap") is not None,
+        MEMKIND: _loads("libmemkind.so.0"),
+        QEMU: executables.find(qemu_command.PROGRAM) is not None,
+        E2FSPROGS: executables.find("mkfs.ext4") is not None,
+    }
+    return tuple(package for package in wanted if not present[package])
+
+
+def ensure(
+    say: Callable[[str], None] = print, yes: bool = False, wanted: tuple[Package, ...] = PACKAGES
+) -> Lacking | None:
+    """Install what is missing, after saying so; None when nothing lacks any more.
+
+    Args:
+        say: takes one line of progress.
+        yes: do not ask. Without a terminal nobody is asked either.
+    """
+    lacking = missing(wanted)
+    if not lacking:
+        return None
+    hindrance = obstacle(lacking, executables.find("apt-get") is not None, os.geteuid() == 0)
+    if hindrance:
+        return hindrance
+    return install(lacking, say, None if yes or not _on_terminal() else _prompt)
+
+
+def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
+    """Why they cannot be installed from here, or None. Pure."""
+    if not has_apt:
+        purposes = ", ".join(package.purpose for package in packages)
+        return Lacking(
+            packages, "this machine has no apt", f"its own package manager, for: {purposes}"
+        )
+    if not is_root:
+        return Lacking(packages, "installing needs root", f"sudo {remedy(packages)}")
+    return None
+
+
+def install(
+    packages: tuple[Package, ...],
+    say: Callable[[str], None],
+    ask: Callable[[str], str] | None = None,
+) -> Lacking | None:
+    """Install them with apt, as root; None when that succeeds.
+
+    Args:
+        ask: puts a question to a person and returns the answer; None: nobody is asked.
+    """
+    say(f"installing with apt: {_listed(packages)}")
+    if ask and ask("Go ahead? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+        return Lacking(packages, "their installation was declined", remedy(packages))
+    offered, complaint = _apt(packages)
+    if complaint:
+        return Lacking(
+            offered, f"apt failed: {complaint}", f"{remedy(offered)}, or read build/{LOG.name}"
+        )
+    rest = tuple(package for package in packages if package not in offered)
+    if rest:
+        return Lacking(
+            rest,
+            "this release of the distribution does not offer it",
+            "install it from its sources; everything that does not need it works",
+        )
+    return None
+
+
+def remedy(packages: tuple[Package, ...]) -> str:
+    """The one line that a person types."""
+    names = " ".join(package.name for package in packages)
+    return f"apt-get install -y --no-install-recommends {names}"
+
+
+def install_command(packages: tuple[Package, ...]) -> list[str]:
+    """The command that installs them without a question, waiting for a running apt to finish."""
+    return [
+        "apt-get",
+        "-o",
+        f"DPkg::Lock::Timeout={LOCK_PATIENCE}",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        *(package.name for package in packages),
+    ]
+
+
+def update_command() -> list[str]:
+    """The command that fetches apt's lists."""
+    return ["apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_PATIENCE}", "update"]
+
+
+def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
+    """The packages that apt offers, all installed; or what it complained about.
+
+    Lists that are empty or outdated fail at once: only then are they fetched anew.
+    """
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    with LOG.open("w", encoding="utf-8") as log:
+
+        def run(command: list[str]) -> bool:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                check=False,
+            )
+            return done.returncode == 0
+
+        if run(install_command(packages)):
+            return packages, ""
+        run(update_command())  # one mirror of several may fail and the rest still suffice
+        offered = tuple(package for package in packages if run(["apt-cache", "show", package.name]))
+        if not offered or run(install_command(offered)):
+            return offered, ""
+    return offered, _last_error()
+
+
+def _on_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _prompt(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:
+        return "no"
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _last_error() -> str:
+    lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
+    return errors[-1] if errors else "without a word"
+
+
+def _listed(packages: tuple[Package, ...]) -> str:
+    return ", ".join(f"{package.name} ({package.purpose})" for package in packages)

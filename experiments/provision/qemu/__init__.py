@@ -1,0 +1,1 @@
+"""QEMU on this machine, and whether KVM works."""

@@ -1,0 +1,88 @@
+"""The test suite: its tools, its parts, and which of them share the machine.
+
+Tests that start ranks or containers look at what is left of them on the whole machine, and some
+measure time: they run one after the other, alone. All others run on every core at once.
+"""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.model.checkout import ROOT
+from experiments.model.errors import ExperimentsError
+
+ALONE = "ranks or container or alone"
+"""The marks of tests that need the machine for themselves."""
+NOTHING_CHOSEN = 5
+"""How pytest ends where no test has the marks."""
+STAMP = ".test-tools"
+
+
+class SuiteFailed(ExperimentsError):
+    """Something is wrong; what it is stands in the output above."""
+
+
+def commands(marks: str, cores: int) -> list[list[str]]:
+    """What is run with `python -m`, in order.
+
+    Args:
+        marks: pytest's -m, or "".
+        cores: that tests may use at once; each file's tests run on one of them.
+    """
+    also = f" and ({marks})" if marks else ""
+    spread = ["-n", str(cores), "--dist", "loadfile"] if cores > 1 else []
+    return [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy"],
+        ["pytest", *spread, "-m", f"not ({ALONE}){also}"],
+        ["pytest", "-m", f"({ALONE}){also}"],
+    ]
+
+
+def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
+    """Every command in its turn; pytest's parts all run, whatever one of them finds.
+
+    Raises:
+        SuiteFailed: commands failed, or no test was chosen in any part.
+    """
+    failed: list[str] = []
+    chosen = False
+    for words in wanted:
+        code = subprocess.run([sys.executable, "-m", *words], cwd=root, check=False).returncode
+        tests = words[0] == "pytest"
+        if tests and code == NOTHING_CHOSEN:
+            continue
+        chosen |= tests
+        if code:
+            failed.append(f"test: {' '.join(words)} failed")
+            if not tests:
+                break
+    if failed:
+        raise SuiteFailed("\n".join(failed))
+    if not chosen:
+        raise SuiteFailed("test: no test has these marks; see them: pytest --markers")
+
+
+def ensure_tools(root: Path = ROOT) -> None:
+    """What tests and pages need in the running environment, pinned, once.
+
+    Raises:
+        ExperimentsError: pip could not install them.
+    """
+    wanted = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        wanted.update((root / name).read_bytes())
+    stamp = Path(sys.prefix) / STAMP
+    if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
+        return
+    print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    command += ["--constraint", "constraints.txt", "--no-build-isolation", "--group", "test"]
+    if subprocess.run(command, cwd=root, check=False).returncode:
+        raise ExperimentsError(
+            "pip could not install the tools for tests and pages; see that it reaches its registry"
+        )
+    stamp.write_text(wanted.hexdigest(), encoding="ascii")

@@ -1,0 +1,1 @@
+"""Wheels for the image, and an environment for each MPI."""

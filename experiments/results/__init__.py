@@ -1,0 +1,1 @@
+"""What a campaign stores, and the versions of its format."""

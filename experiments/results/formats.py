@@ -1,0 +1,79 @@
+"""The version of the files that a campaign writes, and what a field means that a file lacks.
+
+A version changes when a field changes its meaning; one that is added does not change it, and is
+filled in here for files of before. So readers ask for no field's presence.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.model.arms import HARNESS
+from experiments.model.contender_names import PLAIN
+from experiments.model.errors import ExperimentsError
+from experiments.model.spec import ARENA
+from experiments.schedule.blocks import FORMAT
+
+OLDEST = 2
+"""What readers still understand; FORMAT is what writers write."""
+
+HEADER: Mapping[str, Any] = {
+    "missing": [],
+    "variables": {},
+    "containers": {},
+    "engines": {},
+    "emulated": {},
+    "machine": {},
+}
+RESULT: Mapping[str, Any] = {"company": []}
+LAUNCH: Mapping[str, Any] = {
+    "program": HARNESS,
+    "beside": "",
+    "setting": "",
+    "without": [],
+    "seed": 0,
+}
+CELL: Mapping[str, Any] = {"turn": 0, "barrier": "", "buffers": ARENA, "form": PLAIN}
+
+
+class OtherFormat(ExperimentsError):
+    """A file of a version that this program does not read."""
+
+
+def check(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a file of a version that cannot be read.
+
+    Raises:
+        OtherFormat: it is newer, or older than OLDEST, or names no version.
+    """
+    found = values.get("format")
+    if type(found) is not int:
+        raise OtherFormat(f"{path} names no format, so it is no file of a campaign: name another")
+    if found > FORMAT:
+        raise OtherFormat(
+            f"{path} is of format {found}, and this version of hbmcomm reads formats up to "
+            f"{FORMAT}: take a newer one"
+        )
+    if found < OLDEST:
+        raise OtherFormat(
+            f"{path} is of format {found}, and this version of hbmcomm reads formats from "
+            f"{OLDEST}: take the version that wrote it, or measure again"
+        )
+
+
+def header(values: Mapping[str, Any]) -> dict[str, Any]:
+    """campaign.json with every field that its format has."""
+    return {**HEADER, **values}
+
+
+def result(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A launch's JSON with every field that its format has."""
+    return {
+        **RESULT,
+        **values,
+        "launch": {**LAUNCH, **values["launch"]},
+        "cells": [
+            {**CELL, "contest": number, **cell} if "samples" in cell else cell
+            for number, cell in enumerate(values["cells"])  # each took turns with no other
+        ],
+    }

@@ -1,0 +1,34 @@
+"""What results tell of emulated machines: whether a launch ran on one, and what that means. Pure.
+
+Such a machine shows nodes, distances and bandwidths as its description has them, and its kernel
+places pages by them: that is real. How long anything takes there is QEMU's business.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from experiments.programs.machine.facts import NOT_EMULATED
+
+COLUMN = "emulated_machine"
+"""Of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""
+
+
+def machine(launch: Mapping[str, Any]) -> str:
+    """ "knl-snc4-flat (tcg)", or NOT_EMULATED; so are launches of before such machines."""
+    told = launch["environment"].get("machine", {})
+    return str(told.get("emulated", NOT_EMULATED))
+
+
+def machines(column: Iterable[Any]) -> list[str]:
+    """The emulated machines among the values of COLUMN; an empty place is none."""
+    return sorted({each for each in column if isinstance(each, str)} - {NOT_EMULATED})
+
+
+def meaning(names: Iterable[str]) -> str:
+    """What readers of any number from these machines must know; "" where there is none."""
+    told = ", ".join(sorted(names))
+    return (
+        f"Emulated machine {told}: where ranks and pages are is real, times mean nothing."
+        if told
+        else ""
+    )

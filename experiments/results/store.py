@@ -1,0 +1,218 @@
+"""What a campaign's folder holds: written whole or not at all.
+
+results/<campaign>/campaign.json                    what was asked: spec, seed, schedule, machine
+results/<campaign>/environment.json                 what it ran with: packages, recipes of images
+results/<campaign>/launches/0003-docker.json, .npz  one launch: what was found, and its samples
+results/<campaign>/failed/0003-docker.json          why a launch failed that is not finished yet
+results/<campaign>/incoming/                        launches under way; nothing here is a result
+Nothing that a finished launch wrote is ever written again. reading.py makes DataFrames of it.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.model.errors import ExperimentsError
+from experiments.results import formats
+from experiments.schedule.blocks import FORMAT
+
+HEADER = ("name", "experiment", "seed", "schedule")
+"""What a campaign cannot be read or resumed without."""
+
+
+class ResultsError(ExperimentsError):
+    """A results folder cannot be read, or does not fit what is asked of it."""
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write whole or not at all: a temporary neighbour, flushed to disk, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(values, file, indent=1, sort_keys=True)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def refuse_existing(folder: Path) -> None:
+    """Fail before any work is done for a folder that cannot take it.
+
+    Raises:
+        ResultsError: when another campaign's results are already there.
+    """
+    if (folder / "campaign.json").exists():
+        raise ResultsError(
+            f"{folder} already holds a campaign; pass --resume to complete it, or another --out"
+        )
+
+
+def create(folder: Path, header: Mapping[str, Any]) -> None:
+    """Begin a campaign's folder.
+
+    Raises:
+        ResultsError: when another campaign's results are already there.
+    """
+    refuse_existing(folder)
+    (folder / "launches").mkdir(parents=True, exist_ok=True)
+    write_json(folder / "campaign.json", {"format": FORMAT, **header})
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """campaign.json.
+
+    Raises:
+        ResultsError: when there is none, it is cut short, lacks a key, or another version wrote it.
+    """
+    path = folder / "campaign.json"
+    if not folder.is_dir():
+        raise ResultsError(f"there is no results folder {folder}; make one: ./inv run --out DIR")
+    if not path.exists():
+        raise ResultsError(
+            f"{folder} holds no campaign.json, so it is no results folder; "
+            "name one with --results, or make one: ./inv run"
+        )
+    header = read_json(path)
+    formats.check(path, header)
+    lacking = [key for key in HEADER if key not in header]
+    if lacking:
+        raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
+    return formats.header(header)
+
+
+def fail(folder: Path, name: str, launch: Mapping[str, Any], reason: str) -> None:
+    """Keep why a launch failed, until it is finished after all."""
+    place = folder / "failed"
+    place.mkdir(exist_ok=True)
+    write_json(place / f"{name}.json", {"launch": launch, "reason": reason})
+
+
+def failed(folder: Path) -> dict[str, dict[str, Any]]:
+    """What fail() kept of launches that are still not finished, by their names."""
+    done = finished(folder)
+    return {
+        path.stem: read_json(path)
+        for path in sorted((folder / "failed").glob("[0-9]*.json"))
+        if path.stem not in done
+    }
+
+
+def finished(folder: Path) -> set[str]:
+    """Names of the launches that are complete."""
+    return {path.stem for path in (folder / "launches").glob("[0-9]*.json")}
+
+
+def withdraw_torn(folder: Path) -> None:
+    """Keep all or none of the launches that took turns: a driver may be killed in between."""
+    done = finished(folder)
+    for name in done:
+        path = folder / "launches" / f"{name}.json"
+        if not done.issuperset(read_json(path).get("company", [])):
+            path.unlink()
+            path.with_suffix(".npz").unlink()
+
+
+@contextlib.contextmanager
+def incoming(folder: Path, name: str) -> Iterator[Path]:
+    """An empty folder for one launch to write into; gone afterwards, whatever happened."""
+    place = folder / "incoming" / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            place.parent.rmdir()
+
+
+def add(place: Path, values: Mapping[str, Any]) -> None:
+    """Add to what a launch wrote into `place`, before it is taken in."""
+    result = place / "result.json"
+    if result.exists():  # accept() refuses a launch without
+        write_json(result, {**read_json(result), **values})
+
+
+def accept(folder: Path, name: str, place: Path) -> None:
+    """Check what a launch wrote into `place` and take it in: samples first, JSON last.
+
+    Raises:
+        ResultsError: when the launch left nothing, or something torn.
+    """
+    result, samples = place / "result.json", place / "samples.npz"
+    if not result.exists() or not samples.exists():
+        raise ResultsError(
+            f"launch {name} ended well but wrote no result; see its log and --resume"
+        )
+    values = read_json(result)
+    values["samples_sha256"] = hashlib.sha256(samples.read_bytes()).hexdigest()
+    read_samples(samples)
+    write_json(result, values)
+    launches = folder / "launches"  # from here on nothing needs room on the disk
+    samples.replace(launches / f"{name}.npz")
+    result.replace(launches / f"{name}.json")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that holds one JSON object.
+
+    Raises:
+        ResultsError: it is missing, torn or something else.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
+    if not isinstance(values, dict):
+        raise ResultsError(f"{path} holds no JSON object; {_mend(path)}")
+    return values
+
+
+def _mend(path: Path) -> str:
+    if path.name == "campaign.json":
+        return "measure again into another --out"
+    if path.parent.name != "launches":  # a launch under way, which leaves nothing
+        return "complete the campaign with --resume"
+    return f"delete {path.with_suffix('.json').name} and complete the campaign with --resume"
+
+
+def read_launch(folder: Path, name: str) -> dict[str, Any]:
+    """One finished launch's JSON, its samples proven to be those that it wrote."""
+    path = folder / "launches" / f"{name}.json"
+    launch = read_json(path)
+    formats.check(path, launch)
+    if "cells" not in launch or "launch" not in launch:
+        raise ResultsError(f"{path} is no launch of a campaign; {_mend(path)}")
+    samples = path.with_suffix(".npz")
+    if not samples.exists():
+        raise ResultsError(f"{samples} is missing beside its {path.name}; {_mend(path)}")
+    if hashlib.sha256(samples.read_bytes()).hexdigest() != launch.get("samples_sha256"):
+        raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
+    return formats.result(launch)
+
+
+def read_samples(path: Path) -> dict[str, NDArray[Any]]:
+    """By the keys that the launch's cells name, arrays of shape (iterations, ranks).
+
+    Under `samples` seconds per operation (float64); where the cell names its `columns`, these are
+    not ranks but what an external program printed over all of them. Under `begins` when each rank
+    began, in seconds from the earliest begin of the interval's turn (float32), which `began_ns`
+    names by the clock.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error

@@ -1,0 +1,86 @@
+"""How much memory the buffers of a launch take. Pure.
+
+Counts elements of messages; where they are allocated is measure/buffers.py's business.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.model.contender_names import OTHER_BUILD
+from experiments.model.lower_bound import BARRIER, COPY
+from experiments.model.spec import NUMPY
+from experiments.schedule.blocks import Launch
+
+ROOT = 0
+MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
+NODE_SHARE = 0.9  # of the free memory of an HBM node that buffers together may take
+
+OUTGROWN = 8  # a message of so many caches is out of the cache without a second slot
+
+
+def in_hbm(kind: str) -> bool:
+    """Whether a kind of memory is on HBM nodes, where there are any."""
+    return kind.startswith("hbw")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Messages that a rank's buffers hold.
+
+    A message is what one rank contributes; where it contributes something else for every other
+    rank (alltoall, reduce_scatter), what it contributes for one.
+    """
+
+    send: int
+    recv: int
+
+
+def sizes(operation: str, rank: int, ranks: int) -> Sizes:
+    """Buffer sizes of one rank, in messages."""
+    at_root = rank == ROOT
+    return {
+        COPY: Sizes(1, 1),
+        "bcast": Sizes(1, 0),
+        "gather": Sizes(1, ranks if at_root else 0),
+        "scatter": Sizes(ranks if at_root else 0, 1),
+        "reduce": Sizes(1, 1 if at_root else 0),
+        "allreduce": Sizes(1, 1),
+        "allgather": Sizes(1, ranks),
+        "reduce_scatter": Sizes(ranks, 1),
+        "alltoall": Sizes(ranks, ranks),
+        BARRIER: Sizes(0, 0),
+    }[operation]
+
+
+def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
+    """Elements of a rank's send and receive memory: what its largest cell needs.
+
+    Args:
+        cache: bytes of the last-level cache, which buffers that rotate must exceed.
+    """
+    itemsize = np.dtype(launch.dtype).itemsize
+    send = recv = 0
+    for cell in launch.plan:
+        need, elements = sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize
+        more = 0
+        if launch.measurement.cache == "rotating" and cell.bytes < OUTGROWN * cache:
+            more = max(2 * cache // itemsize, elements)
+        send = max(send, need.send * elements + more)
+        recv = max(recv, need.recv * elements + more)
+    return send, recv
+
+
+def own_bytes(launch: Launch, rank: int, cache: int) -> int:
+    """Bytes of a rank's buffers at any time: those of one kind and locality.
+
+    Another build of the library has buffers of its own, unless all are ordinary arrays.
+    """
+    other = any(c.transport == OTHER_BUILD and c.buffers != NUMPY for c in launch.cells)
+    return (1 + other) * sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize
+
+
+def longest_send(launch: Launch) -> int:
+    """Elements of the longest send buffer that any rank has in any cell."""
+    most = max(sizes(each.operation, ROOT, launch.ranks).send * each.bytes for each in launch.plan)
+    return most // np.dtype(launch.dtype).itemsize

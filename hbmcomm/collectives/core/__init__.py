@@ -1,0 +1,1 @@
+"""The C core: the one importer of it, its thresholds, and progress of MPI."""

@@ -1,0 +1,268 @@
+"""The C core as Python sees it: its names, one rank's state of a communicator, and its errors.
+
+The only module of the collectives that calls the compiled core by itself. Turns its status codes
+into exceptions, at one place. Knows codes and addresses; what mpi4py's arguments mean is the
+buffers' affair.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm._native import _core  # type: ignore[attr-defined]
+from hbmcomm.collectives.core import tuning
+from hbmcomm.errors import CallMismatch, HbmcommError, OutOfMemory, PeerError
+from hbmcomm.memory.policy import places
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.topology.machine import current
+
+ffi: Any = _core.ffi
+lib: Any = _core.lib
+
+OPERATIONS = (
+    *("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall"),
+    *("Gatherv", "Scatterv", "Allgatherv", "Alltoallv"),
+    *("Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", "Scan", "Exscan"),
+)
+"""By the core's numbers; from lib.HBM_FOREIGN on follow those of FOREIGN."""
+
+FOREIGN = (
+    *("Alltoallw", "barrier", "bcast", "gather", "scatter", "allgather", "alltoall"),
+    *("reduce", "allreduce", "scan", "exscan"),
+    *OPERATIONS,  # on what the core has no code for
+)
+"""Calls that MPI serves; the core compares these too: ranks never wait for different ones."""
+
+DTYPES = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "longdouble"),
+    *("complex64", "complex128", "clongdouble", "bool", "packed"),
+    *("SHORT_INT", "INT_INT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "LONG_DOUBLE_INT"),
+)
+"""By the core's numbers."""
+
+REDUCTIONS = (
+    *("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"),
+    *("MAXLOC", "MINLOC"),
+)
+"""By the core's numbers; HBM_USER is the next."""
+
+_ROOTED = ("Bcast", "Gather", "Scatter", "Gatherv", "Scatterv", "Reduce")
+_UNEQUAL = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv", "Reduce_scatter")
+_REDUCING = OPERATIONS[OPERATIONS.index("Reduce") :]
+
+
+class Setting(NamedTuple):
+    """What one rank tells the others when they open a communicator."""
+
+    place: places.Setting
+    caches: tuple[tuple[int, int], ...]
+    """(first CPU, bytes) of the last-level caches of its CPUs."""
+    tuning: dict[str, int]
+    """What its environment changes."""
+
+
+def setting() -> Setting:
+    """This rank's.
+
+    Raises:
+        HbmcommError: A variable of its environment cannot be read.
+    """
+    place = places.here()
+    last = (each for each in current().caches if each.node is None)
+    caches = (
+        (min(each.cpus), tuning.usable_bytes(each)) for each in last if place.cpus & set(each.cpus)
+    )
+    return Setting(place, tuple(caches), tuning.asked())
+
+
+class Core:
+    """One rank's state in the C core; `handle` is what its calls take."""
+
+    def __init__(self, arena: Arena, rank: int, settings: Sequence[Setting]) -> None:
+        self._rank, self._arena = rank, arena
+        self.tuning = agreed_tuning(settings)
+        peers = ffi.new("hbm_peer[]", len(settings))
+        for peer, place, each in zip(peers, arena.ranks, settings, strict=True):
+            peer.control, peer.claim, peer.pid = place.control, place.claim, place.pid
+            peer.ordinary, peer.ordinary_bytes = place.ordinary, place.ordinary_bytes
+            peer.arrays, peer.array_bytes = place.arrays, place.array_bytes
+            peer.package, peer.node, peer.cache = each.place[1:4]
+        setup = ffi.new("hbm_setup *")
+        setup.rank, setup.size, setup.boot = rank, len(settings), arena.boot
+        setup.oversubscribed = is_crowded(settings)
+        setup.peers, setup.staging, setup.arrays = peers, arena.ordinary_heap, arena.heap
+        for field, value in self.tuning.items():
+            if field.endswith("_us"):
+                setattr(setup.tuning, field[:-2] + "ns", 1000 * value)
+            else:
+                setattr(setup.tuning, field, value)
+        opened = lib.hbm_open(setup)
+        if opened == ffi.NULL:
+            raise HbmcommError("transport direct: the core has no memory for a communicator")
+        self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
+        # Also at exit, before MPI finalises: that waits for the others, who may wait for this rank.
+        self._close = weakref.finalize(self, _close, self.handle, arena)
+
+    def close(self) -> None:
+        """Leave: whoever still waits for this rank gets an error."""
+        self._close()
+
+    @property
+    def link_bytes(self) -> int:
+        """Bytes of messages that this rank has read from or written to other nodes so far.
+
+        Another node's are the segments of ranks whose CPUs are there; control words do not count.
+
+        In Bcast and Allgather each byte crosses once to every other node, if it is short (at most
+        2 KiB, where ranks share CPUs 32 KiB) or all arrays lie in the arena. Else, and in Gather,
+        Scatter and Alltoall, it crosses once for each rank there that takes.
+        """
+        return int(lib.hbm_link_bytes(self.handle))
+
+    def error(self, status: int) -> BaseException:
+        """What to raise for a status that is not 0."""
+        global _interrupt
+        if _interrupt is not None and status in (lib.HBM_INTERRUPTED, lib.HBM_PENDING):
+            interrupt, _interrupt = _interrupt, None
+            return interrupt
+        if status == lib.HBM_BUSY:
+            return HbmcommError(
+                "two threads are inside one communicator; give each thread its own: comm.Dup()"
+            )
+        if status == lib.HBM_FORKED:
+            return HbmcommError(
+                "this process is a fork of a rank and is none itself; call from the rank, "
+                "or start children with multiprocessing's method 'spawn'"
+            )
+        _look_after(self.handle, self._arena)
+        return _failure(self.handle, self._rank)
+
+
+def is_crowded(settings: Sequence[Setting]) -> bool:
+    """Whether there are more ranks than CPUs that they may keep busy."""
+    return places.capacity([each.place for each in settings]) < len(settings)
+
+
+def agreed_tuning(settings: Sequence[Setting]) -> dict[str, int]:
+    """The entries of `tuning.TABLE` for these ranks; the same on all of them."""
+    caches = {cache for each in settings for cache in each.caches}
+    total = sum(size for _, size in caches) or tuning.DEFAULT_CACHE
+    return tuning.chosen(settings[0].tuning, tuning.Ranks(is_crowded(settings), total))
+
+
+class _Aftermath:
+    """After a failure: when no other rank touches this rank's memory any more."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.is_over = False
+
+    def find_out(self) -> bool:
+        self.is_over = self.is_over or bool(lib.hbm_all_stopped(self._handle))
+        return self.is_over
+
+    def end(self) -> None:
+        """Let arrays be made again where others might have written."""
+        lib.hbm_let_go(self._handle)
+
+
+def _close(handle: Any, arena: Arena) -> None:
+    """`arena` is here so that its memory outlives the core's last word in it."""
+    if lib.hbm_close(handle) == lib.HBM_BUSY:
+        _in_use.append((handle, arena))
+        return
+    arena.retire(_look_after(handle, arena))
+
+
+def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:
+    """Have memory released, later, that a failure has held back; what says that it was."""
+    if not lib.hbm_holds(handle):
+        return None
+    after = _Aftermath(handle)
+    arena.later(after.find_out, after.end)
+    return after.find_out
+
+
+def _failure(handle: Any, own: int) -> HbmcommError:
+    why = ffi.new("hbm_failure *")
+    lib.hbm_failure_of(handle, why)
+    end = "; the communicator is unusable now"
+    if why.status == lib.HBM_MISMATCH:
+        calls = _named(why.own_what, why.own_count), _named(why.others_what, why.others_count)
+        differ = f"rank {why.rank} called {calls[0]}, rank {why.other} called {calls[1]}"
+        if calls[0] == calls[1]:  # found late, when both had made other calls since
+            differ = f"rank {why.rank} and rank {why.other} differed some calls ago"
+        return CallMismatch(f"ranks called different collectives: {differ}{end}")
+    if why.status == lib.HBM_TRUNCATED:
+        return CallMismatch(
+            f"rank {why.other} sends {why.others_count:,} bytes to rank {why.rank}, which expects "
+            f"{why.own_count:,}{end}"
+        )
+    if why.status == lib.HBM_NO_MEMORY:
+        return OutOfMemory(f"rank {why.rank} has no memory left for staging buffers{end}")
+    text = {
+        lib.HBM_PEER_DIED: "died",
+        lib.HBM_CLOSED: "has left the communicator" if why.rank != own else "(this one) freed it",
+        lib.HBM_INTERRUPTED: "was interrupted in a collective",
+        lib.HBM_UNTRUSTED: "named memory that is not its own, or that cannot be read",
+    }[why.status]
+    return PeerError(f"rank {why.rank} {text}{end}")
+
+
+def _named(what: int, count: int) -> str:
+    """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see post.c."""
+    operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
+    if operation >= lib.HBM_FOREIGN:
+        return f"{FOREIGN[operation - lib.HBM_FOREIGN]} (served by MPI)"
+    name = OPERATIONS[operation]
+    if name == "Barrier":
+        return "Barrier()"
+    text = [DTYPES[dtype] if name in _UNEQUAL else f"{count:,} x {DTYPES[dtype]}"]
+    if name in _REDUCING:
+        text.append((*REDUCTIONS, "an operation of the program")[reduction])
+    if name in _ROOTED:
+        text.append(f"root={root}")
+    return f"{name}({', '.join(text)})"
+
+
+_in_use: list[tuple[Any, Arena]] = []
+"""What was left while another thread waited in it: that thread may still touch it."""
+
+_interrupt: BaseException | None = None
+
+
+def _keep(_type: Any, error: BaseException, _trace: Any) -> None:
+    global _interrupt
+    _interrupt = error
+
+
+@ffi.def_extern(error=1, onerror=_keep)  # type: ignore[untyped-decorator]
+def hbm_interrupted() -> int:
+    """Called by a rank that waits: signal handlers run here, and what they raise ends the call."""
+    return 0
+
+
+def _reads_arrays() -> bool:
+    """Whether the core reads an array's fields as NumPy means them."""
+    address, entries = ffi.new("uintptr_t *"), ffi.new("uint64_t *")
+    for array in (np.zeros((3, 5), "float32"), np.zeros(7, "int16")[2:], np.zeros(0, "complex128")):
+        code = lib.hbm_read_array(id(array), 1, address, entries)
+        if code < 0 or DTYPES[code] != array.dtype.name:
+            return False
+        if (address[0], entries[0]) != (array.__array_interface__["data"][0], array.size):
+            return False
+    awkward = (np.zeros((4, 4))[:, 1], np.zeros(3, ">f8"), np.zeros(3, "S4"))
+    return all(lib.hbm_read_array(id(array), 1, address, entries) < 0 for array in awkward)
+
+
+assert lib.hbm_slot_bytes() == tuning.SLOT_BYTES
+lib.hbm_on_wait(lib.hbm_interrupted)
+lib.hbm_numpy(id(np.ndarray), id(MPI.IN_PLACE))
+if not _reads_arrays():  # another implementation of Python: every call takes the longer way
+    lib.hbm_numpy(0, 0)

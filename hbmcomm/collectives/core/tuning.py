@@ -1,0 +1,219 @@
+"""When transport direct takes which way: one table of thresholds, each with its variable.
+
+Defaults follow from what the ranks have in common: caches, and whether each has a CPU. A variable
+of rank 0's environment changes an entry for all ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.policy import places
+from hbmcomm.memory.topology.machine import current
+from hbmcomm.memory.topology.model import Cache
+
+KIB = 2**10
+MIB = 2**20
+DEFAULT_CACHE = 32 * MIB
+"""Bytes of last-level cache where sysfs shows none, as in many virtual machines."""
+MOST_CACHE = 16 * MIB
+"""Bytes for each CPU that shares a cache: a virtual machine may show the whole of its host's."""
+SLOT_BYTES = 32 * KIB
+"""What the core has room for in a slot (`hbm_slot_bytes`): no message of more can be short."""
+
+
+def usable_bytes(cache: Cache) -> int:
+    """What the CPUs of a last-level cache can have of it."""
+    return min(cache.size_bytes, MOST_CACHE * len(cache.cpus))
+
+
+class Ranks(NamedTuple):
+    """What defaults follow from."""
+
+    crowded: bool
+    """There are more ranks than CPUs for them, so that to meet once more costs most."""
+    cache_bytes: int
+    """The last-level caches of their CPUs together."""
+
+
+class Entry(NamedTuple):
+    """One threshold.
+
+    Attributes:
+        field: its name in the core's `hbm_tuning`.
+        default: its value for some ranks.
+        least, most: what it may be.
+        unit: "bytes", "ranks" or "us" (microseconds).
+        meaning: one line for the user.
+    """
+
+    field: str
+    default: Callable[[Ranks], int]
+    least: int
+    most: int
+    unit: str
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that changes it."""
+        return "HBMCOMM_" + self.field.upper()
+
+
+def _by_crowding(alone: int, crowded: int) -> Callable[[Ranks], int]:
+    return lambda ranks: crowded if ranks.crowded else alone
+
+
+def _always(value: int) -> Callable[[Ranks], int]:
+    return lambda _: value
+
+
+TABLE = (
+    Entry(
+        *("eager_bytes", _by_crowding(2 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
+        "a rank's message up to this is copied into its slot, and nobody waits for its readers",
+    ),
+    Entry(
+        *("short_bytes", _by_crowding(8 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
+        "the same for messages that are not in the arena, which others could not read in place",
+    ),
+    Entry(
+        *("fold_bytes", _by_crowding(4 * KIB, SLOT_BYTES), 0, MIB, "bytes"),
+        "reductions of up to this, all ranks' inputs together, are folded along the groups; "
+        "longer ones are shared out among the ranks",
+    ),
+    Entry(
+        *("fetch_bytes", _always(128 * KIB), 1, 2**62, "bytes"),
+        "a message from this on that is not in the arena is read by process_vm_readv where "
+        "that works, else it is copied through staging buffers",
+    ),
+    Entry(
+        *("fetch_idle_bytes", _by_crowding(2**40, 128 * KIB), 1, 2**62, "bytes"),
+        "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do "
+        "than to copy into staging buffers",
+    ),
+    Entry(
+        *("pair_bytes", _by_crowding(48 * KIB, 0), 0, 2**62, "bytes"),
+        "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "
+        "a longer one each folds its half and copies the other",
+    ),
+    Entry(
+        *("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
+        "what ranks copy at a time of a broadcast that they pass on",
+    ),
+    Entry(
+        *("by_node_bytes", _always(32 * KIB), 0, 2**62, "bytes"),
+        "reductions from this on, all ranks' inputs together, go by NUMA node first",
+    ),
+    Entry(
+        *("stream_bytes", lambda ranks: ranks.cache_bytes, 0, 2**62, "bytes"),
+        "operations that touch more than this store past the caches",
+    ),
+    Entry(
+        *("fan_in", _always(8), 2, 1024, "ranks"),
+        "how many ranks or groups meet in one group at most",
+    ),
+    Entry(
+        *("push_ranks", _always(8), 0, 1024, "ranks"),
+        "up to so many ranks on one node, the root of a long broadcast copies its part as well",
+    ),
+    Entry(
+        *("spin_us", _by_crowding(50, 0), 0, 10**6, "us"),
+        "how long a waiting rank only looks at the word that it waits for",
+    ),
+    Entry(
+        *("yield_us", _by_crowding(500, 200), 0, 10**6, "us"),
+        "how long after that it gives its CPU to others between two looks",
+    ),
+    Entry(
+        *("nap_us", _always(100), 1, 10**6, "us"),
+        "its first sleep after that; each is twice the one before, up to 1 ms",
+    ),
+)
+
+_UNITS = {
+    "bytes": {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 2**30},
+    "ranks": {"": 1},
+    "us": {"": 1, "us": 1, "ms": 1000},
+}
+
+
+def asked(environ: Mapping[str, str] = os.environ) -> dict[str, int]:
+    """The entries that the environment changes, by field.
+
+    Raises:
+        HbmcommError: A variable's value is no number, or out of its range.
+    """
+    return {
+        entry.field: _read(entry, environ[entry.variable])
+        for entry in TABLE
+        if environ.get(entry.variable, "").strip()
+    }
+
+
+def chosen(changes: Mapping[str, int], ranks: Ranks) -> dict[str, int]:
+    """All entries, by field: the defaults for some ranks, and what was asked for instead.
+
+    A message that is copied into a slot in any case is short, too: `short_bytes` is at least
+    `eager_bytes`.
+    """
+    found = {entry.field: changes.get(entry.field, entry.default(ranks)) for entry in TABLE}
+    found["short_bytes"] = max(found["short_bytes"], found["eager_bytes"])
+    found["piece_bytes"] = found["piece_bytes"] // 64 * 64
+    return found
+
+
+class Threshold(NamedTuple):
+    """An entry of the table as it is for some ranks of this machine.
+
+    Attributes:
+        variable: changes it.
+        value: bytes, ranks or microseconds, as `unit` says.
+        default: the value that it has without the variable.
+        meaning: one line.
+    """
+
+    variable: str
+    value: int
+    default: int
+    unit: str
+    meaning: str
+
+
+def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
+    """When transport direct takes which way, for so many ranks on this machine.
+
+    Raises:
+        HbmcommError: A variable's value is no number, or out of its range.
+    """
+    caches = sum(usable_bytes(each) for each in current().caches if each.node is None)
+    here = Ranks(places.capacity([places.here()]) < ranks, caches or DEFAULT_CACHE)
+    found, defaults = chosen(asked(), here), chosen({}, here)
+    return tuple(
+        Threshold(
+            entry.variable, found[entry.field], defaults[entry.field], entry.unit, entry.meaning
+        )
+        for entry in TABLE
+    )
+
+
+def _read(entry: Entry, text: str) -> int:
+    units = _UNITS[entry.unit]
+    found = re.fullmatch(r"(\d{1,19})\s*([A-Za-z]*)", text.strip())
+    if found is None or found[2] not in units:
+        form = {"bytes": "bytes, such as 4096 or 64KiB", "us": "microseconds, such as 50 or 2ms"}
+        raise HbmcommError(
+            f"{entry.variable}={text} is no {entry.unit}; write a whole number"
+            + (f" of {form[entry.unit]}" if entry.unit in form else "")
+        )
+    value = int(found[1]) * units[found[2]]
+    if not entry.least <= value <= entry.most:
+        raise HbmcommError(
+            f"{entry.variable}={text} is out of range; it may be {entry.least:,} to "
+            f"{entry.most:,} {entry.unit}"
+        )
+    return value

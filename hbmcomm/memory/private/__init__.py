@@ -1,0 +1,1 @@
+"""Arrays of one process: memkind, and NumPy's allocator."""

@@ -1,0 +1,218 @@
+"""NumPy arrays in a kind of memory: empty, zeros, ones, full, *_like, asarray.
+
+Ordinary ndarrays, 64-byte aligned, in C order; the block behind them is freed when the last view
+goes. Knows NumPy's shapes and dtypes; where the memory comes from is `blocks`' affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
+from hbmcomm.memory.private import regions
+from hbmcomm.memory.private.blocks import Block, Source, allocate
+from hbmcomm.memory.private.numpy_memory import gave
+
+Shape = int | Iterable[int]
+
+
+class Piece(NamedTuple):
+    """Memory under an array that NumPy allocated by itself, in shared memory (numpy_memory)."""
+
+    kind: Kind
+    address: int
+    source: Source
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Where arrays of a kind come from; `allocate` gives a block of so many bytes."""
+
+    kind: Kind
+    allocate: Callable[[int], Block]
+    holds: Callable[[Any], bool]
+    """Whether a `Block` or a `Piece` is as good as one of its own."""
+
+    def empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        # One element, spread over the shape, lets NumPy judge both before memory is taken.
+        model = np.broadcast_to(np.empty((), np.dtype(dtype).base), _dimensions(shape, dtype))
+        if model.dtype.hasobject:
+            raise TypeError(
+                f"dtype {model.dtype} holds Python objects, which live in Python's own heap; "
+                "take a fixed-size dtype"
+            )
+        block = self.allocate(model.size * model.itemsize)
+        return np.ndarray(model.shape, model.dtype, buffer=np.asarray(block))
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        array = self.empty(shape, dtype)
+        block = _block(array)
+        if block is not None and block.source != "mmap":  # a fresh mapping is zero already
+            np.asarray(block).fill(0)
+        return array
+
+    def ones(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        return self.full(shape, 1, dtype)
+
+    def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        array = self.empty(shape, np.asarray(fill).dtype if dtype is None else dtype)
+        np.copyto(array, fill, casting="unsafe")
+        return array
+
+    def asarray(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        given = np.asarray(a)
+        target = given.dtype if dtype is None else np.dtype(dtype)
+        block = _block(given)
+        if block is not None and given.dtype == target and self.holds(block):
+            return given
+        array = self.empty(given.shape, target)
+        np.copyto(array, given, casting="unsafe")
+        return array
+
+
+def private(kind: str | None = None, nodes: Iterable[int] | None = None) -> Supply:
+    """The supply of this process alone; arguments and errors are those of `empty`."""
+    found = resolve(kind or default_kind(), nodes)
+    pinned = nodes is not None
+
+    def holds(block: Block | Piece) -> bool:
+        return (block.kind.nodes, block.kind.policy) == (found.nodes, found.policy)
+
+    return Supply(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
+
+
+def empty(
+    shape: Shape,
+    dtype: DTypeLike = "float64",
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of arbitrary contents in memory of a kind.
+
+    Args:
+        shape: As for numpy.empty.
+        dtype: Any but those that hold Python objects.
+        kind: A name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
+        nodes: Bind strictly to these NUMA nodes of the kind instead of the nearest.
+
+    Raises:
+        KindUnavailable: This machine or process has no such memory.
+        OutOfMemory: The kind is strict and its nodes have less than that free. Nothing falls back.
+        TypeError: The dtype holds Python objects.
+        ValueError: Unknown kind, or a shape that NumPy would refuse.
+    """
+    return private(kind, nodes).empty(shape, dtype)
+
+
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike = "float64",
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of zeros; arguments and errors are those of `empty`."""
+    return private(kind, nodes).zeros(shape, dtype)
+
+
+def ones(
+    shape: Shape,
+    dtype: DTypeLike = "float64",
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of ones; arguments and errors are those of `empty`."""
+    return private(kind, nodes).ones(shape, dtype)
+
+
+def full(
+    shape: Shape,
+    fill: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array filled with `fill`, of whose dtype it is unless one is given; else like `empty`."""
+    return private(kind, nodes).full(shape, fill, dtype)
+
+
+def empty_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return empty(*form(a, dtype), kind, nodes)
+
+
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of zeros with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return zeros(*form(a, dtype), kind, nodes)
+
+
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """An array of ones with the shape of `a`, and its dtype if none is given; else as `empty`."""
+    return ones(*form(a, dtype), kind, nodes)
+
+
+def asarray(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    kind: str | None = None,
+    nodes: Iterable[int] | None = None,
+) -> NDArray[Any]:
+    """`a` in memory of a kind: itself where it is there already, else a copy; else like `empty`."""
+    return private(kind, nodes).asarray(a, dtype)
+
+
+def source(array: NDArray[Any]) -> Source | None:
+    """What gave the memory of an array or a view: "memkind", "mmap" (and mbind), "arena" (what the
+    ranks of a node share), or None for NumPy's own. Knows arrays of `numpy_memory` as well."""
+    block = _block(array)
+    if block is not None:
+        return block.source
+    base = _base(array)
+    return "memkind" if isinstance(base, np.ndarray) and gave(base) else None
+
+
+def form(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of an array like another; a dtype that is given comes first."""
+    like = np.asanyarray(a)
+    return like.shape, like.dtype if dtype is None else np.dtype(dtype)
+
+
+def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
+    outer = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    return (*outer, *np.dtype(dtype).shape)
+
+
+def _block(array: NDArray[Any]) -> Block | Piece | None:
+    """The memory that an array is a view of, through however many views."""
+    base = _base(array)
+    if not isinstance(base, np.ndarray) or not base.flags.owndata:
+        return base if isinstance(base, Block) else None
+    address = int(base.__array_interface__["data"][0])
+    region = regions.find(address)
+    return None if region is None else Piece(region.kind, address, "arena")
+
+
+def _base(array: NDArray[Any]) -> object:
+    """The array at the end of a chain of views, or what that one has its memory from."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base

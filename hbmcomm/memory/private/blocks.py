@@ -1,0 +1,158 @@
+"""Blocks of memory of a kind, given back when the last user goes.
+
+memkind's heap serves where it can. Where libmemkind is missing, or its block has not the policy
+that the kind resolved to (its search for HBM is narrower than ours, and its heaps remember other
+CPUs), the block is a mapping of its own, bound by mbind. Either way the promise is the same: these
+nodes, this policy, and for a strict kind every page there.
+"""
+
+from __future__ import annotations
+
+import errno
+import weakref
+from collections.abc import Callable
+from typing import Any, Literal
+
+from hbmcomm.errors import KindUnavailable, OutOfMemory
+from hbmcomm.memory.policy import capacity, kernel
+from hbmcomm.memory.policy.kinds import Kind, usable_nodes
+from hbmcomm.memory.private import memkind
+from hbmcomm.memory.topology.sysfs import format_list
+
+ALIGNMENT = 64
+HUGE_PAGES_FROM = 4 * 2**20
+"""Bytes from which huge pages are asked for; NumPy's own allocator starts at the same size."""
+
+Source = Literal["memkind", "mmap", "arena"]
+
+
+class Block:
+    """`nbytes` of memory of a kind at `address`; whoever refers to it keeps it."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        address: int,
+        nbytes: int,
+        source: Source,
+        release: Callable[..., None],
+        *arguments: Any,
+    ) -> None:
+        self.kind = kind
+        self.address = address
+        self.nbytes = nbytes
+        self.source = source
+        # Not at exit: arrays may outlive the finalizers then, and the process ends anyway.
+        weakref.finalize(self, release, *arguments).atexit = False
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The block as bytes, for numpy.asarray, whose result then refers to the block."""
+        data = (self.address, False)
+        return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": data}
+
+
+def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
+    """A block of at least one byte; a mapping's is zero, memkind's holds anything.
+
+    Args:
+        kind: What `kinds.resolve` made of a name.
+        nbytes: The size.
+        pinned: Whether the caller chose the nodes, which memkind cannot be told.
+
+    Raises:
+        OutOfMemory: A strict kind has less than that free on its nodes, or the system refuses.
+        KindUnavailable: This process may not bind memory.
+    """
+    nbytes = max(nbytes, 1)
+    if kind.strict:
+        capacity.require(kind, nbytes)
+    block = (None if pinned else _from_memkind(kind, nbytes)) or _from_kernel(kind, nbytes)
+    if nbytes >= HUGE_PAGES_FROM and kind.policy != "interleave":
+        kernel.advise_huge_pages(block.address, nbytes)
+    if kind.strict:
+        try:
+            capacity.populate(kind, block.address, nbytes)
+        except OutOfMemory:  # memkind would keep for a while what was had
+            kernel.discard(block.address, nbytes, shared=False)
+            raise
+    return block
+
+
+def memkind_serves(kind: Kind) -> None:
+    """Raises MemkindError unless memkind's heap gives memory of just this kind."""
+    address = memkind.allocate(kind.name, kernel.PAGE, ALIGNMENT)
+    try:
+        if not _as_promised(kind, address):
+            raise memkind.MemkindError(_disagreement(kind, address))
+    finally:
+        memkind.free(kind.name, address)
+
+
+def _from_memkind(kind: Kind, nbytes: int) -> Block | None:
+    try:
+        address = memkind.allocate(kind.name, nbytes, ALIGNMENT)
+    except memkind.MemkindError:
+        return None
+    if _as_promised(kind, address):
+        return Block(kind, address, nbytes, "memkind", memkind.free, kind.name, address)
+    memkind.free(kind.name, address)
+    return None
+
+
+def _from_kernel(kind: Kind, nbytes: int) -> Block:
+    length = -(-nbytes // kernel.PAGE) * kernel.PAGE
+    try:
+        address = kernel.map_private(length)
+    except OSError as error:
+        raise OutOfMemory(
+            f"{kind.name}: {nbytes:,} bytes refused by the system ({error})"
+        ) from None
+    block = Block(kind, address, length, "mmap", kernel.unmap, address, length)
+    try:
+        if kind.policy != "default":
+            kernel.bind(block.address, length, kind.policy, kind.nodes)
+    except OSError as error:
+        if not _binding_is_moot(kind):
+            raise KindUnavailable(why_unbound(kind, error)) from None
+    return block
+
+
+def _as_promised(kind: Kind, address: int) -> bool:
+    """Whether the kernel says of a block of memkind what the kind says."""
+    try:
+        policy, nodes = kernel.policy_of(address)
+    except OSError:
+        return False
+    if (
+        kind.policy == "default"
+    ):  # memkind binds regular memory to the nodes with CPUs: here, to all
+        return policy == "default" or nodes == kind.nodes
+    return (policy, nodes) == (kind.policy, kind.nodes)
+
+
+def _binding_is_moot(kind: Kind) -> bool:
+    """Whether memory lands on the kind's nodes even unbound, because there are no others."""
+    usable = set(usable_nodes())
+    return usable <= set(kind.nodes) and (kind.policy != "interleave" or len(usable) == 1)
+
+
+def why_unbound(kind: Kind, error: OSError) -> str:
+    """What mbind's refusal means and what to do."""
+    asked = f"{kind.name}: binding memory to node {format_list(kind.nodes)} was refused ({error})"
+    if error.errno == errno.EPERM:
+        return f"{asked}; {kernel.POLICY_CALLS_IN_A_CONTAINER}"
+    if kind.policy == "preferred" and len(kind.nodes) > 1:
+        return f"{asked}; this kernel can prefer one node only: pin the thread to CPUs of one node"
+    return asked
+
+
+def _disagreement(kind: Kind, address: int) -> str:
+    try:
+        policy, nodes = kernel.policy_of(address)
+    except OSError as error:
+        return f"{kind.name}: the kernel does not say where memkind's memory is ({error})"
+    return (
+        f"{kind.name} is {kind.policy} on node {format_list(kind.nodes)} here, but memkind's is "
+        f"{policy} on node {format_list(nodes)}; pin the thread first, or set MEMKIND_HBW_NODES"
+    )

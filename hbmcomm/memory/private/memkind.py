@@ -1,0 +1,102 @@
+"""The binding of libmemkind, opened at run time: its declarations, its calls, its errors.
+
+The only module that opens it. memkind looks for HBM at its first call and remembers the answer for
+good, so MEMKIND_HBW_NODES and CPU pinning must stand before.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from cffi import FFI
+
+from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.policy.kinds import KINDS
+
+SONAME = "libmemkind.so.0"
+INSTALL = "install it with apt-get install libmemkind0 (dnf install memkind)"
+NUMPY_FUNCTIONS = ("memkind_malloc", "memkind_calloc", "memkind_realloc", "memkind_free")
+"""The functions that have the signatures of NumPy's allocator, with the kind for context."""
+
+_ffi: Any = FFI()
+_ffi.cdef("typedef struct memkind *memkind_t;")
+_ffi.cdef("".join(f"extern memkind_t MEMKIND_{kind.upper()};" for kind in KINDS))
+_ffi.cdef("""
+    int memkind_get_version(void);
+    void memkind_error_message(int, char *, size_t);
+    int memkind_check_available(memkind_t);
+    int memkind_posix_memalign(memkind_t, void **, size_t, size_t);
+    void *memkind_malloc(memkind_t, size_t);
+    void *memkind_calloc(memkind_t, size_t, size_t);
+    void *memkind_realloc(memkind_t, void *, size_t);
+    void memkind_free(memkind_t, void *);
+""")
+_MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
+
+
+class MemkindError(HbmcommError):
+    """memkind is missing or refused; the message has its own words."""
+
+
+def memkind_version() -> str | None:
+    """The version of the installed libmemkind, such as "1.14.0"; None where there is none."""
+    try:
+        number = int(_library().memkind_get_version())
+    except MemkindError:
+        return None
+    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+
+
+def allocate(kind: str, nbytes: int, alignment: int) -> int:
+    """The address of `nbytes` of a kind, from memkind's heap for it. MemkindError where refused.
+
+    The contents are arbitrary. A heap may hand out pages that it mapped for another thread, so
+    ask the kernel for their policy before believing in it.
+    """
+    handle = _kind(kind)
+    check_error(_library().memkind_check_available(handle), f"kind {kind}")
+    address = _ffi.new("void **")
+    status = _library().memkind_posix_memalign(handle, address, alignment, nbytes)
+    check_error(status, f"{nbytes} bytes of kind {kind}")
+    return int(_ffi.cast("uintptr_t", address[0]))
+
+
+def free(kind: str, address: int) -> None:
+    """Gives a block back to the heap of the kind that it came from."""
+    _library().memkind_free(_kind(kind), _ffi.cast("void *", address))
+
+
+def kind_address(kind: str) -> int:
+    """The kind's handle as an integer, for callers in C. MemkindError without memkind."""
+    return int(_ffi.cast("uintptr_t", _kind(kind)))
+
+
+def function_address(name: str) -> int:
+    """The address of one of `NUMPY_FUNCTIONS`. MemkindError without memkind."""
+    return int(_ffi.cast("uintptr_t", _ffi.addressof(_library(), name)))
+
+
+def check_error(status: int, asked: str) -> None:
+    """Turns a status of memkind that is not 0 into MemkindError."""
+    if status == 0:
+        return
+    text = _ffi.new("char[]", _MESSAGE_SIZE)
+    _library().memkind_error_message(status, text, _MESSAGE_SIZE)
+    message = _ffi.string(text).decode()
+    raise MemkindError(f"memkind, asked for {asked}: {message} ({status})")
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    try:
+        return _ffi.dlopen(SONAME)
+    except OSError:
+        raise MemkindError(f"{SONAME} is not installed; {INSTALL}") from None
+
+
+def _kind(kind: str) -> Any:
+    try:
+        return getattr(_library(), f"MEMKIND_{kind.upper()}")
+    except AttributeError:
+        raise MemkindError(f"memkind {memkind_version()} has no kind {kind}") from None

@@ -1,0 +1,71 @@
+"""The topology of a machine's memory, from sysfs, procfs, hwloc and the HBM detector."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from hbmcomm.memory.topology import hbm_detection, hwloc, procfs
+from hbmcomm.memory.topology import sysfs as reader
+from hbmcomm.memory.topology.model import Node, Topology
+
+CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
+"""The environment variables (memkind's own) that have a say in what memory there is."""
+
+
+def topology(sysfs: str = "/sys", procfs: str = "/proc") -> Topology:
+    """Nodes, CPUs, memory, distances, bandwidths, tiers, dax devices; which are HBM and why.
+
+    Read afresh at each call. Bytes, bytes/s, seconds. Given another machine's recorded trees, hwloc
+    is left out, for it can only look at the real one.
+    """
+    nodes = reader.nodes(Path(sysfs)) or (_whole_machine(Path(sysfs), Path(procfs)),)
+    return _described(nodes, Path(sysfs), Path(procfs))
+
+
+def current() -> Topology:
+    """The topology of this machine, read once per process and configuration."""
+    return _remembered(tuple(os.environ.get(name) for name in CONFIGURATION))
+
+
+@lru_cache(maxsize=8)
+def _remembered(_configuration: tuple[str | None, ...]) -> Topology:
+    return topology()
+
+
+def _described(nodes: tuple[Node, ...], sysfs: Path, proc: Path) -> Topology:
+    processor = procfs.processor(proc)
+    ask_hwloc = sysfs == Path("/sys") and any(node.total_bytes and not node.cpus for node in nodes)
+    clues = hbm_detection.Clues(
+        nodes=nodes,
+        tiers=reader.tiers(sysfs),
+        dax=reader.dax_devices(sysfs),
+        processor=processor,
+        gpu_nodes=procfs.gpu_nodes(proc),
+        subtypes=hwloc.subtypes() if ask_hwloc else {},
+        environ={name: os.environ[name] for name in CONFIGURATION if name in os.environ},
+    )
+    finding = hbm_detection.find(clues)
+    return Topology(
+        nodes=tuple(replace(node, is_hbm=node.id in finding.nodes) for node in nodes),
+        dax=clues.dax,
+        tiers=clues.tiers,
+        caches=reader.caches(sysfs),
+        processor=processor.get("model name", "unknown"),
+        hbm=finding,
+    )
+
+
+def _whole_machine(sysfs: Path, proc: Path) -> Node:
+    """The one node that a kernel without NUMA support amounts to."""
+    memory = procfs.machine_memory(proc)
+    return Node(
+        id=0,
+        cpus=reader.online_cpus(sysfs),
+        total_bytes=memory.total,
+        free_bytes=memory.free,
+        available_bytes=memory.available,
+        distances={0: 10},
+    )

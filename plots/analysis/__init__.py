@@ -1,0 +1,1 @@
+"""What a campaign found, as data frames: ratios, data paths, placements."""

@@ -1,0 +1,209 @@
+"""Figures of a bench: times of direct and its peers, and the peers' times over direct's."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from experiments.analysis.reading import Campaign
+from experiments.bench.compare import against_peers, other_build, own, tried
+from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
+from experiments.model.lower_bound import BARRIER
+from experiments.model.mpi_settings import DEFAULT
+from experiments.model.spec import NUMPY
+from experiments.results import recorded
+from plots.analysis.findings import in_order, rows
+from plots.figures.marks import HOLLOW, points, size_axis
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import (
+    bytes_text,
+    mpi_name,
+    ranks_text,
+    ratio_text,
+    seconds_text,
+    tick_text,
+)
+from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES, Look
+
+BOUND = "bound"  # drawn beside the parties
+TIMES, RATIOS = "bench-times", "bench-ratios"
+
+
+def ratios_name(ranks: int) -> str:
+    """The drawing that compares peers with direct at this rank count."""
+    return f"{RATIOS}-{ranks}-ranks"
+
+
+def contest(bench: Campaign) -> list[Drawing | Skipped]:
+    """Two drawings per rank count: a row of panels per operation, a column per form of call."""
+    sized = bench.cells[bench.cells["operation"] != BARRIER]
+    if sized.empty:
+        return [Skipped(TIMES, "Times of a bench", "only operations without data were measured")]
+    mine, theirs = own(sized), against_peers(sized)
+    found: list[Drawing | Skipped] = []
+    for ranks in sorted({int(row.ranks) for row in rows(mine)}):
+        ours, others = (frame[frame["ranks"] == ranks] for frame in (mine, theirs))
+        found.append(_times(bench, ours, others, ranks))
+        found.append(_ratios(bench, others, ranks))
+    return found
+
+
+def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -> Drawing:
+    bound = mine.assign(peer=BOUND, seconds=mine["seconds"] * mine["share"])
+    frame = pd.concat([mine.assign(peer=DIRECT), theirs, bound], ignore_index=True)
+    frame = frame.assign(value=frame["seconds"], low=frame["low_s"], high=frame["high_s"])
+    hollow = frame.loc[frame["peer"] != BOUND, "low"].isna().any()
+    figure, panels = _grid(
+        bench,
+        frame,
+        f"Time of a collective, {ranks_text(ranks)}",
+        [
+            "Median over launches with its 95 % interval. Dotted: the time that the bytes take at "
+            "the rate at which all ranks copy at once.",
+            *([HOLLOW] if hollow else []),
+        ],
+    )
+    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    said = " ".join(
+        f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: {seconds_text(row.seconds)}."
+        for row in rows(mine.sort_values(["operation", "form", "bytes"]))
+    )
+    return Drawing(
+        f"{TIMES}-{ranks}-ranks",
+        "",
+        f"Times of direct and its peers, {ranks_text(ranks)}",
+        "Each point is the median over launches; all parties of a launch take turns, those of this "
+        "build over the same buffers. Both axes are logarithmic.",
+        f"Line charts of time against message size. Direct: {said}",
+        figure,
+    )
+
+
+def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
+    frame = theirs.assign(value=theirs["ratio"])
+    notes = ["Paired within a launch; median over blocks with its exact 95 % interval."]
+    if frame["low"].isna().any():
+        notes.append(HOLLOW)
+    figure, panels = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)
+    for axes in panels:
+        axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
+    panels[0].yaxis.set_major_locator(LogLocator(10, subs=(1, 3), numticks=20))
+    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
+    said = " ".join(
+        f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
+        f"{ratio_text(row.ratio)} against {mpi_name(row.peer)}{_setting(row.setting)}."
+        for row in rows(best)
+    )
+    return Drawing(
+        ratios_name(ranks),
+        "",
+        f"Peers over direct, {ranks_text(ranks)}",
+        "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; pickle "
+        "and gloo are shown beside the MPI with which they did best.",
+        f"Line charts of ratios against message size. Best MPI: {said}",
+        figure,
+    )
+
+
+def _setting(name: str) -> str:
+    return "" if name == DEFAULT else f" ({name})"
+
+
+def _grid(
+    bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]
+) -> tuple[Figure, list[Axes]]:
+    """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
+    operations = in_order(frame["operation"], CALLS)
+    forms = in_order(frame["form"], FORMS)
+    labels = {OTHER_BUILD: other_build(bench)}
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=PARTIES[party].colour,
+            marker=PARTIES[party].marker,
+            label=labels.get(party, mpi_name(party)),
+        )
+        for party in (DIRECT, *SHOWN)
+        if party in set(frame["peer"])
+    ]
+    if BOUND in set(frame["peer"]):
+        handles.append(
+            Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
+        )
+    asked = bench.experiment
+    if asked.launches.tuned:
+        notes = [
+            *notes,
+            "Each MPI in the setting that did best in the cell, of "
+            f"{tried(bench.cells)} settings of all MPIs.",
+        ]
+    machine = recorded.meaning(recorded.machines([recorded.machine({"environment": bench.header})]))
+    page = sheet(
+        heading,
+        ("NumPy arrays" if NUMPY in asked.factors.buffers else "arrays of the arena")
+        + f", {asked.measurement.cadence}, float32, warm cache",
+        rows=len(operations),
+        columns=len(forms),
+        panel_height=1.2,
+        column_heads=[f"{form} calls" for form in forms],
+        row_heads=[CALLS[operation] for operation in operations],
+        legend=handles,
+        legend_columns=2 if OTHER_BUILD in set(frame["peer"]) else 4,
+        alerts=[machine] if machine else [],
+        notes=notes,
+    )
+    for panels, operation in zip(page.panels, operations, strict=True):
+        for axes, form in zip(panels, forms, strict=True):
+            here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
+            if here.empty:
+                say_instead(axes, "No MPI has this call.")
+            _panel(axes, here)
+    first = page.panels[0][0]
+    narrow = len(forms) > 2
+    size_axis(first, [int(size) for size in frame["bytes"]], 2 if narrow else 3)
+    _value_axis(first, frame)
+    for axes in page.panels[-1]:
+        axes.set_xlabel("size per rank" if narrow else "message size per rank")
+        if narrow:
+            _labels_within(axes)
+    return page.figure, page.flat()
+
+
+def _labels_within(axes: Axes) -> None:
+    """The labels of both ends of the x axis between these: those of the next panel are near."""
+    labels = axes.get_xticklabels()
+    if len(labels) > 1:
+        labels[0].set_horizontalalignment("left")
+        labels[-1].set_horizontalalignment("right")
+
+
+def _panel(axes: Axes, frame: pd.DataFrame) -> None:
+    for party in (*SHOWN, DIRECT):
+        mine = frame[frame["peer"] == party]
+        if not mine.empty:
+            look: Look = PARTIES[party]
+            points(
+                axes,
+                mine,
+                across=("bytes", 1.0),
+                value="value",
+                colour=look.colour,
+                marker=look.marker,
+                join="-",
+            )
+    bound = frame[frame["peer"] == BOUND].sort_values("bytes")
+    axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)
+
+
+def _value_axis(axes: Axes, frame: pd.DataFrame) -> None:
+    drawn = frame[["value", "low", "high"]].to_numpy(dtype=float)
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    axes.set_yscale("log")
+    axes.set_ylim(min(drawn.min() / 1.6, 0.9 if drawn.min() > 0.5 else 1), drawn.max() * 1.6)
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,139 @@
+"""The raw samples behind the ratios of containers, thinned so that a page can hold them.
+
+Reads what each launch stored; how they are shown is templates/report.js.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from experiments.analysis.reading import Campaign
+from experiments.results.store import read_samples
+from experiments.schedule.blocks import named
+from plots.analysis.findings import HOST, numbered
+from plots.layout.labels import (
+    arm_name,
+    bytes_text,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+)
+
+ROOM = 2_000_000  # characters of a page, about, for all samples
+_EACH = 5.5  # characters of one of them
+MOST, LEAST = 200, 5  # samples shown of a launch's cell
+_WITHIN = ("operation", "transport", "kind", "locality", "bytes")
+_BETWEEN = ("mpi", "ranks", "binding")
+
+Series = dict[tuple[Any, ...], list[dict[str, Any]]]
+"""By arm and the factors of _BETWEEN and _WITHIN: one of each launch, in the order of blocks."""
+
+
+def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
+    """What the page's script draws; plain values.
+
+    Args:
+        containers: as Findings.containers; its index names the cells.
+
+    Returns:
+        kept: the most samples shown of a launch's cell.
+        series: each [samples measured, their median, the shown ones in order]; microseconds. Of
+            more than `kept` those of evenly spaced ranks, the least and the greatest among them.
+        cells: {index: {what: words, ratio, verdict, arm, pairs: [[block, host's series, arm's]]}}.
+    """
+    launches = list(_measured(campaign))
+    total = sum(len(cells) for *_, cells in launches)
+    kept = max(LEAST, min(MOST, int(ROOM / _EACH / max(1, total))))
+    found: Series = {}
+    shown: list[list[Any]] = []
+    numbers = count()
+    for asked, company, cells in launches:
+        held = read_samples(campaign.folder / "launches" / f"{name(asked)}.npz")
+        for cell in cells:
+            key = (asked["arm"], *(asked[k] for k in _BETWEEN), *(cell[k] for k in _WITHIN))
+            times = held[cell["samples"]][cell["warmup"] :].max(axis=1)
+            found.setdefault(key, []).append(
+                {"block": asked["block"], "group": cell["group"], "series": next(numbers)}
+                | {"company": company}
+            )
+            shown.append([times.size, _short(float(np.median(times))), thinned(times, kept)])
+    return {
+        "kept": kept,
+        "series": shown,
+        "cells": {
+            str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in numbered(containers)
+        },
+    }
+
+
+def text(values: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: no tag can begin or end in it."""
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def thinned(times: NDArray[np.float64], kept: int) -> list[float]:
+    """At most so many of the times in microseconds: those of evenly spaced ranks, both ends too."""
+    ordered = np.sort(times)
+    if ordered.size > kept:
+        ordered = ordered[np.round(np.linspace(0, ordered.size - 1, kept)).astype(int)]
+    return [_short(float(time)) for time in ordered]
+
+
+def name(asked: Mapping[str, Any]) -> str:
+    """A launch's name, as schedule.Launch gives it."""
+    return named(asked["block"], asked["arm"], asked.get("beside", ""))
+
+
+def _measured(
+    campaign: Campaign,
+) -> Iterator[tuple[Mapping[str, Any], list[str], list[dict[str, Any]]]]:
+    """Each launch of the host or a container, its company, and its cells that were measured."""
+    known = set(campaign.cells["operation"])
+    for launch in campaign.launches:
+        asked = launch["launch"]
+        if asked["arm"] == HOST or asked["environment"] != HOST:
+            cells = [
+                cell for cell in launch["cells"] if "samples" in cell and cell["operation"] in known
+            ]
+            yield asked, launch.get("company", []), cells
+
+
+def _pairs(cell: Any, found: Series) -> list[list[int]]:
+    """The blocks whose ratio counts: both sides measured, in groups of the same size."""
+    rest = [getattr(cell, key) for key in (*_BETWEEN, *_WITHIN)]
+    host: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for each in found.get((HOST, *rest), []):  # in a block of pairs, one beside each arm
+        host[each["block"],] = host[each["block"], *each["company"]] = each
+    pairs = [
+        (host.get((each["block"], *each["company"]), host.get((each["block"],))), each)
+        for each in found.get((cell.arm, *rest), [])
+    ]
+    return [
+        [each["block"], beside["series"], each["series"]]
+        for beside, each in pairs
+        if beside and beside["group"] == each["group"]
+    ]
+
+
+def _cell(cell: Any, pairs: list[list[int]]) -> dict[str, Any]:
+    what = [operation_name(cell.operation), cell.transport, bytes_text(int(cell.bytes))]
+    what += [mpi_name(cell.mpi), ranks_text(int(cell.ranks)), cell.kind]
+    return {
+        "what": ", ".join(what),
+        "arm": arm_name(cell.arm),
+        "ratio": ratio_and_interval(cell.ratio, cell.low, cell.high),
+        "verdict": cell.verdict,
+        "pairs": pairs,
+    }
+
+
+def _short(seconds: float) -> float:
+    """Microseconds with three significant digits; whole where they are."""
+    value = float(f"{seconds * 1e6:.3g}")
+    return int(value) if value.is_integer() else value

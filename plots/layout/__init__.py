@@ -1,0 +1,1 @@
+"""Names, colours and the page that a figure is drawn on."""

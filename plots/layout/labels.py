@@ -1,0 +1,266 @@
+"""The words and numbers on figures and in tables: names, units, rounding. Knows no drawing.
+
+Independent of the locale: numbers are formatted here and nowhere else.
+"""
+
+import math
+from itertools import product
+
+import pandas as pd
+
+from experiments.analysis.reading import OVER_PRIVATE
+
+EMULATED = (
+    "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
+)
+
+OPERATIONS = {
+    "bcast": "Bcast",
+    "gather": "Gather",
+    "allreduce": "Allreduce",
+    "reduce": "Reduce",
+    "scatter": "Scatter",
+    "allgather": "Allgather",
+    "reduce_scatter": "Reduce_scatter_block",
+    "alltoall": "Alltoall",
+}
+"""Name in the code and as MPI spells it, in the order in which figures show them."""
+
+MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
+"""Name in the code and as its makers spell it, in the order in which figures show them."""
+
+ENVIRONMENTS = {
+    "host": "host",
+    "userland": "the image's files, no container",
+    "docker": "Docker",
+    "podman": "Podman",
+    "charliecloud": "Charliecloud",
+    "apptainer": "Apptainer",
+}
+USERLAND = "userland"
+VM_DOCKER = "vm-docker-"
+_EMULATED = {VM_DOCKER: "Docker in emulated {}", "vm-": "emulated {}"}
+"""How an arm in an emulated machine begins, before the machine's name, and what it says."""
+PROFILES = ("default", "tuned", "privileged")
+LAYOUTS = {
+    "one": "one container",
+    "per-rank": "a container per rank",
+    "isolated": "isolated containers",
+}
+_ARMS = {
+    "host-again": "host again",
+    "imb": "IMB (in C)",
+    "threads": "Python threads",
+    "multiprocessing": "multiprocessing",
+}
+
+_KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
+_TRANSPORTS = {
+    "direct": "direct (shared memory)",
+    "mpi": "mpi (its buffer calls)",
+    "pickle": "pickle (its object calls)",
+    "imb": "IMB (in C)",
+    "threads": "Python threads",
+    "shared_memory": "processes: shared memory",
+    "queues": "processes: queues",
+}
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+NOTHING = "–"
+"""Stands where there is no number."""
+MINUS = "\N{MINUS SIGN}"
+
+
+def operation_name(operation: str) -> str:
+    """As MPI spells it."""
+    return OPERATIONS.get(operation, operation)
+
+
+def kind_name(kind: str, emulated: bool) -> str:
+    """memkind's spelling with what it stands for."""
+    return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
+
+
+def mpi_name(mpi: str) -> str:
+    """As its makers spell it."""
+    return MPIS.get(mpi, mpi)
+
+
+def arm_levels(arm: str) -> tuple[str, str, str]:
+    """(environment, profile, layout) of an arm's name: docker-tuned-per-rank; "" for none."""
+    for profile, layout in product(PROFILES, LAYOUTS):
+        environment = arm.removesuffix(f"-{profile}-{layout}")
+        if environment != arm:
+            return environment, profile, layout
+    return (arm, "", "one") if arm in ENVIRONMENTS and arm != "host" else (arm, "", "")
+
+
+def arm_name(arm: str) -> str:
+    """ "Docker, tuned, a container per rank"."""
+    environment, profile, layout = arm_levels(arm)
+    if not profile:
+        return _ARMS.get(arm) or environment_name(arm)
+    return f"{environment_name(environment)}, {profile}, {LAYOUTS[layout]}"
+
+
+def environment_name(environment: str) -> str:
+    """As its makers spell it; of an emulated machine, what runs there: "Docker in emulated gh200".
+
+    Args:
+        environment: an arm's, as arm_levels() gives it.
+    """
+    for begins, said in _EMULATED.items():
+        if environment.startswith(begins):
+            return said.format(environment.removeprefix(begins))
+    return ENVIRONMENTS.get(environment, environment)
+
+
+def short_arm(arm: str) -> str:
+    """An arm's name without the emulated machine's, where only that one is spoken of."""
+    environment, profile, layout = arm_levels(arm)
+    for begins in _EMULATED:
+        if environment.startswith(begins):
+            environment = begins.removesuffix("-")
+            return "-".join(filter(None, (environment, profile, layout)))
+    return arm
+
+
+def in_container(arm: str) -> bool:
+    """Whether an arm's name stands for a container."""
+    return arm_levels(arm)[2] != ""
+
+
+def arm_place(arm: str) -> tuple[int, int, int, str]:
+    """Sorts arms as figures show them: the host, then by layout, engine and profile."""
+    environment, profile, layout = arm_levels(arm)
+    orders = (list(LAYOUTS), list(ENVIRONMENTS), list(PROFILES))
+    places = [
+        order.index(level) if level in order else len(order) * bool(level) - 1
+        for order, level in zip(orders, (layout, environment, profile), strict=True)
+    ]
+    return places[0], places[1], places[2], arm
+
+
+def transport_name(transport: str) -> str:
+    """Our name with what it stands for."""
+    own = transport.removesuffix(OVER_PRIVATE)
+    name = _TRANSPORTS.get(own, own)
+    return name if own == transport else f"{name} over private arrays"
+
+
+def ranks_text(ranks: int) -> str:
+    """ "1 rank", "16 ranks"."""
+    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+def bytes_text(count: int) -> str:
+    """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
+    power = 0
+    while count >= 1024 ** (power + 1) and power < len(_BINARY) - 1:
+        power += 1
+    return f"{_trimmed(count / 1024**power, 2)} {_BINARY[power]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Three significant digits and a unit: "12.3 µs"; a dash for NaN."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    size, unit = next(((s, u) for s, u in _TIMES if abs(seconds) >= s * 0.9995), _TIMES[-1])
+    return f"{significant(seconds / size)} {unit}"
+
+
+def bandwidth_text(bytes_per_second: float) -> str:
+    """ "12.3 GB/s" in powers of ten, as bandwidths are quoted; a dash for NaN."""
+    if not math.isfinite(bytes_per_second):
+        return NOTHING
+    return f"{significant(bytes_per_second / 1e9)} GB/s"
+
+
+def tick_text(seconds: float) -> str:
+    """A decade on a time axis: "10 µs"."""
+    size, unit = next(((s, u) for s, u in _TIMES if seconds >= s * 0.9995), _TIMES[-1])
+    return f"{_trimmed(seconds / size, 3)} {unit}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A plain decimal with so many significant digits, never in powers of ten."""
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value: 9.996 is 10.0
+    return f"{value:.{max(0, digits - 1 - exponent)}f}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Two decimals: "1.04"; from 10 on three digits: "12.3"; below 0.1 one: "0.004"; NaN: dash."""
+    if not math.isfinite(ratio):
+        return NOTHING
+    if abs(ratio) < 0.095:
+        return significant(ratio, 1)
+    if abs(ratio) < 9.995:
+        return f"{ratio:.2f}"
+    return f"{ratio:.1f}" if abs(ratio) < 99.95 else f"{ratio:.0f}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """ "0.98 to 1.10", or a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return f"{ratio_text(low)} to {ratio_text(high)}"
+
+
+def ratio_and_interval(ratio: float, low: float, high: float) -> str:
+    """ "1.04 (95 % interval 0.98 to 1.10)"; "1.04 (no interval)" where there is none."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{ratio_text(ratio)} (no interval)"
+    return f"{ratio_text(ratio)} (95 % interval {interval_text(low, high)})"
+
+
+def p_text(p: float) -> str:
+    """Three decimals; "< 0.001" below."""
+    if not math.isfinite(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def percent_text(share: float) -> str:
+    """ "3.1 %" of 0.031; a dash for NaN."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
+
+
+def bound_text(low: float, high: float) -> str:
+    """ "-0.8 % to +1.3 %" of 0.992 and 1.013: how much longer something takes, at least and at
+    most; a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return " to ".join(_signed(end - 1) for end in (low, high))
+
+
+def _signed(share: float) -> str:
+    """ "+1.3 %", "-0.8 %", "0 %", "+73 %"."""
+    percent = 100 * share
+    text = f"{percent:+.{1 if abs(percent) < 9.95 else 0}f}"
+    return f"{'0' if float(text) == 0 else text.replace('-', MINUS)} %"
+
+
+def setting(frame: pd.DataFrame) -> str:
+    """What all rows have in common, in words: "Open MPI, ranks packed, warm cache"."""
+    mpis = set(frame["mpi"]) if "mpi" in frame else set()
+    parts = [mpi_name(str(mpi)) for mpi in mpis if len(mpis) == 1]
+    for column, form in (
+        ("binding", "ranks {}"),
+        ("locality", "{} memory"),
+        ("dtype", "{}"),
+        ("cadence", "{}"),
+        ("cache", "{} cache"),
+    ):
+        values = sorted(set(frame[column].astype(str))) if column in frame else []
+        if len(values) == 1:
+            parts.append(form.format(values[0]))
+    return ", ".join(parts)
+
+
+def _trimmed(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

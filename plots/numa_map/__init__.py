@@ -1,0 +1,1 @@
+"""The map of a machine: where each page and rank was."""

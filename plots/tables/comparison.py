@@ -1,0 +1,152 @@
+"""Two campaigns side by side, as text for a terminal and as JSON. Computes nothing.
+
+What differs about them stands first: a reader who sees it may need no result.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from experiments.analysis import reading
+from experiments.analysis.comparison import KEYS, Comparison, compare
+from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
+from experiments.console.stages import Stages
+from plots.analysis.findings import in_order, rows
+from plots.layout.labels import (
+    OPERATIONS,
+    arm_name,
+    bytes_text,
+    interval_text,
+    operation_name,
+    percent_text,
+    ratio_text,
+    seconds_text,
+)
+
+WIDTH = 170  # columns where standard output is no terminal: a line per row
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "arm": arm_name,
+    "operation": operation_name,
+    "bytes": lambda size: bytes_text(int(size)),
+}
+_STYLES = {
+    Verdict.DIFFERS: "bold",
+    Verdict.EQUIVALENT: "green",
+    Verdict.BOUNDED: "",
+    Verdict.TOO_FEW: "dim",
+}
+
+
+def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stages) -> None:
+    """Print the comparison of two results folders.
+
+    Raises:
+        ExperimentsError: a folder cannot be read, or the two cannot be compared.
+    """
+    with stages.stage("comparison"):
+        found = compare(reading.load(first), reading.load(second), other_mpi)
+    if as_json:
+        print(to_json(found), end="")
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(render(found), highlight=False)
+
+
+def render(found: Comparison) -> RenderableType:
+    """What differs, what is left out, the results, and how to read them."""
+    warning = [Text(found.warning, style="bold red"), Text()] if found.warning else []
+    return Group(*warning, *_differences(found), Text(), *_results(found), *_legend(found))
+
+
+def to_json(found: Comparison) -> str:
+    """The same for programs: seconds, bytes and plain ratios; null where there is no number."""
+    values = {
+        "campaigns": list(found.names),
+        "warning": found.warning,
+        "differences": [vars(each) for each in found.differences],
+        "left_out": found.left_out,
+        "noise_floors": [_number(each) for each in found.floors],
+        "cells": [
+            {key: _number(value) for key, value in row.items()}
+            for row in found.cells.to_dict("records")
+        ],
+    }
+    return json.dumps(values, indent=1) + "\n"
+
+
+def _number(value: Any) -> Any:
+    """A NumPy value as Python's; None for what is no number."""
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
+def _differences(found: Comparison) -> Iterator[RenderableType]:
+    if not found.differences:
+        yield Text("Nothing that was recorded differs between the campaigns.")
+        return
+    table = Table(title="What differs", title_justify="left", title_style="bold")
+    for head in ("", *found.names):
+        table.add_column(head, overflow="fold")
+    for each in found.differences:
+        table.add_row(*(Text(text) for text in (each.what, each.first, each.second)))
+    yield table
+
+
+def _results(found: Comparison) -> Iterator[RenderableType]:
+    cells = found.cells
+    keys = [key for key in KEYS if key not in CONTAINER]  # an arm's name says them
+    varied = [
+        key
+        for key in keys
+        if cells[key].nunique() > 1 or key in ("operation", "transport", "bytes")
+    ]
+    order = {name: place for place, name in enumerate(in_order(cells["operation"], OPERATIONS))}
+    ordered = cells.assign(place=cells["operation"].map(order)).sort_values(
+        ["place", *(key for key in varied if key not in ("operation", "bytes")), "bytes"]
+    )
+    table = Table(title="Results", title_justify="left", title_style="bold")
+    for key in varied:
+        table.add_column(key, justify="right" if key in ("bytes", "ranks") else "left")
+    for head in ("first", "second", "second / first", "95 % interval", "launches"):
+        table.add_column(head, justify="right")
+    table.add_column("verdict")
+    for row in rows(ordered):
+        table.add_row(
+            *(_WORDS.get(key, str)(getattr(row, key)) for key in varied),
+            seconds_text(row.first_s),
+            seconds_text(row.second_s),
+            ratio_text(row.ratio),
+            interval_text(row.low, row.high),
+            f"{row.first_launches}, {row.second_launches}",
+            Text(str(row.verdict), style=_STYLES[row.verdict]),
+        )
+    yield table
+    constant = [f"{key} {cells[key].iloc[0]}" for key in keys if key not in varied]
+    yield Text(f"All rows: {', '.join(text for text in constant if not text.endswith(' '))}.")
+
+
+def _legend(found: Comparison) -> Iterator[RenderableType]:
+    floors = [
+        percent_text(floor) if math.isfinite(floor) else "unknown (no A/A pair)"
+        for floor in found.floors
+    ]
+    yield Text(
+        "Unpaired: launches of different campaigns share no block, so whatever changed between "
+        "them, the machine's mood included, is part of these ratios. Medians over launches, BCa "
+        f"bootstrap 95 % interval of their ratio, none below {FEWEST_BLOCKS} launches a side."
+    )
+    yield Text(
+        f"Noise floors within a campaign: {floors[0]} and {floors[1]}. A ratio differs where its "
+        "whole interval lies beyond the larger one, and is equivalent where it lies within "
+        f"±{100 * EQUIVALENCE:.0f} %; neither floor holds what drifts between campaigns."
+    )
+    for sentence in found.left_out:
+        yield Text(f"Left out: {sentence}.")

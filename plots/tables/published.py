@@ -1,0 +1,137 @@
+"""What the paper publishes, and its table of speed-ups with this campaign's figures beside.
+
+Woo, Choi, Lee, Appl. Sci. 2020, 10(19), 6717. Of its figures we hold the two that its abstract and
+text name; a percentage there is a ratio of times: 445 % is read as 4.45 times as fast.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from experiments.results import recorded
+from plots.analysis.findings import BASELINE, Findings, alerts, in_order, rows, usual
+from plots.layout.labels import (
+    MPIS,
+    NOTHING,
+    OPERATIONS,
+    arm_name,
+    arm_place,
+    bytes_text,
+    mpi_name,
+    operation_name,
+    ratio_text,
+    setting,
+)
+from plots.tables.table import Table
+
+BCAST_16 = 4.45
+MOST = 4.87
+PAPER = "Woo, Choi and Lee, Appl. Sci. 2020, 10(19), 6717"
+CELLS: Mapping[tuple[str, int], float] = {("bcast", 16): BCAST_16}
+"""By operation and ranks, what the paper publishes; MOST is the most of all its cells."""
+READING = "445 % is read as 4.45 times as fast"
+NAME = "paper"
+
+
+def comparable(frame: pd.DataFrame) -> bool:
+    """Whether the paper's figures have a place beside these: times of a real machine."""
+    return not recorded.machines(frame[recorded.COLUMN])
+
+
+def of_one_kind(found: Findings) -> pd.DataFrame:
+    """Speed-ups of one kind, hbw where it was measured, of ranks and buffers in their usual place;
+    none where HBM was not measured."""
+    frame = found.speedups
+    if frame.empty:
+        return frame
+    return usual(frame[frame["kind"] == in_order(frame["kind"], ("hbw",))[0]])
+
+
+def largest(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the largest size."""
+    return pd.DataFrame(frame[frame["bytes"] == frame["bytes"].max()])
+
+
+def comparison(found: Findings) -> list[Table]:
+    """The paper's table, operation by ranks, for each MPI; none where HBM was not measured."""
+    frame = of_one_kind(found)
+    if frame.empty:
+        return []
+    frame = largest(frame)
+    mpis = in_order(frame["mpi"], MPIS)
+    return [_table(found, frame[frame["mpi"] == mpi], mpi, len(mpis) > 1) for mpi in mpis]
+
+
+def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Table:
+    """One row per operation and rank count, a column per transport and arm, the paper's last."""
+    columns = [
+        (transport, arm)
+        for transport in ("mpi", "direct")  # the paper's calls, and ours
+        if transport in set(frame["transport"])
+        for arm in sorted(set(frame["arm"]), key=arm_place)
+    ]
+    cells = {(c.operation, int(c.ranks), c.transport, c.arm): c for c in rows(frame)}
+    counts = sorted({int(count) for count in frame["ranks"]})
+    shown = [
+        (operation, ranks)
+        for operation in in_order(frame["operation"], OPERATIONS)
+        for ranks in counts
+    ]
+    body = [
+        [operation_name(operation), str(ranks)]
+        + [_percent(cells.get((operation, ranks, *column))) for column in columns]
+        + [_published(CELLS.get((operation, ranks)))]
+        for operation, ranks in shown
+    ]
+    most = [_most(frame, *column) for column in columns]
+    kind, size = str(frame["kind"].iloc[0]), int(frame["bytes"].iloc[0])
+    said = [
+        *alerts(frame),
+        f"Time with buffers in {BASELINE} memory over time in {kind}, in per cent: {READING}, and "
+        f"100 % is no difference. {bytes_text(size)} per rank, {setting(frame)}; "
+        "median over paired blocks and its 95 % interval.",
+        f"Published: {PAPER}, measured on Knights Landing with MCDRAM; {NOTHING} where we hold no "
+        "figure of it. Its calls are those of transport mpi.",
+    ]
+    if not comparable(frame):
+        said.append("An emulated machine's times mean nothing beside them.")
+    data = frame[["operation", "ranks", "transport", "arm", "ratio", "low", "high", "blocks"]]
+    return Table(
+        f"{NAME}-{mpi}" if several else NAME,
+        f"The paper's table: speed-up of {kind}" + (f", {mpi_name(mpi)}" if several else ""),
+        " ".join(said),
+        data.assign(
+            published=_published_column(data),
+            emulated=frame["emulated"],
+            **{recorded.COLUMN: frame[recorded.COLUMN]},
+        ),
+        head=["operation", "ranks", *(f"{t}, {arm_name(arm)}" for t, arm in columns), "published"],
+        rows=[*body, ["most", NOTHING, *most, _published(MOST)]],
+        numeric=[False, True, *(True for _ in columns), True],
+        factors=2,
+        cells=[-1] * (len(body) + 1),
+    )
+
+
+def _published_column(data: pd.DataFrame) -> list[float]:
+    pairs = zip(data["operation"], data["ranks"], strict=True)
+    return [CELLS.get((str(name), int(ranks)), np.nan) for name, ranks in pairs]
+
+
+def _percent(cell: "object | None") -> str:
+    """ "318 % (305 to 331)"; a dash for a cell that was not measured."""
+    if cell is None:
+        return NOTHING
+    ratio, low, high = (100 * float(getattr(cell, name)) for name in ("ratio", "low", "high"))
+    interval = f" ({low:.0f} to {high:.0f})" if np.isfinite([low, high]).all() else ""
+    return f"{ratio:.0f} %{interval}"
+
+
+def _published(ratio: float | None) -> str:
+    return NOTHING if ratio is None else f"{100 * ratio:.0f} % ({ratio_text(ratio)} times)"
+
+
+def _most(frame: pd.DataFrame, transport: str, arm: str) -> str:
+    mine = frame[(frame["transport"] == transport) & (frame["arm"] == arm)]
+    return f"{100 * mine['ratio'].max():.0f} %" if len(mine) else NOTHING

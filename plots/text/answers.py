@@ -1,0 +1,298 @@
+"""One sentence per question: what may be claimed, and what may not. Draws nothing.
+
+An effect is claimed only where its whole interval lies beyond the noise floor of its MPI and size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.analysis.reading import OVER_PRIVATE
+from experiments.analysis.statistics import Verdict
+from experiments.programs.external.imb import DIFFERENCES
+from plots.analysis.findings import (
+    BASELINE,
+    HOST,
+    OURS,
+    Findings,
+    absent_containers,
+    emulated,
+    in_order,
+    rows,
+    usual,
+)
+from plots.figures import baselines, chain, container, placement, speedup, times
+from plots.figures.map import NAME as MAP
+from plots.layout.labels import (
+    OPERATIONS,
+    USERLAND,
+    arm_name,
+    bytes_text,
+    interval_text,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    ratio_text,
+    transport_name,
+)
+from plots.layout.style import TRANSPORTS
+from plots.numa_map import placement_text
+from plots.text import cost
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, one sentence (or two) that answers it, and the evidence.
+
+    Attributes:
+        figure: topic of the drawings that show it (sheet.Drawing), or "".
+        points: a sentence each.
+    """
+
+    question: str
+    sentence: str
+    grid: cost.Grid | None = None
+    points: tuple[str, ...] = ()
+    figure: str = ""
+
+
+def answers(found: Findings) -> list[Answer]:
+    """The campaign's answers, in the order in which the paper asks; what has none comes last.
+
+    On an emulated machine no question about time is asked, only where ranks and pages were.
+    """
+    where = _where(found)
+    if found.machine:
+        return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
+    memory = "How much faster are collectives in high-bandwidth memory?"
+    asked = [Answer(memory, _memory(found), figure=speedup.NAME)]
+    asked += [
+        Answer(
+            f"How much slower than {OURS} is {transport}?",
+            _transport(found, transport),
+            figure=times.NAME,
+        )
+        for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
+    ]
+    if OURS in found.unmeasured:
+        told = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
+        asked.append(Answer(f"How fast is {OURS}?", told))
+    asked += [
+        Answer(question, _place(found, factor, done), figure=placement.NAME)
+        for factor, question, done in (
+            ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
+            ("locality", "What does a distant buffer cost?", "with buffers on another node"),
+        )
+        if _asked(found, factor)
+    ]
+    asked += [*where, *_containers(found), *_python(found), *_baselines(found)]
+    return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
+
+
+def _where(found: Findings) -> list[Answer]:
+    """Where ranks and pages were, of machines on which that is a question."""
+    asked = [
+        place
+        for place in found.places
+        if found.machine or sum(node.total_bytes > 0 for node in place.nodes) > 1
+    ]
+    if not asked:
+        return []
+    pages = [each for place in asked for panel in place.panels for each in panel.pages]
+    return [
+        Answer(
+            "Where was every rank, and where was every page?",
+            _as_asked([each.as_asked for each in pages]),
+            points=tuple(placement_text.answer(place) for place in asked),
+            figure=MAP,
+        )
+    ]
+
+
+def _as_asked(shares: Sequence[float | None]) -> str:
+    """Of each rank in each kind of memory; None is one of whom no page is told."""
+    if not shares:
+        return "Not measured. No launch had buffers in a kind of memory."
+    pairs = f"{len(shares)} pairs of a rank and a kind of memory"
+    untold = shares.count(None)
+    strays = sum(share != 1 for share in shares) - untold
+    silent = f" Of {untold} of {pairs} no page is told." if untold else ""
+    if strays:
+        return f"Not always where asked: of {pairs}, {strays} had pages elsewhere.{silent}"
+    if untold == len(shares):
+        return "Not measured. The results tell of no page."
+    if untold:
+        return f"Every page that is told of was on the nodes asked for.{silent}"
+    return "Every page of every rank was on the nodes asked for, in every kind and launch."
+
+
+def _no_time(found: Findings) -> str:
+    return (
+        f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, distances "
+        "and bandwidths as the machine's description has them, and no node is faster than another; "
+        "ratios of such times say nothing about high-bandwidth memory or containers."
+    )
+
+
+def _missing(found: Findings) -> list[Answer]:
+    """What was asked for and could not be had."""
+    return [
+        Answer(f"What of {level}?", f"Not measured. {level}: {why}")
+        for level, why in found.unmeasured.items()
+    ]
+
+
+def _memory(found: Findings) -> str:
+    frame = found.speedups
+    if frame.empty:
+        containers = absent_containers(found.unmeasured)
+        reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
+        return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
+    kind = in_order(frame["kind"], ("hbw",))[0]
+    frame = usual(frame[frame["kind"] == kind])
+    if emulated(frame):
+        return (
+            f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
+            f"works; its ratios to {BASELINE} memory, {_range(frame)} over {len(frame)} cells, "
+            "show the spread of the measurement and nothing about high-bandwidth memory."
+        )
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return (
+            f"{_range(frame)} times as fast in {kind} as in {BASELINE} memory from cell to cell, "
+            f"{cost.few(frame)}."
+        )
+    faster = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
+    if faster.empty:
+        return (
+            f"No speed-up in any of {len(frame)} cells: in {BASELINE} memory they take "
+            f"{cost.bound(frame)} more time than in {kind}." + cost.ending(frame, found)
+        )
+    best = max(rows(faster), key=lambda cell: cell.ratio)
+    return (
+        f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
+        f"({_cell(best)}, {mpi_name(best.mpi)}, {arm_name(best.arm)}; from block to block "
+        f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
+        f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Bcast at 16 "
+        "ranks, and 487 % at most." + cost.ending(frame, found)
+    )
+
+
+def _asked(found: Findings, factor: str) -> bool:
+    measured = not found.placements.empty and factor in set(found.placements["factor"])
+    levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
+    return measured or any(level in found.unmeasured for level in levels)
+
+
+def _place(found: Findings, factor: str, done: str) -> str:
+    frame = found.placements
+    frame = frame if frame.empty else frame[frame["factor"] == factor]
+    if frame.empty:
+        levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
+        return "Not measured. " + "; ".join(
+            f"{level}: {found.unmeasured[level]}" for level in levels if level in found.unmeasured
+        )
+    held = {"binding": "locality", "locality": "binding"}[factor]
+    return _slowdown(usual(frame, held), found, done)
+
+
+def _transport(found: Findings, transport: str) -> str:
+    frame = found.transports
+    frame = usual(frame[frame["transport"] == transport])
+    shared = "" if transport.endswith(OVER_PRIVATE) else ", over the same buffers"
+    return _slowdown(frame, found, f"with {transport} as with {OURS}{shared}")
+
+
+def _containers(found: Findings) -> list[Answer]:
+    """What a container costs: in all, step by step, by operation; an answer per missing arm."""
+    every = cost.compared(found)
+    contained = every.cells[every.cells["arm"] != USERLAND] if len(every.cells) else every.cells
+    operations = in_order(contained.get("operation", []), OPERATIONS)
+    answered = []
+    if not found.steps.empty:
+        question = "What do the image's files cost without a container: its Python, its libc?"
+        answered.append(Answer(question, cost.files(found), figure=chain.NAME))
+    over = cost.base_name(every.base)
+    answered += [
+        Answer(
+            f"What does a container cost {operation_name(name)}, {over}?",
+            *cost.cost(found, name),
+            figure=container.NAME if every.base == HOST else chain.NAME,
+        )
+        for name in operations
+    ]
+    if slowest := cost.tails(found) if operations else "":
+        answered.append(Answer(f"What do the slowest operations (p99) take {over}?", slowest))
+    if answered and found.paths:
+        way = "Which data path did a container lose, what gets it back, and what did it cost?"
+        none = "None: each MPI took the same ways in every container as on the host."
+        points = (*found.paths, *cost.losses(found))
+        answered.append(Answer(way, found.lost or none, points=points, figure=container.NAME))
+    others = [each for each in found.caveats if each != found.lost]
+    if answered and others:
+        cause = "What may be the cause beside the container itself?"
+        answered.append(Answer(cause, others[0], points=tuple(others[1:])))
+    return answered + [
+        Answer(
+            f"What does a container cost ({arm_name(arm)})?",
+            f"Not measured. {arm}: {found.unmeasured[arm]}",
+        )
+        for arm in absent_containers(found.unmeasured)
+    ]
+
+
+def _python(found: Findings) -> list[Answer]:
+    if found.python.empty:
+        return []
+    question = "What does Python itself cost?"
+    return [Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)]
+
+
+def _baselines(found: Findings) -> list[Answer]:
+    frame = usual(found.baselines)
+    return [
+        Answer(
+            f"Without MPI ({transport_name(way)}), how much longer does it take?",
+            _slowdown(
+                frame[frame["transport"] == way], found, f"with {way} as with the host's MPI calls"
+            ),
+            figure=baselines.NAME,
+        )
+        for way in in_order(frame.get("transport", []), TRANSPORTS)
+    ]
+
+
+def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
+    middle = float(np.median(frame["ratio"]))
+    start = (
+        f"The median cell takes {ratio_text(middle)} times as long {done} ({_range(frame)} from "
+        f"cell to cell of {len(frame)})"
+    )
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return f"{start}, {cost.few(frame)}."
+    slower = cost.is_slower(frame)
+    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
+    parts = []
+    for which, pick, word in ((slower, max, "slower"), (faster, min, "faster")):
+        if which.any():
+            most = pick(rows(frame[which]), key=lambda cell: cell.ratio)
+            parts.append(
+                f"{word} beyond the noise floor in {int(which.sum())}, most in {_cell(most)}: "
+                f"{ratio_text(most.ratio)} times, from block to block "
+                f"{interval_text(most.least, most.most)}"
+            )
+    rest = frame[~slower & ~faster]
+    if len(rest):
+        parts.append(f"{cost.bound(rest)} in {'the other' if parts else 'all'} {len(rest)}")
+    return f"{start}: {'; '.join(parts)}." + cost.ending(frame, found)
+
+
+def _cell(cell: Any) -> str:
+    place = f"{bytes_text(cell.bytes)}, {ranks_text(cell.ranks)}"
+    return f"{operation_name(cell.operation)}, {cell.transport}, {place}"
+
+
+def _range(frame: pd.DataFrame) -> str:
+    return f"{ratio_text(frame['ratio'].min())} to {ratio_text(frame['ratio'].max())}"

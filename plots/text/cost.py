@@ -1,0 +1,295 @@
+"""What a container costs, and what Python does: in words. Draws nothing.
+
+A cost is claimed where the whole interval lies beyond the noise floor; of every other cell the
+bound is given: the least and the largest cost that interval and floor allow. Ranges from size to
+size are written with "times", bounds in per cent.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis.ratios import LEAST_CELLS
+from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
+from experiments.model.quantities import counted
+from plots.analysis.chain import FILES
+from plots.analysis.findings import HOST, Findings, in_order, rows, usual
+from plots.layout.labels import (
+    MPIS,
+    NOTHING,
+    OPERATIONS,
+    USERLAND,
+    arm_levels,
+    arm_name,
+    arm_place,
+    bound_text,
+    bytes_text,
+    interval_text,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    ratio_text,
+)
+from plots.layout.style import TRANSPORTS
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table: a line per arm, a column per transport and MPI, each cell a few words."""
+
+    head: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Container arms over one other: by cell, and for all sizes of an operation and transport."""
+
+    base: str
+    cells: pd.DataFrame
+    groups: pd.DataFrame
+
+
+def compared(found: Findings) -> Compared:
+    """What containers are best compared with: the same files without one, else the host."""
+    if not found.isolation.empty:
+        return Compared(USERLAND, usual(found.isolation), usual(found.isolated))
+    return Compared(HOST, usual(found.containers), usual(found.groups))
+
+
+def base_name(base: str) -> str:
+    """ "over the same files without a container"."""
+    return "over the same files without a container" if base == USERLAND else f"over the {base}"
+
+
+def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
+    """A sentence on the arm to run first and on the worst; a grid where there are more arms."""
+    every = compared(found)
+    frame, groups = (each[each["operation"] == operation] for each in (every.cells, every.groups))
+    arms = sorted(set(frame["arm"]), key=arm_place)
+    first = headline_arm(arms)
+    sentence = f"{arm_name(first)}: " + by_transport(
+        frame[frame["arm"] == first], groups[groups["arm"] == first], found
+    )
+    slower = frame[is_slower(frame)]
+    worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
+    if worst is not None and worst.arm != first:
+        sentence += f" The worst is {arm_name(worst.arm)} with {worst.transport}: "
+        sentence += f"{cell_text(worst, found)}."
+    return sentence + ending(frame, found), _grid(frame, groups, arms)
+
+
+def files(found: Findings) -> str:
+    """What other files than the host's cost, where there is no container."""
+    frame, groups = (
+        usual(each[each["step"] == FILES]) for each in (found.steps, found.whole_steps)
+    )
+    return by_transport(frame, groups, found) + ending(frame, found)
+
+
+def by_transport(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
+    """ "direct -0.9 % to +0.7 %; mpi 1.21 to 1.73 times as long in 9 of 12 cells (...)."."""
+    parts = []
+    for name in in_order(frame["transport"], TRANSPORTS):
+        mine, whole = (each[each["transport"] == name] for each in (frame, groups))
+        parts.append(f"{name} {outcome(mine, whole, found)}")
+    return "; ".join(parts) + "."
+
+
+def is_slower(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Rows that take longer, beyond the noise floor."""
+    return (frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)
+
+
+def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
+    """What the cells of one arm and transport say together.
+
+    Args:
+        groups: the ratios for all sizes of the same cells.
+    """
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return f"{_range(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
+    slower = is_slower(frame)
+    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
+    parts = []
+    for which, pick in ((slower, max), (faster, min)):
+        if which.any():
+            mine = frame[which]
+            most = pick(rows(mine), key=lambda cell: cell.ratio)
+            times = f"{_range(mine)} times as long in {_of(mine, frame)}"
+            parts.append(f"{times} ({cell_text(most, found)})" if len(mine) > 1 else "")
+            parts[-1] = parts[-1] or f"{cell_text(most, found)}"
+    rest = frame[~slower & ~faster]
+    if len(rest):
+        whole = groups.dropna(subset=["low", "high"])
+        wide = bool(parts) or whole.empty
+        where = "elsewhere" if parts else "in every cell" if wide else "over all sizes"
+        parts.append(f"{bound(rest if wide else whole)} {where}")
+    return ", ".join(parts)
+
+
+def bound(frame: pd.DataFrame) -> str:
+    """The least and the largest cost that intervals and noise floor of all rows allow."""
+    known = frame.dropna(subset=["low", "high"])
+    if known.empty:
+        return f"{_range(frame)} times as long, {few(frame)},"
+    ends = [bounds(row.low, row.high, row.floor) for row in rows(known)]
+    return bound_text(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+def few(frame: pd.DataFrame) -> str:
+    """ "with no interval: 2 blocks, run 6"."""
+    return f"with no interval: {counted(int(frame['blocks'].max()), 'block')}, run {FEWEST_BLOCKS}"
+
+
+def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
+    """The same in a few words: the largest cost and where it is, else the bound over all sizes."""
+    if frame.empty:
+        return NOTHING
+    differing = frame[frame["verdict"] == Verdict.DIFFERS]
+    if len(differing):
+        most = max(rows(differing), key=lambda cell: max(cell.ratio, 1 / cell.ratio))
+        return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
+    known = groups.dropna(subset=["low", "high"])
+    if known.empty and frame["low"].isna().all():
+        return f"{_range(frame)}×, {few(frame)}"
+    return bound(frame if known.empty else known)
+
+
+def tails(found: Findings) -> str:
+    """What the slowest operations take, or "" where too few were timed to know."""
+    frame = usual(found.tails)
+    parts = []
+    for arm in sorted(set(frame.get("arm", ())), key=arm_place):
+        mine = frame[(frame["arm"] == arm) & (frame["transport"] != "pickle")]
+        slower = mine[is_slower(mine)]
+        if mine["low"].isna().all():
+            continue
+        if len(slower):
+            most = max(rows(slower), key=lambda cell: cell.ratio)
+            parts.append(
+                f"{arm_name(arm)}: {_range(slower)} times as long in {_of(slower, mine)} "
+                f"({cell_text(most, found)})"
+            )
+        else:
+            middle = ratio_text(float(mine["ratio"].median()))
+            parts.append(f"{arm_name(arm)}: {middle} times in the median of {len(mine)} cells")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def losses(found: Findings) -> tuple[str, ...]:
+    """What each operation of an MPI costs in each arm where it lost a way, a sentence each."""
+    every = compared(found)
+    told = []
+    for loss in found.losses:
+        mine = every.cells[(every.cells["mpi"] == loss.mpi) & (every.cells["arm"] == loss.arm)]
+        mine = mine[mine["transport"] == "mpi"]
+        each = [
+            f"{operation_name(name)} {brief(mine[mine['operation'] == name], mine.iloc[:0])}"
+            for name in in_order(mine["operation"], OPERATIONS)
+        ]
+        if each:
+            told.append(
+                f"Without {' and '.join(loss.ways)}, {mpi_name(loss.mpi)} in {arm_name(loss.arm)} "
+                f"takes, {base_name(every.base)}: {'; '.join(each)}."
+            )
+    return tuple(told)
+
+
+def python(found: Findings) -> str:
+    """What a call from Python takes over the same call from C, by MPI and number of ranks."""
+    every = usual(found.python)
+    groups = every.groupby(["mpi", "ranks"], observed=True)
+    return " ".join(_python(frame) for _, frame in groups) + ending(every, found)
+
+
+def _python(frame: pd.DataFrame) -> str:
+    """The same of one MPI and number of ranks, at the smallest and largest size."""
+    first, middle = rows(frame)[0], float(frame["ratio"].median())
+    parts = []
+    for operation in in_order(frame["operation"], OPERATIONS):
+        mine = frame[frame["operation"] == operation].sort_values("bytes")
+        ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
+        told = " and ".join(
+            f"{ratio_text(cell.ratio)} at {bytes_text(int(cell.bytes))} "
+            f"({_known(cell.low, cell.high)})"
+            for cell in ends
+        )
+        parts.append(f"{operation_name(operation)} {told}")
+    return (
+        f"With {mpi_name(first.mpi)} and {ranks_text(first.ranks)} on the host, a buffer call from "
+        f"Python takes {ratio_text(middle)} times as long as the same call from C (IMB-MPI1) in "
+        f"the median cell: {'; '.join(parts)}."
+    )
+
+
+def headline_arm(arms: Iterable[str]) -> str:
+    """The arm that a user should run: tuned, in one container; else the first."""
+    return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_place(arm)))
+
+
+def cell_text(cell: Any, found: Findings) -> str:
+    """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
+    times = found.times
+    told = [bytes_text(int(cell.bytes))]
+    told += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
+    told += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
+    told += [str(cell.kind)] if times["kind"].nunique() > 1 else []
+    return (
+        f"{ratio_text(cell.ratio)} times at {', '.join(told)}; from block to block "
+        f"{interval_text(cell.least, cell.most)}"
+    )
+
+
+def ending(frame: pd.DataFrame, found: Findings) -> str:
+    """What keeps an effect from being a claim, where the largest of all rows is named."""
+    if found.twins.empty:
+        return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
+    if frame["floor"].isna().any():
+        return (
+            f" Its A/A pair has fewer than {LEAST_CELLS} cells, so the noise floor is unknown and "
+            "nothing differs: measure more sizes or operations."
+        )
+    differing = frame[frame["verdict"] == Verdict.DIFFERS]
+    if differing.empty:
+        return ""
+    short = short_of_claim(int(differing["blocks"].min()), len(frame))
+    return short and f" {short}"
+
+
+def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | None:
+    mpis = in_order(frame["mpi"], MPIS)
+    if len(arms) * len(mpis) == 1:
+        return None
+    transports = in_order(frame["transport"], TRANSPORTS)
+    columns = [(transport, mpi) for transport in transports for mpi in mpis]
+    names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
+    keys = ["arm", "transport", "mpi"]
+    cells, wholes = (dict(iter(each.groupby(keys))) for each in (frame, groups))
+    none, nothing = frame.iloc[:0], groups.iloc[:0]
+    return Grid(
+        ["container", *names],
+        [
+            [arm_name(arm)]
+            + [
+                brief(cells.get((arm, *column), none), wholes.get((arm, *column), nothing))
+                for column in columns
+            ]
+            for arm in arms
+        ],
+    )
+
+
+def _known(low: float, high: float) -> str:
+    return interval_text(low, high).replace(NOTHING, "no interval")
+
+
+def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:
+    return f"{len(part) if len(part) < len(whole) else 'all'} of {len(whole)} cells"
+
+
+def _range(frame: pd.DataFrame) -> str:
+    low, high = ratio_text(frame["ratio"].min()), ratio_text(frame["ratio"].max())
+    return low if low == high else f"{low} to {high}"

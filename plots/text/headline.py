@@ -1,0 +1,115 @@
+"""The campaign in a few sentences: what a container costs an MPI job, why, and where not.
+
+Draws nothing, and claims nothing that cost.py does not.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis.mpi_transport_log import SINGLE_COPY
+from experiments.analysis.statistics import EQUIVALENCE, Verdict
+from plots.analysis.data_path import Loss
+from plots.analysis.findings import OURS, Findings, rows
+from plots.layout.labels import (
+    LAYOUTS,
+    USERLAND,
+    arm_levels,
+    arm_name,
+    arm_place,
+    bytes_text,
+    interval_text,
+    mpi_name,
+    operation_name,
+    ratio_text,
+)
+from plots.text.cost import base_name, bound, compared, ending, is_slower
+
+MPI = "mpi"  # the transport that every MPI job uses
+LARGE = 4096  # bytes from which an MPI may copy at once
+
+
+def headline(found: Findings) -> list[str]:
+    """A sentence each: what lost ways cost, arm by arm; what other arms cost; what direct pays.
+
+    Empty where the campaign compares no container with anything, or has too few blocks.
+    """
+    every = compared(found)
+    if found.machine or every.cells.empty:
+        return []
+    cells, groups = (each[each["arm"] != USERLAND] for each in (every.cells, every.groups))
+    if (cells["verdict"] == Verdict.TOO_FEW).all():
+        return []
+    arms = sorted(set(cells["arm"]), key=arm_place)
+    names = _names(arms)
+    sentences, others = [], []
+    for arm in arms:
+        mine = cells[(cells["arm"] == arm) & (cells["transport"] == MPI)]
+        explained = _explained(mine[is_slower(mine)], found.losses, arm)
+        sentences += [f"{names[arm]} makes {each}." for each in explained]
+        others += [] if explained else [arm]
+    kept = cells["arm"].isin(others) & (cells["transport"] == MPI)
+    of_mpi = groups["arm"].isin(others) & (groups["transport"] == MPI)
+    changed = " and ".join(names[arm] for arm in others)
+    verb = "change" if len(others) > 1 else "changes"
+    sentences += _bounded(f"{changed} {verb}", cells[kept], groups[of_mpi], "an MPI's operations")
+    own, whole = (each[each["transport"] == OURS] for each in (cells, groups))
+    sentences += _bounded("Every container changes", own, whole, f"the operations of {OURS}")
+    end = f"All {base_name(every.base)}.{ending(cells, found)}"
+    return [*sentences, end] if sentences else []
+
+
+def _explained(slower: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[str]:
+    """What each lost way costs where it was lost, a clause for each way and effect.
+
+    Copying at once serves large messages alone: what slows small ones is something else.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for loss in losses:
+        mine = slower[slower["mpi"] == loss.mpi] if loss.arm == arm else slower[:0]
+        if tuple(loss.ways) == (SINGLE_COPY,):
+            mine = mine[mine["bytes"] >= LARGE]
+        if len(mine):
+            ways = " and ".join(loss.ways)
+            worst = max(rows(mine), key=lambda cell: cell.ratio)
+            found.setdefault((ways, loss.effect), []).append(_cell(worst))
+    return [
+        f"{' and '.join(cells)}, because {ways} {'are' if ' and ' in ways else 'is'} lost: {effect}"
+        for (ways, effect), cells in found.items()
+    ]
+
+
+def _names(arms: Iterable[str]) -> dict[str, str]:
+    """Arms by name, without the layout where that is the same in all."""
+    layouts = {arm_levels(arm)[2] for arm in arms}
+    ending = f", {LAYOUTS[min(layouts)]}" if len(layouts) == 1 else ""
+    return {arm: arm_name(arm).removesuffix(ending) for arm in arms}
+
+
+def _cell(cell: Any) -> str:
+    """ "MPICH's Allreduce 1.73 times as long (4 MiB; from block to block 1.72 to 1.78)"."""
+    return (
+        f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {ratio_text(cell.ratio)} "
+        f"times as long ({bytes_text(int(cell.bytes))}; from block to block "
+        f"{interval_text(cell.least, cell.most)})"
+    )
+
+
+def _bounded(change: str, cells: pd.DataFrame, groups: pd.DataFrame, what: str) -> list[str]:
+    """The median over sizes of each operation, and the worst single size where one differs."""
+    known = groups.dropna(subset=["low", "high"])
+    if known.empty:
+        return []
+    alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
+    slower = cells[is_slower(cells)]
+    worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
+    single = (
+        f" Of single sizes, {len(slower)} of {len(cells)} are slower, most {_cell(worst)}."
+        if worst is not None
+        else ""
+    )
+    return [
+        f"{change} the time of {what} by {bound(known)}, as the median over sizes; {alike} of "
+        f"{len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{single}"
+    ]

@@ -1,0 +1,197 @@
+"""How often the statistics are right, over thousands of campaigns whose answer is known.
+
+The figures stand in the docstrings of experiments/analysis/statistics.py. Seeds are fixed; tolerances are
+three standard errors of a share, rounded up, beside the share found with many more samples.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from experiments.analysis import ratios, statistics
+from experiments.analysis.statistics import FACTORS, Verdict
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+
+DRAWS: dict[str, Draw] = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "heavy-tailed": lambda rng, shape: rng.standard_t(3, size=shape),
+    "skewed": lambda rng, shape: rng.exponential(size=shape) - np.log(2),
+}
+"""Logarithms of ratios whose median is 0."""
+
+
+def intervals(rows: Array) -> tuple[Array, Array]:
+    """The ends of median_ratio of each row at once."""
+    ranks = statistics._median_ranks(rows.shape[1], statistics.CONFIDENCE)
+    assert ranks is not None
+    ordered = np.sort(rows, axis=1)
+    return ordered[:, ranks[0]], ordered[:, ranks[1]]
+
+
+def test_the_rows_at_once_are_what_one_at_a_time_gives() -> None:
+    rows = np.exp(0.03 * DRAWS["normal"](np.random.default_rng(1), (5, 10)))
+    low, high = intervals(rows)
+    for row, *ends in zip(rows, low, high, strict=True):
+        found = statistics.median_ratio(row)
+        assert [found.low, found.high] == pytest.approx(ends, rel=1e-12)
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("blocks", [6, 8, 10])
+def test_the_interval_of_paired_ratios_covers_95_times_of_100_at_least(
+    blocks: int, draw: Draw
+) -> None:
+    low, high = intervals(np.exp(0.03 * draw(np.random.default_rng(2), (4000, blocks))))
+    assert np.mean((low <= 1) & (high >= 1)) >= 0.95
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("launches", [6, 10])
+def test_the_interval_of_an_unpaired_ratio_covers_95_times_of_100(
+    launches: int, draw: Draw
+) -> None:
+    rng = np.random.default_rng(12)
+    above, below = (np.exp(0.03 * draw(rng, (400, launches))) for _ in range(2))
+    found = [statistics.unpaired_ratio(*sides) for sides in zip(above, below, strict=True)]
+    covered = np.mean([each.low <= 1 <= each.high for each in found])
+    assert 0.91 <= covered <= 0.99
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize(("n", "exact"), [(6, 0.969), (10, 0.979), (100, 0.954)])
+def test_the_interval_of_order_statistics_covers_as_often_as_the_binomial_says(
+    n: int, exact: float, draw: Draw
+) -> None:
+    rows = draw(np.random.default_rng(3), (1500, n))
+    found = [statistics.median_interval(row) for row in rows]
+    covered = np.mean([each.low <= 0 <= each.high for each in found])
+    assert covered == pytest.approx(exact, abs=0.017)
+
+
+def holm_rejects(logs: Array) -> NDArray[np.bool_]:
+    """Which cells the test rejects; logs of shape (campaigns, cells of a series, blocks)."""
+    p = stats.wilcoxon(logs, axis=-1).pvalue
+    return np.array([statistics.holm(each) <= 0.05 for each in p])
+
+
+def test_the_tests_at_once_are_what_one_at_a_time_gives() -> None:
+    logs = np.random.default_rng(4).normal(size=(20, 10))
+    at_once = stats.wilcoxon(logs, axis=-1).pvalue
+    assert at_once == pytest.approx([statistics.signed_rank(np.exp(each)) for each in logs])
+
+
+@pytest.mark.parametrize(("blocks", "sizes"), [(6, 1), (6, 8), (10, 1), (10, 8), (10, 24)])
+def test_a_series_without_effect_is_rejected_anywhere_5_times_of_100_at_most(
+    blocks: int, sizes: int
+) -> None:
+    logs = np.random.default_rng(5).standard_t(4, size=(1500, sizes, blocks))
+    assert holm_rejects(logs).any(axis=1).mean() <= 0.05 + 0.017
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sizes", "effect", "power"),
+    [
+        (10, 1, 1.0, 0.78),  # effect in standard deviations of a block's log ratio
+        (10, 8, 1.0, 0.44),
+        (10, 8, 2.0, 1.00),
+        (6, 1, 2.0, 0.86),
+        (6, 8, 3.0, 0.00),  # 8 times the least p of 6 blocks is 0.25
+        (10, 45, 3.0, 0.00),  # a whole figure as one family: no effect could ever be seen
+    ],
+)
+def test_the_power_of_the_test_is_known(
+    blocks: int, sizes: int, effect: float, power: float
+) -> None:
+    logs = effect + np.random.default_rng(6).normal(size=(600, sizes, blocks))
+    assert holm_rejects(logs).mean() == pytest.approx(power, abs=0.05)
+
+
+NOISE = {
+    "alike in all cells": (0.01, np.full(24, 0.03)),
+    "twenty times as strong in some cells": (0.01, np.geomspace(0.005, 0.1, 24)),
+    "mostly the launch's own": (0.03, np.full(24, 0.005)),
+}
+"""Standard deviation of a launch's log time that all its cells share, and of each of 24 cells."""
+
+
+@pytest.mark.parametrize("blocks", [6, 10])
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_without_an_effect_a_difference_is_claimed_in_one_cell_of_hundreds(
+    blocks: int, noise: tuple[float, Array]
+) -> None:
+    rng = np.random.default_rng(7)
+    of_launch, of_cell = noise
+    campaigns, cells = 100, of_cell.size
+
+    def arm() -> Array:
+        shared = of_launch * rng.normal(size=(campaigns, 1, blocks))
+        own = of_cell[:, np.newaxis] * rng.standard_t(4, size=(campaigns, cells, blocks))
+        return np.exp(shared + own)
+
+    host, again, docker = arm(), arm(), arm()
+    strayed = np.abs(np.median(again / host, axis=-1) - 1)
+    floors = np.quantile(strayed, statistics.CONFIDENCE, axis=1)
+    low, high = (
+        end.reshape(campaigns, cells) for end in intervals((docker / host).reshape(-1, blocks))
+    )
+    claims = [
+        statistics.verdict(low[c, n], high[c, n], floors[c]) == Verdict.DIFFERS
+        for c in range(campaigns)
+        for n in range(cells)
+    ]
+    alone = np.mean((low > 1) | (high < 1))  # what the interval would claim without the floor
+    assert alone > 0.01
+    assert np.mean(claims) <= 0.004
+
+
+@pytest.mark.parametrize("blocks", [6, 10])
+def test_a_cost_at_the_edge_is_called_none_3_times_of_100_and_a_larger_one_hardly_ever(
+    blocks: int,
+) -> None:
+    rng = np.random.default_rng(8)
+    for cost, share in ((1.02, 0.05), (1.03, 0.005)):
+        low, high = intervals(cost * np.exp(0.01 * rng.normal(size=(1500, blocks))))
+        called = [
+            statistics.verdict(*ends, 0.01) == Verdict.EQUIVALENT
+            for ends in zip(low, high, strict=True)
+        ]
+        assert np.mean(called) <= share
+
+
+def test_a_container_without_cost_on_a_quiet_machine_is_called_equivalent() -> None:
+    rng = np.random.default_rng(9)
+    low, high = intervals(np.exp(0.005 * rng.normal(size=(500, 10))))
+    called = [
+        statistics.verdict(*ends, 0.01) == Verdict.EQUIVALENT
+        for ends in zip(low, high, strict=True)
+    ]
+    assert np.mean(called) >= 0.99
+
+
+def test_the_ratio_of_a_group_is_narrower_than_those_of_its_cells_and_right() -> None:
+    rng = np.random.default_rng(11)
+    rows = []
+    for block in range(10):
+        for size in range(8):
+            host = np.exp(rng.normal(scale=0.03))
+            docker = 1.10 * np.exp(rng.normal(scale=0.03))
+            for arm, seconds in (("host", host), ("docker", docker)):
+                rows.append(
+                    dict.fromkeys(FACTORS, "alike")
+                    | {"arm": arm, "block": block, "environment": arm, "bytes": 2**size}
+                    | {"median_s": seconds, "group": 1, "turns": (), "company": ""}
+                )
+    frame = pd.DataFrame(rows)
+    cells = ratios.paired_ratio(frame, "arm", "docker", "host")
+    (group,) = ratios.group_ratio(
+        frame, "arm", "docker", "host", ["operation", "transport"]
+    ).itertuples(index=False)
+    assert (group.operation, group.cells, group.blocks) == ("alike", 8, 10)
+    assert group.low <= 1.10 <= group.high
+    assert group.high - group.low < (cells["high"] - cells["low"]).median() / 1.5

@@ -1,0 +1,350 @@
+"""What a machine description may say, and what is said to one who wrote something else."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from experiments.emulation import description
+from experiments.emulation.machine import MIB, Description
+from experiments.model.environment import MACHINES, machine_names
+from experiments.model.toml_validation import SpecError
+from hbmcomm.memory.topology.hbm_detection import DEFAULT_THRESHOLD, RATIO, Clues, find
+from hbmcomm.memory.topology.model import DaxDevice, Node
+
+SMALL = """
+title = "Two nodes"
+stands_for = "nothing in particular"
+memory.dram = { hbm = false, gb_s = 50, ns = 100 }
+memory.hbm = { hbm = true, gb_s = 300, ns = 120 }
+node = [
+    { id = 0, cpus = [0, 1], memory = "dram", mib = 256 },
+    { id = 1, near = 0, memory = "hbm", mib = 128 },
+]
+distances.rows = [[10, 20], [20, 10]]
+found = { hbm = [1], evidence = "6.0 times", memkind = [1] }
+"""
+
+
+def written(folder: Path, *changes: tuple[str, str]) -> description.Description:
+    """SMALL with changes, as a file of its own."""
+    text = SMALL
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / "small.toml"
+    path.write_text(text)
+    return description.load(str(path))
+
+
+def as_its_kernel_shows(machine: Description, online: bool) -> Clues:
+    """The machine booted, before or after its dax devices are brought online."""
+    processor = machine.processor
+    sizes = {device.node: device.online_bytes for device in machine.dax if online}
+    return Clues(
+        nodes=tuple(
+            Node(
+                id=node.id,
+                cpus=node.cpus,
+                total_bytes=size,
+                free_bytes=size,
+                available_bytes=size,
+                distances=dict(enumerate(machine.distances[node.id])),
+                initiators=(node.initiator,) if machine.has_hmat else (),
+                read_bandwidth=node.memory.bandwidth,
+            )
+            for node in machine.nodes
+            if (size := node.memory_bytes or sizes.get(node.id, 0))
+        ),
+        tiers=(),
+        dax=tuple(
+            DaxDevice(device.name, device.node, device.device_bytes, online)
+            for device in machine.dax
+        ),
+        processor={
+            "vendor_id": processor.vendor,
+            "cpu family": str(processor.family),
+            "model": str(processor.model),
+            "model name": processor.name,
+        }
+        if processor
+        else {},
+        gpu_nodes={},
+        subtypes={},
+        environ={},
+    )
+
+
+def test_the_machines_are_those_that_are_promised() -> None:
+    assert machine_names() == [
+        *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
+        "xeon-max-flat-snc4",
+    ]
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
+    machine = description.load(name)
+    assert machine.name == name
+    assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
+    found = machine.found_online or machine.found
+    assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
+    with_cpus = {node.id for node in machine.cpu_nodes}
+    owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
+    assert sorted(owned) == list(found.hbm)
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_what_must_be_found_is_what_the_rules_find(name: str) -> None:
+    machine = description.load(name)
+    for online, expected in ((False, machine.found), (True, machine.found_online)):
+        if expected is not None:
+            finding = find(as_its_kernel_shows(machine, online))
+            assert finding.nodes == expected.hbm
+            assert expected.evidence in finding.rule
+            for node in expected.hbm:
+                assert any(
+                    text.startswith(f"node {node}: ") and expected.evidence in text
+                    for text in finding.evidence
+                )
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
+    """CPUID of a Knights Landing, else per node with CPUs the nearest node above the threshold."""
+    machine = description.load(name)
+    found = machine.found_online or machine.found
+    if machine.processor and machine.processor.model == 87:
+        candidates = {node.id for node in machine.nodes if not node.cpus}
+        assert 2 * len(candidates) == len(machine.nodes) in (2, 4, 8)
+        own = {node.id: candidates for node in machine.cpu_nodes}
+    else:
+        own = {
+            cpus.id: {
+                node.id
+                for node in machine.nodes
+                if node.initiator == cpus.id
+                and (node.memory.bandwidth or 0) >= DEFAULT_THRESHOLD * MIB
+            }
+            for cpus in machine.cpu_nodes
+        }
+    nearest = [
+        min(nodes, key=lambda node, row=machine.distances[cpus]: row[node])
+        for cpus, nodes in own.items()
+        if nodes
+    ]
+    assert tuple(sorted(nearest)) == found.memkind
+
+
+def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
+    for name in ("xeon-max-flat-snc4", "gh200", "hbm-as-dax"):
+        machine = description.load(name)
+        speeds = machine.bandwidths
+        for node in machine.hbm_nodes:
+            own = speeds[node.initiator, node.initiator]
+            assert speeds[node.initiator, node.id] > RATIO * own
+    cxl = description.load("cxl")
+    assert cxl.bandwidths[0, 1] < cxl.bandwidths[0, 0]
+
+
+def test_the_distances_of_a_xeon_max_mislead() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    for number in range(8):
+        (own,) = machine.local_hbm(number)
+        sibling = number ^ 1
+        assert machine.distances[number][own.id] > machine.distances[number][sibling]
+
+
+def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    assert [node.id for node in machine.local_hbm(2, among=(8, 9, 12))] == [8, 9]
+    assert [node.id for node in machine.local_hbm(2, among=(12,))] == [12]
+    assert machine.local_hbm(2, among=()) == ()
+    assert description.load("plain").local_hbm(0) == ()
+
+
+def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
+    machine = description.load("knl-snc4-flat")
+    assert machine.cpus == 8
+    assert [node.cpus for node in machine.cpu_nodes] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
+    """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
+    machine = description.load("hbm-as-dax")
+    (device,) = machine.dax
+    assert (device.name, device.node) == ("dax0.0", 1)
+    assert device.device_bytes == 628 * MIB
+    assert device.online_bytes == 512 * MIB
+    assert machine.nodes[1].memory_bytes == 0
+
+
+def test_bandwidths_are_what_hmat_can_hold(tmp_path: Path) -> None:
+    most = written(tmp_path, ("gb_s = 300", "gb_s = 8795")).bandwidths[0, 1]
+    assert most // (128 * MIB) < 2**16 - 1  # that number means: not reachable
+    machine = written(tmp_path, ("gb_s = 300", "gb_s = 409.6"))
+    assert machine.bandwidths == {(0, 0): 47744 * MIB, (0, 1): 390656 * MIB}
+
+
+def test_a_name_that_is_none_is_answered_with_the_nearest() -> None:
+    with pytest.raises(SpecError, match="unknown emulated machine 'knl-snc4'; did you mean 'knl-s"):
+        description.load("knl-snc4")
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torn.toml").write_text("title = ")
+    with pytest.raises(SpecError, match=r"torn\.toml is not valid TOML"):
+        description.load(str(tmp_path / "torn.toml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "answer"),
+    [
+        ("stands_for", "stands_four", "unknown key 'stands_four'; did you mean 'stands_for'?"),
+        ('title = "Two nodes"', "", "title is missing"),
+        ('"Two nodes"', "7", "title 7 must be a line of text"),
+        ("mib = 128", "mb = 128", "unknown key 'mb'; did you mean 'mib'?"),
+        ('"hbm", mib', '"hmb", mib', "node 1: unknown memory 'hmb'; did you mean 'hbm'?"),
+        ("mib = 128", "mib = 100", "node 1: 100 MiB; make it a multiple of 128 MiB"),
+        ("mib = 128", "mib = 128, dax_mib = 128", "node 1: give mib, or dax_mib"),
+        ("mib = 128", "dax_mib = 256", r"\[found_online\] is for machines with a node of dax_mib"),
+        ("near = 0, ", "", r"node 1: give cpus = \[..\], or near"),
+        ("near = 0", "near = 1", "node 1 is near node 1, and the nodes with CPUs are 0"),
+        ("cpus = [0, 1]", "near = 0", "no node has CPUs"),
+        ("id = 1", "id = 2", "the nodes are 0, 2; number them from 0"),
+        ("[0, 1]", "[0, 2]", "the nodes' CPUs are 0, 2; number them from 0"),
+        ("[0, 1]", '"0-1"', "cpus '0-1' must be a list of whole numbers"),
+        ("gb_s = 300, ns = 120", "gb_s = 300", "gb_s and ns come together"),
+        (", gb_s = 300, ns = 120", "", "firmware has an HMAT for all nodes or for none"),
+        ("gb_s = 300", "gb_s = true", r"gb_s True must be a number of 10\^9 bytes/s"),
+        ("hbm = true", 'hbm = "yes"', "hbm 'yes' must be true or false"),
+        ("[[10, 20], [20, 10]]", "[[10, 20]]", "write 2 rows of 2, one for each node"),
+        ("[[10, 20], [20, 10]]", "[[10, 20], [21, 10]]", "20 from node 0 to node 1, 21 back"),
+        ("[[10, 20], [20, 10]]", "[[10, 9], [9, 10]]", "a node is at 10 from itself"),
+        ("hbm = [1], e", "hbm = [3], e", "node 3 is none of the nodes 0-1"),
+        ("hbm = [1], e", "hbm = [1, 1], e", r"hbm \[1, 1\] must name each node once, in order"),
+        ("hbm = [1], e", "hbm = [], e", r"the nodes of memory with hbm = true are \[1\]"),
+        ("hbm = true", "hbm = false", r"the nodes of memory with hbm = true are \[\]"),
+        ('"Two nodes"', '"Two\\nnodes"', "must be a line of text"),
+        ('"hbm", mib', '["hbm"], mib', r"node 1: memory \['hbm'\] must be a line of text"),
+        ("gb_s = 300", "gb_s = inf", r"gb_s inf must be a number of 10\^9 bytes/s, 1 to 8795"),
+        ("gb_s = 300", "gb_s = nan", "gb_s nan must be a number"),
+        ("gb_s = 300", "gb_s = 9000", "gb_s 9000 must be a number"),
+        ("ns = 120", "ns = 70000", "ns 70000 must be a whole number, 1 to 65534"),
+        ("mib = 256", "mib = 2000000", "mib 2000000 must be a whole number, 1 to 1048576"),
+        ("mib = 128", "dax_mib = 128", "node 1: dax_mib 128 leaves no whole block of 128 MiB"),
+        ("mib = 128", "mib = 128.0", "mib 128.0 must be a whole number"),
+        (
+            "memkind = [1]",
+            "memkind = [0], memkind_differs = 7",
+            "memkind_differs 7 must be a line of text",
+        ),
+        ("[[10, 20], [20, 10]]", "[10, 20]", "rows 10 must be a list of whole numbers"),
+        ("memkind = [1]", "memkind = [0]", "say in memkind_differs why they differ"),
+        ('title = "Two nodes"', 'title = "x"\nsockets = 4', "2 CPUs cannot be shared out evenly"),
+        ('title = "Two nodes"', 'title = "x"\nprocessor = {}', "vendor is missing"),
+        ('title = "Two nodes"', 'title = "x"\nfound_online = {}', "add the one or drop the other"),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_what_can(
+    tmp_path: Path, old: str, new: str, answer: str
+) -> None:
+    with pytest.raises(SpecError, match=answer) as caught:
+        written(tmp_path, (old, new))
+    assert str(caught.value).startswith("small.toml")
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    for target in ("/proc/self/mem", "/proc/1/nothing/" + "x" * 300):
+        link = tmp_path / "small.toml"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        with pytest.raises(SpecError, match=r"small\.toml"):
+            description.load(str(link))
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_a_machines_name(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"there is no file .*gone\.toml"):
+        description.load(str(tmp_path / "gone.toml"))
+
+
+def test_nodes_are_numbered_as_linux_does(tmp_path: Path) -> None:
+    change = ("cpus = [0, 1]", "near = 1"), ("near = 0, ", "cpus = [0, 1], ")
+    with pytest.raises(SpecError, match="with CPUs first, and they are 1; put the nodes without"):
+        written(tmp_path, *change)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "nodes", "answer"),
+    [
+        (256, 1, "256 CPUs and 1 nodes; an emulated machine has 255 and 16 at most"),
+        (17, 17, "17 CPUs and 17 nodes"),
+    ],
+)
+def test_a_machine_has_an_end(cpus: int, nodes: int, answer: str) -> None:
+    each = cpus // nodes
+    values = {
+        "title": "large",
+        "stands_for": "nothing",
+        "memory": {"dram": {"hbm": False}},
+        "node": [
+            {
+                "id": one,
+                "cpus": list(range(one * each, (one + 1) * each)),
+                "memory": "dram",
+                "mib": 128,
+            }
+            for one in range(nodes)
+        ],
+        "distances": {
+            "rows": [[10 if one == to else 20 for to in range(nodes)] for one in range(nodes)]
+        },
+        "found": {"hbm": [], "evidence": "no HBM: ", "memkind": []},
+    }
+    with pytest.raises(SpecError, match=answer):
+        description.from_dict(values, "large", "large.toml")
+
+
+def test_hbm_that_is_a_device_is_hbm_only_once_it_is_online() -> None:
+    values = tomllib.loads((MACHINES / "hbm-as-dax.toml").read_text())
+    values["found"] |= {"hbm": [1], "memkind": [1]}
+    with pytest.raises(SpecError, match=r"\[found\]: hbm \[1\].* are \[\]"):
+        description.from_dict(values, "dax", "dax.toml")
+
+
+def test_a_machines_name_is_one_for_a_host(tmp_path: Path) -> None:
+    (tmp_path / "my,machine.toml").write_text(SMALL)
+    with pytest.raises(SpecError, match="'my,machine' becomes the guest's host name"):
+        description.load(str(tmp_path / "my,machine.toml"))
+
+
+def test_a_vendor_is_one_of_cpuids(tmp_path: Path) -> None:
+    vendor = 'title = "x"\nprocessor = { vendor = "Intel", family = 6, model = 1, name = "A" }'
+    with pytest.raises(SpecError, match="vendor 'Intel' must be CPUID's 12 letters"):
+        written(tmp_path, ('title = "Two nodes"', vendor))
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "answer"),
+    [
+        (271, 1, "family 271 must be a whole number, 1 to 270"),
+        (6, 256, "model 256 must be a whole number, 0 to 255"),
+    ],
+)
+def test_a_processors_numbers_fit_into_cpuid(
+    tmp_path: Path, family: int, model: int, answer: str
+) -> None:
+    numbers = f'vendor = "GenuineIntel", family = {family}, model = {model}, name = "A"'
+    with pytest.raises(SpecError, match=answer):
+        written(tmp_path, ('title = "Two nodes"', f'title = "x"\nprocessor = {{ {numbers} }}'))
+
+
+def test_a_processors_name_fits_into_cpuid(tmp_path: Path) -> None:
+    named = (
+        'title = "x"\nprocessor = {{ vendor = "GenuineIntel", family = 6, model = 1, name = "{}" }}'
+    )
+    title = 'title = "Two nodes"'
+    assert written(tmp_path, (title, named.format("A" * 47))).processor is not None
+    for name in ("A" * 48, "A, B", "Intel®"):
+        with pytest.raises(SpecError, match="47 letters for it, and no comma"):
+            written(tmp_path, (title, named.format(name)))

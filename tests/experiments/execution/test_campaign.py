@@ -1,0 +1,159 @@
+"""What a request comes to before anything is started: commands, limits, refusals."""
+
+import contextlib
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments.console.stages import Stages
+from experiments.emulation import description
+from experiments.execution import backends, campaign
+from experiments.execution.campaign import Request
+from experiments.execution.cleanup import watchdog
+from experiments.model import spec
+from experiments.model.spec import Experiment
+from experiments.model.toml_validation import SpecError
+from experiments.programs.machine import facts
+from experiments.provision.qemu import qemu_binary
+from experiments.provision.qemu.qemu_binary import QemuMissing
+from experiments.results import store
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import schedule
+
+
+def asked(environments: str, **flags: Any) -> Experiment:
+    """The quick campaign, which emulates HBM where there is none."""
+    return spec.restrict(spec.load("quick"), environments=environments, blocks=1, **flags)
+
+
+def lines(environments: str, out: Path, **flags: Any) -> list[str]:
+    return campaign.dry_run(asked(environments, **flags), Request(out))
+
+
+def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Path) -> None:
+    told = lines("vm:plain,vm-docker:plain", tmp_path / "out", profiles="tuned", ranks="4")
+    assert len(told) == 2
+    for line in told:
+        assert "experiments.guests.inside --agent plain.agent" in line
+        assert "/opt/hbmcomm/bin/mpiexec -n 4" in line
+        assert "mpi_yield_when_idle 0" in line  # the machine described has 4 CPUs, whatever ours
+    assert sum("docker run --rm" in line for line in told) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_where_hbm_is_on_this_machine_is_not_told_in_a_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_THRESHOLD", "77")
+    assert all("MEMKIND_HBW_THRESHOLD=77" in line for line in lines("host", tmp_path))
+    assert not any("MEMKIND" in line for line in lines("vm:knl-snc4-flat", tmp_path))
+
+
+def test_hbm_is_emulated_in_a_guest_that_has_none(tmp_path: Path) -> None:
+    (line,) = lines("vm:plain", tmp_path)
+    assert "MEMKIND_HBW_NODES=0 " in line
+    (line,) = lines("vm-docker:plain", tmp_path, profiles="tuned")
+    assert "--env=MEMKIND_HBW_NODES=0 " in line
+
+
+def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
+    assert lines("vm:knl-snc4-flat", tmp_path, ranks="64")
+    with pytest.raises(SpecError, match=r"65 ranks .* knl-snc4-flat has 8 cores"):
+        lines("vm:knl-snc4-flat", tmp_path, ranks="65")
+
+
+def test_without_qemu_that_is_said_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    out, stages = tmp_path / "out", Stages()
+    with pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"):
+        campaign.run(asked("vm:plain"), Request(out), stages)
+    assert stages.seconds == {}
+    assert not out.exists()
+
+
+def test_nothing_is_started_for_a_campaign_that_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*asked: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(watchdog, "watching", refuse)
+    monkeypatch.setattr(backends, "ready", refuse)
+    out, said, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
+    header = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
+    store.create(out, header | {"base": "auto", "machine": facts.machine(), "emulated": {}})
+    names = [launch.name for block in schedule(experiment, 1) for launch in block.launches]
+    for name in names:
+        with pytest.raises(AssertionError, match="started"):
+            campaign.resume(out, Stages())
+        (out / "launches" / f"{name}.json").write_text("{}")
+    assert campaign.resume(out, Stages(Console(file=said))) == []
+    assert said.getvalue().startswith(f"the campaign in {out} is complete; ")
+
+
+def begin(out: Path, **emulated: Any) -> None:
+    """A results folder whose campaign was begun in an emulated machine like this."""
+    header = {"name": "quick", "experiment": asked("vm:plain").to_dict(), "seed": 1, "schedule": []}
+    header |= {"base": "auto", "emulated": emulated, "machine": facts.machine()}
+    store.create(out, header)
+
+
+def plain() -> dict[str, Any]:
+    """The machine's description as a header holds it."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(description.load("plain"))))
+    return found
+
+
+@pytest.mark.parametrize("part", ["kernel", "cpu"])
+def test_a_campaign_is_not_completed_on_another_machine_or_kernel(
+    part: str, tmp_path: Path
+) -> None:
+    header = {"name": "quick", "experiment": asked("host").to_dict(), "seed": 1, "schedule": []}
+    other = facts.machine() | {part: "another"}
+    store.create(tmp_path / "out", header | {"base": "auto", "machine": other, "emulated": {}})
+    said = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
+    with pytest.raises(ResultsError, match=said):
+        campaign.resume(tmp_path / "out", Stages())
+
+
+def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path) -> None:
+    other = plain()
+    other["nodes"][0]["memory_bytes"] += 1
+    begin(tmp_path / "out", description=other)
+    with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
+        campaign.resume(tmp_path / "out", Stages())
+
+
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [
+        ({}, None),
+        ({"accelerator": "kvm"}, r"\(accelerator: kvm then, tcg now\)"),
+        ({"qemu": "QEMU 6"}, r"\(qemu: QEMU 6 then, QEMU 7 now\)"),
+        ({"disk": "older"}, r"\(disk: older then, newer now\)"),
+    ],
+)
+def test_nor_by_another_emulator_or_from_another_disk(
+    begun: dict[str, Any], told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest: Any = SimpleNamespace(accelerator="tcg", disk=SimpleNamespace(id="newer"))
+    there = backends.Equipment(guests={("plain", "openmpi"): guest})
+    monkeypatch.setattr(backends, "ready", lambda *asked: contextlib.nullcontext(there))
+    monkeypatch.setattr(qemu_binary, "version", lambda: "QEMU 7")
+    monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
+    as_now = {"accelerator": "tcg", "qemu": "QEMU 7", "disk": "newer"}
+    out = tmp_path / "out"
+    begin(out, machine="plain", description=plain(), **as_now | begun)
+    if told is None:
+        assert campaign.resume(out, Stages()) == ["measured"]
+        return
+    with pytest.raises(ResultsError, match=rf"plain is not as it was .*{told}.*another --out"):
+        campaign.resume(out, Stages())

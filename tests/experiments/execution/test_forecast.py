@@ -1,0 +1,82 @@
+"""What a dry run says of a campaign's time and memory, against counts made by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiments.bench.question import ask
+from experiments.execution.forecast import CELL, Forecast, Host, forecast, told
+from experiments.model import spec
+from experiments.model.spec import Experiment
+from experiments.schedule.blocks import schedule
+
+GIB = 2**30
+MANY = Host(cores=64, copied=8e9, cache=2**20)
+
+
+def paper(**changes: object) -> Experiment:
+    asked = spec.load("paper")
+    return replace(asked, measurement=replace(asked.measurement, **changes))  # type: ignore[arg-type]
+
+
+def of(asked: Experiment, host: Host = MANY) -> Forecast:
+    return forecast(schedule(asked, 0), host)
+
+
+def test_buffers_of_the_largest_block_are_counted_by_kind() -> None:
+    found = of(paper())
+    size = 16 * 2**20
+    arm = 16 * 2 * size + 15 * size  # each rank sends and receives; the root gathers from 16
+    assert found.together["hbw"] == 3 * arm  # host, host-again, Docker
+    assert found.together["regular"] == 5 * arm  # and threads and processes
+    assert found.together["hbw"] < 0.6 * 4 * GIB  # fits a quadrant of Knights Landing
+
+
+def test_time_grows_with_the_cap_and_where_ranks_share_cores() -> None:
+    short, long = of(paper(time_cap=0.05)), of(paper(time_cap=0.5))
+    assert short.launches == long.launches == 10 * 4 * 2 * 5
+    assert 2 < long.seconds / short.seconds < 10
+    assert of(paper(), replace(MANY, cores=2)).seconds > 1.2 * of(paper()).seconds
+
+
+def test_a_launch_takes_at_least_its_start() -> None:
+    one = spec.restrict(paper(), environments="docker", sizes="1KiB", ranks="2", blocks=1)
+    one = replace(one, launches=replace(one.launches, external=(), bindings=("packed",)))
+    found = of(one)
+    cells = 3 * 3 * 2 * 2 + 4  # operations, transports, kinds, localities; a copy for each buffer
+    assert found.launches == 1
+    assert 2.5 < found.seconds < 2.5 + cells * (0.1 + 0.05)
+
+
+def test_each_arm_of_a_bench_counts_the_contenders_that_it_has() -> None:
+    def seconds(**flags: Any) -> float:
+        asked = ask(2, sizes="64KiB", operations="bcast", blocks=1, **flags)
+        return of(asked.experiment).seconds
+
+    one, two = seconds(peers="openmpi"), seconds(peers="openmpi,mpich")
+    assert two == pytest.approx(2 * one)
+    pickled = seconds(peers="openmpi,mpich,pickle") - two
+    assert 2 * CELL < pickled < 2 * (CELL + 0.05), "plain calls of one more beside each MPI"
+    tuned = seconds(peers="openmpi", tuned=True) - one
+    with_pickle = seconds(peers="openmpi,pickle", tuned=True) - seconds(peers="openmpi,pickle")
+    assert tuned == pytest.approx(with_pickle), "pickle takes part in the default setting alone"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(42.4, "42 s"), (290, "5 min"), (3 * 3600 + 240, "3 h 4 min")]
+)
+def test_lines_for_a_user(seconds: float, said: str) -> None:
+    lines = told(Forecast(4, 20, seconds, {"hbw": GIB // 2}), 8 * GIB, {4: 4 * GIB})
+    assert lines == [
+        f"20 launches in 4 blocks: up to about {said}",
+        "buffers alive at once, at most: hbw 0.50 GiB; available: 8.00 GiB; HBM: node 4: 4.00 GiB",
+    ]
+
+
+def test_what_does_not_fit_is_said_before_anything_starts() -> None:
+    *_, last = told(Forecast(1, 1, 1.0, {"regular": 9 * GIB}), 8 * GIB, {})
+    assert "not all of it fits at once" in last and "smaller --sizes" in last
+    asked = Forecast(1, 1, 1.0, {"hbw": 5 * GIB, "regular": GIB})
+    assert told(asked, 64 * GIB, {4: 2 * GIB, 5: 2 * GIB})[-1] == last
+    assert last not in told(asked, 64 * GIB, {})

@@ -1,0 +1,356 @@
+"""The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.process import Process
+from experiments.execution import attempts, memory_fit, runner, together
+from experiments.execution.launching import Environment, Environments
+from experiments.execution.runner import MachineGone
+from experiments.jobs import attend
+from experiments.jobs.attend import LaunchFailed
+from experiments.model import spec
+from experiments.model.arms import ALONE
+from experiments.results import store
+from experiments.results.store import ResultsError
+from experiments.schedule import footprint
+from experiments.schedule.blocks import Block, Launch, schedule
+
+ME = (os.getuid(), os.getgid())
+HARNESS = """
+import json, pathlib, sys, threading
+import numpy as np
+from experiments.programs.measure import orders
+from experiments.schedule.turns import Answer
+folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("said by the launch", flush=True)
+if code == 0 and orders.are_given(folder):
+    ranks = [
+        threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
+        for rank in (0, 1)
+    ]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+launch = json.loads((folder / "launch.json").read_text())
+environment = {"versions": {"mpi": mpi}}
+result = {"format": 2, "launch": launch, "cells": [], "environment": environment, "ranks": []}
+if code == 0:
+    (folder / "result.json").write_text(json.dumps(result))
+    np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """An environment whose launches end at once."""
+
+    mpi: str = "5.0"
+    code: int = 0
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        argv = (sys.executable, "-c", HARNESS, str(folder), self.mpi, str(self.code))
+        return Process(argv)
+
+
+def alike(every: Instant) -> Environments:
+    return lambda launch: every
+
+
+def apart(docker: Instant) -> Environments:
+    return lambda launch: docker if launch.environment == "docker" else Instant()
+
+
+@pytest.fixture
+def blocks() -> tuple[Block, ...]:
+    return schedule(
+        spec.restrict(
+            spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=2
+        ),
+        1,
+    )
+
+
+def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The same in an emulated machine: on its bare metal and in Docker there."""
+    names = {"host": "vm:knl", "docker": "vm-docker:knl"}
+
+    def moved(launch: Launch) -> Launch:
+        return replace(
+            launch,
+            environment=names[launch.environment],
+            arm=f"vm-{launch.arm}",
+        )
+
+    return tuple(
+        replace(block, launches=tuple(moved(launch) for launch in block.launches))
+        for block in blocks
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    store.create(tmp_path / "campaign", {"name": "quick"})
+    return tmp_path / "campaign"
+
+
+def test_the_launches_of_a_block_are_shown_with_their_binding(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = spec.restrict(spec.load("placement"), ranks="2", sizes="1KiB", blocks=1)
+    one = schedule(asked, 1)
+    runner.run(folder, one, alike(Instant()), {}, ME)
+    for block, line in zip(one, capsys.readouterr().err.splitlines(), strict=True):
+        assert f"] block {block.number} in turns ({block.binding}): " in line
+
+
+def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    names = {launch.name for block in blocks for launch in block.launches}
+    assert store.finished(folder) == names
+    assert not (folder / "incoming").exists()
+
+
+def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(store.finished(folder)) == 6
+
+
+@pytest.mark.parametrize(("held", "alive"), [(0, 1), (4, 2)])
+def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of_them_do(
+    folder: Path,
+    blocks: tuple[Block, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    held: int,
+    alive: int,
+) -> None:
+    one = max(footprint.own_bytes(blocks[0].launches[0], rank, 0) for rank in (0, 1))
+    room_for = (held + 0.5) * one / footprint.MEMORY_SHARE  # of 3 arms with 2 ranks
+    monkeypatch.setattr(memory_fit.machine, "available_memory", lambda: room_for)
+    monkeypatch.setattr(memory_fit, "PROCESS", 0)
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    asked = {launch.name for launch in blocks[0].launches}
+    assert store.finished(folder) >= asked
+    read = [store.read_launch(folder, name) for name in store.finished(folder)]
+    assert {len(each["company"] or ["itself"]) for each in read} == {alive}
+    assert len(read) == (4 if alive == 2 else 3)
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_again(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    docker = next(each.name for each in blocks[0].launches if each.environment == "docker")
+    path = folder / "launches" / f"{docker}.json"
+    values = store.read_json(path)
+    path.unlink()
+    for name in store.finished(folder):  # as where it failed and the others went on
+        kept = folder / "launches" / f"{name}.json"
+        store.write_json(kept, store.read_json(kept) | {"company": ["0000-host"]})
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    again = store.read_launch(folder, docker)
+    assert again["company"] == sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
+
+
+def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    first, second = ({launch.name for launch in block.launches} for block in blocks)
+    kept = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
+    (folder / "launches" / f"{min(first)}.json").unlink()  # its JSON is taken in last
+    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    now = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
+    assert {name for name in now if now[name] == kept[name]} == second
+    assert store.read_launch(folder, min(first))["company"] == sorted(first)
+
+
+def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    def failing(launch: Launch) -> Instant:
+        return Instant(code=3 if launch.environment == "host" and launch.block else 0)
+
+    with pytest.raises(LaunchFailed) as caught:
+        runner.run(folder, blocks, failing, {}, ME)
+    assert "failed with exit code 3" in str(caught.value)
+    assert "said by the launch" in str(caught.value)
+    assert "--resume" in str(caught.value)
+    assert store.finished(folder) == {launch.name for launch in blocks[0].launches}
+    assert not (folder / "incoming").exists()
+
+
+def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
+    broken = store.failed(folder)
+    assert len(told) == len(broken) == 2
+    for name, why in broken.items():
+        assert f"launch {name} failed with exit code 3" in why["reason"]
+        assert why["launch"]["arm"] == "docker-tuned-one"
+    assert {launch.arm for each in blocks for launch in each.launches} == {
+        name.partition("-")[2] for name in store.finished(folder) | set(broken)
+    }
+    assert runner.run(folder, blocks, alike(Instant()), {}, ME) == []
+    assert store.failed(folder) == {}
+    again = {f"{number:04d}-host-beside-docker-tuned-one" for number in (0, 1)}
+    asked = {launch.name for block in blocks for launch in block.launches}
+    assert store.finished(folder) == asked | again
+
+
+def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> None:
+    blocks = schedule(
+        spec.restrict(spec.load("quick"), environments="host,docker", profiles="tuned", blocks=4), 1
+    )
+    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
+    assert len(told) == attempts.FAILURES < 4
+    assert len(store.finished(folder)) == 8
+
+
+def test_a_launch_keeps_the_command_that_ran_it(folder: Path, blocks: tuple[Block, ...]) -> None:
+    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    for name in store.finished(folder):
+        assert sys.executable in store.read_launch(folder, name)["command"]
+
+
+def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    environments = apart(docker=Instant(mpi="4.1"))
+    with pytest.raises(ResultsError, match=r"versions\.mpi: .* against .*another --out"):
+        runner.run(folder, blocks, environments, {}, ME)
+    arms = {name.partition("-")[2] for name in store.finished(folder)}
+    assert not ({"host", "docker-tuned-one"} <= arms)
+
+
+def test_a_launch_that_stands_still_is_ended(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sleeping(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+    monkeypatch.setattr(runner, "STALLED", 0.5)
+    monkeypatch.setattr(together, "START_PATIENCE", 0.5)
+    with pytest.raises(LaunchFailed, match="did not start within 0 s"):
+        runner.run(folder, blocks, alike(Sleeping()), {}, ME)
+    host = next(launch for launch in blocks[0].launches if launch.arm == "host")
+    alone = replace(blocks[0], launches=(host,))
+    with pytest.raises(LaunchFailed, match="stood still for 0 s"):
+        runner.run(folder, [alone], alike(Sleeping()), {}, ME)
+    assert store.finished(folder) == set()
+
+
+def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder: Path) -> None:
+    asked = spec.restrict(
+        spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=6
+    )
+    every = schedule(asked, 1)
+    runner.run(folder, every, alike(Instant()), {}, ME)
+    planned = {launch.name for block in every for launch in block.launches}
+    assert store.finished(folder) - planned == {"0000-host-alone"}
+    assert store.read_launch(folder, "0000-host-alone")["company"] == []
+    assert store.read_launch(folder, "0000-host-alone")["launch"]["arm"] == ALONE
+    (folder / "launches" / "0003-host.json").unlink()
+    runner.run(folder, every, alike(Instant()), {}, ME)
+    assert store.finished(folder) - planned == {"0000-host-alone"}
+
+
+def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    def failing(where: str) -> Environments:
+        return lambda launch: Instant(code=3 if launch.environment == where else 0)
+
+    told = runner.run(folder, there(blocks), failing("vm-docker:knl"), {}, ME)
+    assert len(told) == len(store.failed(folder)) == 2
+    shutil.rmtree(folder)
+    store.create(folder, {"name": "quick"})
+    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
+        runner.run(folder, there(blocks), failing("vm:knl"), {}, ME)
+
+
+def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
+    folder: Path, blocks: tuple[Block, ...]
+) -> None:
+    ended: list[str] = []
+
+    @dataclass(frozen=True)
+    class Crashing(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            ended.append("Kernel panic - not syncing")
+            return super().command(launch, folder)
+
+    def environments(launch: Launch) -> Environment:
+        return Crashing(code=1) if launch.environment == "vm-docker:knl" else Instant()
+
+    gone = {"vm-docker:knl": lambda: "".join(ended)}
+    with pytest.raises(MachineGone, match=r"guest of knl ended while .*\n?.*--resume") as caught:
+        runner.run(folder, there(blocks), environments, {}, ME, gone)
+    assert "Kernel panic" in str(caught.value)
+    assert store.failed(folder) == {}
+
+
+def test_a_guest_that_is_gone_is_not_waited_for(folder: Path, blocks: tuple[Block, ...]) -> None:
+    class Waiting(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+    gone = dict.fromkeys(("vm:knl", "vm-docker:knl"), lambda: "QEMU ended with code -9")
+    with pytest.raises(MachineGone, match="QEMU ended with code -9"):
+        runner.run(folder, there(blocks), alike(Waiting()), {}, ME, gone)
+
+
+def test_a_launch_that_fails_in_a_guest_that_lives_is_told_as_such(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "GONE_PATIENCE", 0.2)
+    gone = {"vm:knl": lambda: ""}
+    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
+        runner.run(folder, there(blocks), alike(Instant(code=3)), {}, ME, gone)
+
+
+def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Instant):
+        def command(self, launch: Launch, folder: Path) -> Process:
+            return Process(
+                ("/bin/sh", "-c", 'sleep 1; "$@"', "sh", *super().command(launch, folder).argv)
+            )
+
+    monkeypatch.setattr(runner, "STALLED", 0.3)
+    runner.run(folder, there(blocks)[:1], alike(Slow()), {}, ME)
+    assert len(store.finished(folder)) == 3
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("sys.exit(7)", "exit code 7"),
+        ("import time; time.sleep(600)", "stood still for 1 s"),
+    ],
+)
+def test_a_failure_says_in_a_few_words_why(folder: Path, program: str, why: str) -> None:
+    def prepare(place: Path) -> Process:
+        return Process((sys.executable, "-c", f"import sys; {program}"))
+
+    watched = (folder, "0000-mpich", prepare, None, lambda share: None, "try again", 1.0)
+    with pytest.raises(LaunchFailed) as caught, attend.attended(*watched):
+        pass
+    assert caught.value.why == why
+    assert not (folder / "incoming").exists()

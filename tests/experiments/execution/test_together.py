@@ -1,0 +1,173 @@
+"""Real launches that take turns: what they measure, and what one that fails costs the others."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.host import Host
+from experiments.environments.process import Process
+from experiments.execution import together
+from experiments.execution.attempts import Attempts
+from experiments.jobs.attend import LaunchFailed
+from experiments.model import spec
+from experiments.provision import passthrough
+from experiments.provision.wheels import mpi
+from experiments.results import store
+from experiments.schedule.blocks import Cell, Launch, schedule
+
+pytestmark = pytest.mark.ranks
+
+ME = (os.getuid(), os.getgid())
+
+
+@dataclass(frozen=True)
+class Other:
+    """The host, where ranks run one of ranks/*.py with these words before the folder."""
+
+    program: str
+    words: tuple[str, ...] = ()
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        made = here().command(launch, folder)
+        program = Path(__file__).parents[1] / "ranks" / self.program
+        at = made.argv.index("-m")
+        argv = (*made.argv[:at], str(program), *self.words, *made.argv[at + 2 :])
+        return replace(made, argv=argv)
+
+
+def sabotaged(does: str) -> Other:
+    """Where the first rank of a launch does something in the middle of a turn."""
+    return Other("in_a_turn.py", (does,))
+
+
+def here() -> Host:
+    return Host("openmpi", mpi.prefix("openmpi"), passthrough.cores())
+
+
+@pytest.fixture
+def launches() -> tuple[Launch, ...]:
+    """A block of three arms on the host; the failure of one is a finding, as of a container."""
+    asked = spec.restrict(
+        spec.load("quick"),
+        environments="host,docker",
+        profiles="tuned",
+        sizes=(1024, 65536),
+        blocks=1,
+    )
+    (block,) = schedule(asked, 1)
+    kept = [cell for cell in block.launches[0].cells if cell.kind == "regular"]
+    return tuple(replace(each, cells=tuple(kept)) for each in block.launches)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    store.create(tmp_path / "campaign", {"name": "quick"})
+    return tmp_path / "campaign"
+
+
+def run(
+    folder: Path, launches: tuple[Launch, ...], docker: Callable[[], object] = here
+) -> dict[str, str]:
+    def environment(launch: Launch) -> object:
+        return docker() if launch.environment == "docker" else here()
+
+    losses = together.run(
+        *(folder, launches, environment, {}, ME),  # type: ignore[arg-type]
+        *(lambda share: None, Attempts().refuse),
+    )
+    return {name: loss.text for name, loss in losses.items()}
+
+
+def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
+    folder: Path, launches: tuple[Launch, ...]
+) -> None:
+    assert run(folder, launches) == {}
+    read = {each.arm: store.read_launch(folder, each.name) for each in launches}
+    shapes = {
+        arm: [
+            (cell["operation"], cell["bytes"], cell["group"], cell["turn"]) for cell in one["cells"]
+        ]
+        for arm, one in read.items()
+    }
+    assert shapes["host"] == shapes["host-again"] == shapes["docker-tuned-one"]
+    assert len(shapes["host"]) == len(launches[0].plan)
+    for launch in launches:
+        found = read[launch.arm]
+        assert found["company"] == sorted(each.name for each in launches)
+        samples = store.read_samples(folder / "launches" / f"{launch.name}.npz")
+        for cell in found["cells"]:
+            seconds = samples[cell["samples"]]
+            timed = len(seconds) - cell["warmup"]
+            assert timed % cell["turn"] == 0 and timed // cell["turn"] >= 5
+            assert (seconds > 0).all() and seconds.shape[1] == 2
+        for rank in found["ranks"]:
+            assert rank["asleep"]["seconds"] > 0.1
+            assert rank["asleep"]["cpu"] < 0.02 * rank["asleep"]["seconds"] + 0.02
+    lengths = {
+        arm: [
+            len(store.read_samples(folder / "launches" / f"{each.name}.npz")[c["samples"]])
+            for c in read[arm]["cells"]
+        ]
+        for arm, each in ((each.arm, each) for each in launches)
+    }
+    assert lengths["host"] == lengths["host-again"] == lengths["docker-tuned-one"]
+
+
+def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
+    folder: Path, launches: tuple[Launch, ...]
+) -> None:
+    cells = [Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi")]
+    short = tuple(replace(each, cells=tuple(cells)) for each in launches)
+    assert run(folder, short, lambda: Other("unshared.py")) == {}
+    began: dict[tuple[str, str], list[str]] = {}
+    for launch in short:
+        for cell in store.read_launch(folder, launch.name)["cells"]:
+            key = (cell["operation"], cell["transport"])
+            began.setdefault(key, []).append(cell.get("barrier", "skipped"))
+    assert began["copy", "none"] == began["allreduce", "mpi"] == ["the MPI's"] * 3
+    assert Counter(began["allreduce", "direct"]) == {"skipped": 1, "the MPI's": 2}, "one contest"
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        ("dies", "failed with exit code"),
+        ("hangs", "does not answer"),
+        ("fails at the end", "failed with exit code"),
+    ],
+)
+def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured(
+    folder: Path, launches: tuple[Launch, ...], does: str, why: str
+) -> None:
+    began = time.monotonic()
+    lost = run(folder, launches, lambda: sabotaged(does))
+    assert time.monotonic() - began < 60
+    (name,) = lost
+    assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
+    assert store.finished(folder) == {each.name for each in launches} - {name}
+    first = sorted(store.finished(folder))[0]
+    assert name not in store.read_launch(folder, first)["company"]
+    assert not (folder / "incoming").exists()
+
+
+def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:
+    only = tuple(replace(each, layout="") for each in launches)
+    with pytest.raises(LaunchFailed, match="failed with exit code"):
+        run(folder, only, lambda: sabotaged("dies"))
+    assert store.finished(folder) == set()
+    assert not (folder / "incoming").exists()
+    assert not [
+        path for path in Path("/proc").glob("[0-9]*/cmdline") if str(folder).encode() in _read(path)
+    ]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

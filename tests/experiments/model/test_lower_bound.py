@@ -1,0 +1,62 @@
+"""The least traffic of each operation."""
+
+import math
+
+import pytest
+
+from experiments.model import lower_bound
+from experiments.model.spec import OPERATIONS
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("ranks", [2, 3, 16])
+def test_every_operation_reads_each_input_and_writes_each_output_once(
+    operation: str, ranks: int
+) -> None:
+    n = ranks
+    reads = {"bcast": 1, "gather": n, "allreduce": n, "reduce": n, "scatter": n, "allgather": n}
+    reads |= {"reduce_scatter": n * n, "alltoall": n * n}
+    writes = {
+        "bcast": n - 1,
+        "gather": n,
+        "allreduce": n,
+        "reduce": 1,
+        "scatter": n,
+        "allgather": n * n,
+        "reduce_scatter": n,
+        "alltoall": n * n,
+    }
+    assert lower_bound.traffic(operation, ranks) == reads[operation] + writes[operation]
+
+
+def test_a_copy_by_all_ranks_bounds_itself() -> None:
+    assert lower_bound.least_seconds(lower_bound.COPY, 4, 3e-6) == pytest.approx(3e-6)
+
+
+def test_a_barrier_moves_nothing() -> None:
+    assert lower_bound.traffic(lower_bound.BARRIER, 8) == 0
+
+
+def test_one_rank_has_nothing_to_broadcast() -> None:
+    assert lower_bound.least_seconds("bcast", 1, 1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "buffers", "factor"),
+    [
+        ("allreduce", 1, 2 * 3 / 4),
+        ("allgather", 4, 3 / 4),
+        ("reduce_scatter", 4, 3 / 4),
+        ("bcast", 1, 1),
+        ("reduce", 1, 1),
+        ("gather", 4, 1),
+    ],
+)
+def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do(
+    operation: str, buffers: int, factor: float
+) -> None:
+    assert lower_bound.bus_bytes(operation, 4) == pytest.approx(buffers * factor)
+
+
+def test_a_copy_has_no_bus_bandwidth() -> None:
+    assert math.isnan(lower_bound.bus_bytes(lower_bound.COPY, 4))

@@ -1,0 +1,197 @@
+"""What a catalogue file may say, and how a mistake in one is answered."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.model import environment, quantities, spec
+from experiments.model.spec import Experiment
+from experiments.model.toml_validation import SpecError
+
+LEAST = {"name": "x", "title": "t", "question": "q"}
+
+
+@pytest.mark.parametrize("name", spec.names())
+def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
+    assert spec.load(name).name == name
+
+
+def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
+    quick = spec.load("quick")
+    assert quick.launches.environments == ("host", "userland", "docker")
+    assert quick.launches.blocks == 12
+    assert quick.launches.aa_pair
+    assert quick.factors.sizes[0] == 2**10
+    assert quick.factors.sizes[-1] == 2**22
+    assert quick.factors.transports == spec.TRANSPORTS
+
+
+def test_the_paper_campaign_has_the_papers_factors() -> None:
+    paper = spec.load("paper")
+    assert set(paper.factors.operations) == {"bcast", "gather", "allreduce"}
+    assert paper.launches.ranks == (2, 4, 8, 16)
+    assert {"regular", "hbw"} <= set(paper.factors.kinds)
+
+
+def test_an_experiment_survives_its_stored_form() -> None:
+    quick = spec.load("quick")
+    assert Experiment.from_dict(quick.to_dict(), "stored") == quick
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"factors": {"kind": ["hbw"]}}, ["unknown key 'kind'", "'kinds'", "[factors]"]),
+        ({"factors": {"kinds": ["hwb"]}}, ["unknown kinds 'hwb'", "'hbw'"]),
+        ({"factors": {"operations": ["bcsat"]}}, ["'bcsat'", "did you mean 'bcast'"]),
+        ({"factors": {"dtype": "flaot32"}}, ["'flaot32'", "did you mean 'float32'"]),
+        ({"factors": {"transports": "mpi"}}, ["transports", "must be a list"]),
+        ({"factors": {"sizes": "1KB:1MiB"}}, ["'1KB'", "KiB"]),
+        ({"factors": {"sizes": 7}}, ["sizes 7", "list"]),
+        ({"factors": {"sizes": []}}, ["sizes []", "list"]),
+        ({"factors": {"sizes": [6]}}, ["sizes [6]", "4 bytes"]),
+        ({"factors": {"largest": {"pickel": "4MiB"}}}, ["transport 'pickel'", "[largest]"]),
+        ({"factors": {"largest": {"mpi": "4B"}}}, ["'4B' leaves mpi none of the sizes"]),
+        ({"factors": {"largest": {"mpi": True}}}, ["largest True leaves mpi none"]),
+        ({"factors": {"largest": "4MiB"}}, ["largest '4MiB'", "must be a table"]),
+        ({"launches": {"environments": ["dokcer"]}}, ["'dokcer'", "did you mean 'docker'"]),
+        ({"launches": {"ranks": [0]}}, ["ranks [0]", "from 1 up"]),
+        ({"launches": {"ranks": 4}}, ["ranks 4", "list"]),
+        ({"launches": {"blocks": 0}}, ["blocks 0", "1 or more"]),
+        ({"launches": {"aa_pair": "yes"}}, ["aa_pair 'yes'", "true or false"]),
+        ({"measurement": {"time_cap": -1}}, ["time_cap -1", "more than 0"]),
+        ({"measurement": {"min_iterations": 9, "max_iterations": 3}}, ["min_iterations 9"]),
+        ({"launchs": {}}, ["unknown key 'launchs'", "did you mean 'launches'"]),
+        ({"launches": 3}, ["launches must be a table"]),
+    ],
+)
+def test_a_mistake_names_file_key_and_nearest_valid_name(
+    values: dict[str, object], told: list[str]
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        Experiment.from_dict(LEAST | values, "mine.toml")
+    assert "mine.toml" in str(caught.value) or "sizes" in str(values)
+    for words in told:
+        assert words in str(caught.value)
+
+
+def test_an_unknown_experiment_names_the_known_ones() -> None:
+    with pytest.raises(SpecError, match=r"unknown experiment 'quik'; did you mean 'quick'\?"):
+        spec.load("quik")
+
+
+def test_a_file_that_is_not_toml_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("title = ")
+    with pytest.raises(SpecError, match=r"mine.toml is not valid TOML"):
+        spec.load(str(path))
+
+
+@given(st.integers(1, 2**40))
+def test_a_size_in_bytes_reads_as_itself(size: int) -> None:
+    assert quantities.parse_size(str(size)) == size
+
+
+@given(st.integers(0, 30), st.integers(0, 20), st.integers(2, 9))
+def test_a_range_of_sizes_runs_from_first_by_factor_to_at_most_last(
+    exponent: int, more: int, factor: int
+) -> None:
+    first, last = 2**exponent, 2 ** (exponent + more)
+    sizes = quantities.parse_sizes(f"{first}:{last}:{factor}")
+    assert sizes[0] == first
+    assert sizes[-1] <= last < sizes[-1] * factor
+    assert all(b == a * factor for a, b in itertools.pairwise(sizes))
+
+
+@pytest.mark.parametrize("text", ["", "1XiB", "-1", "1KiB:", "4:2", "1:2:3:4", "1:8:1", "1.5KiB"])
+def test_sizes_that_do_not_parse_are_refused(text: str) -> None:
+    with pytest.raises(SpecError, match=r"pars|smaller first"):
+        quantities.parse_sizes(text)
+
+
+def test_flags_take_the_place_of_what_the_file_says() -> None:
+    found = spec.restrict(
+        spec.load("docker"), environments="host", ranks="2,3", sizes="1KiB,2KiB", blocks=1
+    )
+    assert found.launches.environments == ("host",)
+    assert found.launches.ranks == (2, 3)
+    assert found.factors.sizes == (1024, 2048)
+    assert found.launches.blocks == 1
+    assert found.factors.transports == spec.load("docker").factors.transports
+
+
+def test_a_transport_may_stop_at_a_size_of_its_own() -> None:
+    limited = Experiment.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
+    assert limited.factors.largest == {"mpi": 2**20}
+    assert Experiment.from_dict(limited.to_dict(), "stored") == limited
+
+
+def test_sizes_that_a_user_asks_for_are_measured_with_every_transport() -> None:
+    assert spec.load("quick").factors.largest
+    assert not spec.restrict(spec.load("quick"), sizes="16MiB").factors.largest
+
+
+def test_flags_are_checked_like_a_file() -> None:
+    with pytest.raises(SpecError, match="unknown environments 'hots'; did you mean 'host'"):
+        spec.restrict(spec.load("quick"), environments="hots")
+    with pytest.raises(SpecError, match="ranks 'two' do not parse"):
+        spec.restrict(spec.load("quick"), ranks="two")
+
+
+def test_more_ranks_than_the_cores_can_take_turns_on_are_refused() -> None:
+    many = spec.restrict(spec.load("quick"), ranks="17")
+    spec.check_ranks(many, cores=3)
+    with pytest.raises(SpecError, match="17 ranks were asked for; this machine has 2 cores"):
+        spec.check_ranks(many, cores=2)
+
+
+def test_an_emulated_machine_is_named_behind_its_way() -> None:
+    found = spec.restrict(spec.load("quick"), environments="vm:plain,vm-docker:plain")
+    assert found.launches.environments == ("vm:plain", "vm-docker:plain")
+    assert [environment.machine_of(name) for name in found.launches.environments] == ["plain"] * 2
+    assert environment.machine_of("docker") == ""
+    assert Experiment.from_dict(found.to_dict(), "stored") == found
+
+
+def test_all_environments_are_those_of_this_machine() -> None:
+    everywhere = spec.restrict(spec.load("quick"), environments="all")
+    assert everywhere.launches.environments == environment.ENVIRONMENTS
+
+
+@pytest.mark.parametrize(
+    ("environments", "flags", "told"),
+    [
+        ("vm:knl-snc4", {}, "'vm:knl-snc4'; did you mean 'vm:knl-snc4-flat'"),
+        ("vm", {}, r"unknown environments 'vm'; .*'vm:"),
+        ("vm-dokcer:plain", {}, "did you mean 'vm-docker:plain'"),
+        ("host,vm:plain", {}, "mean nothing beside real ones.*: leave out host$"),
+        ("vm:plain,vm:cxl", {}, "one emulated machine, and plain, cxl were asked for"),
+        ("vm:plain", {"mpis": "openmpi,mpich"}, "one MPI.*openmpi, mpich.*campaigns of their own"),
+        ("vm-docker:plain", {"layouts": "one,isolated"}, "no bridge.*found isolated: .*--layouts"),
+        (
+            "vm:plain",
+            {"external": "IMB", "mpis": "impi"},
+            "runs on the host.*vm:plain: leave out IMB$",
+        ),
+        ("vm-docker:/tmp/own.toml", {}, "is a path: put the file there .* vm-docker:own$"),
+    ],
+)
+def test_what_no_guest_can_run_is_refused_with_the_reason(
+    environments: str, flags: dict[str, str], told: str
+) -> None:
+    with pytest.raises(SpecError, match=told):
+        spec.restrict(spec.load("quick"), environments=environments, **flags)
+
+
+def test_layouts_matter_to_containers_alone() -> None:
+    found = spec.restrict(spec.load("quick"), environments="vm:plain", layouts="all")
+    assert found.launches.environments == ("vm:plain",)
+
+
+def test_the_rank_limit_is_that_of_the_machine_that_is_named() -> None:
+    many = spec.restrict(spec.load("quick"), environments="vm:plain", ranks="33")
+    with pytest.raises(SpecError, match="33 ranks were asked for; plain has 4 cores"):
+        spec.check_ranks(many, 4, "plain")

@@ -1,0 +1,61 @@
+"""Rank program: buffers of another build are in its own arena, placed as those of this build."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.bench.question import ask
+from experiments.model.contender_names import OTHER_PACKAGE
+from experiments.model.spec import NUMPY
+from experiments.programs.contenders.entrants import ALIAS, ALIGNMENT, Entrants
+from experiments.programs.measure.buffers import make_pool
+from experiments.schedule.blocks import Cell, schedule
+
+COMM = MPI.COMM_WORLD
+LENGTHS = (1000, 300_000)
+
+folder, buffers = Path(sys.argv[1]), sys.argv[2]
+ordinary = buffers == NUMPY
+package = folder / "hbmcomm"
+if COMM.rank == 0:
+    shutil.copytree(Path(hbmcomm.__file__).parent, package)
+COMM.Barrier()
+os.environ[OTHER_PACKAGE] = str(package)
+allocate = np.empty if ordinary else None
+pool = make_pool(COMM, "regular", "local", ["direct", "mpi"], "float32", LENGTHS, 0, allocate)
+asked = ask(2, peers="openmpi", against="there", private=ordinary, forms="plain,nonblocking")
+launch = schedule(asked.experiment, 1)[0].launches[0]
+entrants = Entrants(COMM, launch, folder, {0})
+
+
+def address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+names = sorted({cell.transport for cell in launch.cells})
+assert names == ["direct", "direct-again", "mpi", "other-build", "other-build-again"], names
+for name in names:
+    for form in ("plain", "nonblocking"):
+        cell = Cell("allreduce", name, "regular", "local", 64, buffers, form)
+        contender, memory = entrants.of(cell, pool)
+        assert contender("allreduce", memory.send[:16], memory.recv[:16]) is not None
+        theirs = name.startswith("other-build")
+        other: Any = sys.modules.get(ALIAS)
+        for mine, array in ((pool.send, memory.send), (pool.recv, memory.recv)):
+            assert (array is mine) == (ordinary or not theirs)
+            assert array.size == mine.size and array.dtype == mine.dtype
+            assert (address(array) - address(mine)) % ALIGNMENT == 0
+            if not ordinary and theirs:
+                assert other.source(array) == "arena"
+                assert hbmcomm.source(array) is None
+                assert other.source(mine) is None
+entrants.close()
+for each in pool.communicators.values():
+    each.Free()
+print("ok")

@@ -1,0 +1,71 @@
+"""Rank program: every contender leaves the same right bytes, of every operation it has."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.contender_names import BROKEN, CALLS
+from experiments.programs.contenders.contender import (
+    Contender,
+    nonblocking,
+    persistent,
+    pickled,
+    plain,
+)
+from experiments.programs.contenders.gloo import GlooMissing, gloo, leave
+from experiments.programs.contenders.trial import Trial
+from experiments.programs.measure import operations
+from experiments.schedule import footprint
+
+COMM = MPI.COMM_WORLD
+ELEMENTS = 300
+
+flavour = sys.argv[1]
+direct = hbmcomm.Communicator(COMM, kind="regular", transport="direct")
+contenders: dict[str, Contender] = {
+    "direct": plain(direct),
+    "direct persistent": persistent(direct),
+    "direct nonblocking": nonblocking(direct),
+    "mpi": plain(COMM.Dup()),
+    "mpi persistent": persistent(COMM.Dup(), BROKEN.get(flavour, ())),
+    "mpi nonblocking": nonblocking(COMM.Dup()),
+    "pickle": pickled(COMM.Dup()),
+}
+folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
+try:
+    contenders["gloo"] = gloo(COMM, Path(folder), os.sched_getaffinity(0))
+except GlooMissing as reason:
+    if COMM.rank == 0:
+        print(f"gloo: {reason}")
+
+makers: list[Callable[[int], operations.Array]] = [
+    lambda length: direct.empty(length, "float32"),
+    lambda length: np.empty(length, "float32"),
+]
+done = []
+pattern = operations.ramp(ELEMENTS * COMM.size, "float32")
+for make in makers:
+    for operation in CALLS:
+        need = footprint.sizes(operation, COMM.rank, COMM.size)
+        send, recv = make(need.send * ELEMENTS), make(need.recv * ELEMENTS)
+        for name, contender in contenders.items():
+            ready = contender(operation, send, recv)
+            if ready is None:
+                continue
+            trial = Trial(operation, COMM, [(send, recv)], pattern, lambda *_, r=ready: r)
+            for iteration in range(3):
+                trial.prepare(iteration)()
+                trial.check()
+            trial.close()
+            done.append((name, operation))
+leave()
+direct.Free()
+if COMM.rank == 0:
+    for name in contenders:
+        print(f"{name}: {len({operation for who, operation in done if who == name})}")

@@ -1,0 +1,88 @@
+"""What the machine says of itself, and what is told where it says nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.programs.machine import facts
+
+
+def test_every_setting_is_told_in_words_or_as_not_found() -> None:
+    found = facts.machine()
+    assert set(facts.SETTINGS) <= set(found)
+    assert found["kernel"] == os.uname().release
+    assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_governors_of_all_cpus_are_told_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "CPU", tmp_path)
+    assert facts.governors() == "not found"
+    for cpu, governor in (("cpu0", "powersave"), ("cpu1", "performance"), ("cpu10", "powersave")):
+        (tmp_path / cpu / "cpufreq").mkdir(parents=True)
+        (tmp_path / cpu / "cpufreq/scaling_governor").write_text(f"{governor}\n")
+    assert facts.governors() == "performance, powersave"
+
+
+def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    assert facts.read(tmp_path / "none") == "not found"
+    assert facts.shm_bytes(str(tmp_path / "none")) == "not found"
+
+
+def test_the_largest_cache_of_the_first_cpu_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "CPU", tmp_path)
+    assert facts.last_level_cache() == 32 * 2**20
+    for index, size in enumerate(("32K", "1024K", "16M")):
+        (tmp_path / f"cpu0/cache/index{index}").mkdir(parents=True)
+        (tmp_path / f"cpu0/cache/index{index}/size").write_text(size + "\n")
+    assert facts.last_level_cache() == 16 * 2**20
+
+
+def test_available_memory_is_less_than_all() -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < facts.available_memory() <= total
+
+
+def test_the_status_of_this_process_is_a_table() -> None:
+    assert facts.status()["Pid"] == str(os.getpid())
+    assert facts.namespaces()["pid"].startswith("pid:[")
+
+
+def test_the_threads_of_a_core_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cpu68/topology").mkdir(parents=True)
+    (tmp_path / "cpu68/topology/thread_siblings_list").write_text("0,68,136\n")
+    assert facts.siblings(68, tmp_path) == {0, 68, 136}
+
+
+def test_where_nobody_tells_of_siblings_every_cpu_is_alone(tmp_path: Path) -> None:
+    assert facts.siblings(5, tmp_path) == {5}
+
+
+def test_only_kernel_options_that_move_a_benchmark_are_told() -> None:
+    line = "root=UUID=4711 quiet isolcpus=2-3 token=secret mitigations=off nosmt"
+    assert facts.kernel_options(line) == "isolcpus=2-3 mitigations=off nosmt"
+    assert facts.kernel_options("root=/dev/sda quiet") == "none of note"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "told"), [("hbmcomm", "knl-snc4-flat (tcg)"), ("QEMU", "no"), (None, "no")]
+)
+def test_only_the_firmware_of_our_own_machines_says_emulated(
+    tmp_path: Path, vendor: str | None, told: str
+) -> None:
+    (tmp_path / "product_name").write_text("knl-snc4-flat\n")
+    (tmp_path / "product_version").write_text("tcg\n")
+    if vendor:
+        (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
+    assert facts.emulated(tmp_path) == told
+
+
+def test_an_emulated_machine_that_hides_how_it_runs_is_emulated_all_the_same(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sys_vendor").write_text("hbmcomm\n")
+    assert facts.emulated(tmp_path) == "not found (not found)"

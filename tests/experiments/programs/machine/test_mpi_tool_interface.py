@@ -1,0 +1,108 @@
+"""What real MPIs tell of themselves, and that it is what a message shows."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.analysis.mpi_transport_log import chosen
+from experiments.environments.mpi.debug_output import asking
+from experiments.model.environment import MPIS
+from experiments.programs.machine.copies import ALONE
+
+PROGRAM = Path(__file__).parents[2] / "ranks" / "tell.py"
+
+Tell = Callable[..., tuple[dict[str, Any], str]]
+
+
+@pytest.fixture
+def tell(mpirun: Callable[..., Any], tmp_path: Path) -> Tell:
+    """tell(mpi, ranks=2, **variables): what rank 0 found, and what the MPI wrote when asked."""
+
+    def run(mpi: str, ranks: int = 2, **variables: str) -> tuple[dict[str, Any], str]:
+        out = tmp_path / "told.json"
+        ended = mpirun(PROGRAM, ranks, str(out), mpi=mpi, env=asking(mpi) | variables)
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found, ended.output
+
+    return run
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    ("mpi", "without", "variable", "values"),
+    [
+        ("openmpi", {"OMPI_MCA_smsc": "^cma"}, "btl_sm_flags", ("15", "9")),
+        ("mpich", {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}, "MPIR_CVAR_CH4_CMA_ENABLE", ("1", "0")),
+    ],
+)
+def test_an_mpi_that_says_single_copy_copies_a_message_once(
+    tell: Tell, mpi: str, without: dict[str, str], variable: str, values: tuple[str, str]
+) -> None:
+    found, _ = tell(mpi)
+    if (found["cma"], found["kcmp"]) != ("works", "works"):
+        pytest.skip(f"process_vm_readv {found['cma']}, kcmp {found['kcmp']} here")
+    assert (found["told"][variable], found["told"]["copies"]) == (values[0], "one")
+    told = tell(mpi, **without)[0]["told"]
+    assert (told[variable], told["copies"]) == (values[1], "two")
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    ("mpi", "memory"), [("openmpi", "sm"), ("mpich", "posix"), ("impi", "shm")]
+)
+def test_on_one_node_an_mpi_says_shared_memory(tell: Tell, mpi: str, memory: str) -> None:
+    found, log = tell(mpi, ranks=3)
+    assert (found["told"]["ranks"], found["told"]["nodes"]) == ("3", "1")
+    ways = chosen(found, log)
+    assert (ways["shared memory"], ways["network"]) == (memory, "none")
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    ("mpi", "variables", "network"),
+    [
+        (
+            "openmpi",
+            {
+                "OMPI_MCA_pml": "ob1",
+                "OMPI_MCA_btl": "tcp,self",
+                "OMPI_MCA_btl_tcp_if_include": "lo",
+            },
+            "tcp",
+        ),
+        ("mpich", {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}, "UCX tcp"),
+        (
+            "impi",
+            {"I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},
+            "libfabric tcp over lo",
+        ),
+    ],
+)
+def test_without_shared_memory_an_mpi_says_its_network(
+    tell: Tell, mpi: str, variables: dict[str, str], network: str
+) -> None:
+    found, log = tell(mpi, **variables)
+    ways = chosen(found, log)
+    assert (ways["shared memory"], ways["single copy"]) == ("none", "none")
+    assert ways["network"].startswith(network)
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", MPIS)
+def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    said = mpirun(PROGRAM.with_name("talk.py"), 2, mpi=mpi, env=asking(mpi)).output.splitlines()
+    begin = said.index("begin")
+    assert begin > 0
+    assert said[begin + 1] == "end"
+
+
+@pytest.mark.ranks
+def test_one_rank_alone_copies_nothing(tell: Tell) -> None:
+    found, log = tell("openmpi", ranks=1)
+    assert found["told"]["copies"] == ALONE
+    assert chosen(found, log)["network"] == "none"

@@ -1,0 +1,316 @@
+"""The MPI program: what it measures, checks, proves and refuses, on real ranks."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.model.arms import HARNESS
+from experiments.model.spec import OPERATIONS, TRANSPORTS, Measurement
+from experiments.programs.machine import nodes
+from experiments.results import store
+from experiments.schedule.blocks import Cell, Launch
+
+pytestmark = pytest.mark.ranks
+
+QUICK = Measurement(time_cap=0.02, min_iterations=6, max_iterations=50)
+LAUNCH = Launch(
+    experiment="test",
+    block=0,
+    arm="host",
+    environment="host",
+    profile="",
+    layout="",
+    program=HARNESS,
+    mpi="openmpi",
+    ranks=2,
+    binding="packed",
+    dtype="float32",
+    measurement=QUICK,
+    cells=tuple(
+        Cell(operation, transport, "regular", "local", size)
+        for operation in OPERATIONS
+        for transport in TRANSPORTS
+        for size in (4, 1024, 100_000)
+    ),
+)
+
+
+@pytest.fixture
+def harness(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """Runs the harness over a launch; the folder it wrote into, or the ranks where it failed."""
+
+    def run(launch: Launch, code: int = 0, **environment: str) -> Any:
+        (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
+        ranks = mpirun(
+            "experiments.programs.harness", launch.ranks, str(tmp_path), env=environment, code=None
+        )
+        assert (ranks.code == 0) == (code == 0), ranks.output
+        return json.loads((tmp_path / "result.json").read_text()) if code == 0 else ranks.output
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def measured(
+    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
+    """Where the harness ran over LAUNCH, and its result."""
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    mpirun_in(folder, "experiments.programs.harness", LAUNCH.ranks, str(folder))
+    return folder, json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture
+def result(measured: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    return measured[1]
+
+
+def samples_of(folder: Path) -> dict[str, np.ndarray]:
+    with np.load(folder / "samples.npz") as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_operation_is_timed_on_every_rank(
+    harness: Callable[..., Any], tmp_path: Path, ranks: int
+) -> None:
+    result = harness(replace(LAUNCH, ranks=ranks))
+    samples = samples_of(tmp_path)
+    measured = [cell for cell in result["cells"] if cell["operation"] != "copy"]
+    assert len(measured) == len(LAUNCH.cells)
+    for cell in result["cells"]:
+        seconds = samples[cell["samples"]]
+        assert seconds.shape[1] == ranks
+        assert (seconds > 0).all()
+        timed = len(seconds) - cell["warmup"]
+        assert cell["warmup"] >= 10
+        assert QUICK.min_iterations <= timed <= QUICK.max_iterations
+        assert cell["warmup"] >= timed / 10
+
+
+def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(
+    measured: tuple[Path, dict[str, Any]],
+) -> None:
+    """By begin times of all ranks: they read one clock."""
+    folder, result = measured
+    samples = samples_of(folder)
+    for cell in result["cells"]:
+        seconds, begins = samples[cell["samples"]], samples[cell["begins"]]
+        assert begins.shape == seconds.shape and (begins >= 0).all()
+        assert len(cell["began_ns"]) == -(-(len(seconds) - cell["warmup"]) // cell["turn"])
+        if cell["operation"] == "allreduce":
+            ends = begins + cell["group"] * seconds
+            assert (ends.min(axis=1) >= begins.max(axis=1) - 1e-8).all()
+
+
+def test_each_kind_and_size_is_bounded_by_a_copy_in_the_same_launch(
+    result: dict[str, Any],
+) -> None:
+    copies = [cell["bytes"] for cell in result["cells"] if cell["operation"] == "copy"]
+    assert sorted(copies) == [4, 1024, 100_000]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_data_is_right_in_every_dtype(harness: Callable[..., Any], dtype: str) -> None:
+    cells = tuple(replace(cell, bytes=8 * cell.bytes) for cell in LAUNCH.cells)
+    assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]
+
+
+@pytest.mark.parametrize("cadence", ["isolated", "streaming"])
+def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
+    harness: Callable[..., Any], cadence: str
+) -> None:
+    rotating = replace(QUICK, cache="rotating", cadence=cadence)
+    result = harness(replace(LAUNCH, measurement=rotating, cells=LAUNCH.cells[:6]))
+    assert len([cell for cell in result["cells"] if cell["operation"] != "copy"]) == 6
+
+
+def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
+    harness: Callable[..., Any], tmp_path: Path
+) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi"))
+    result = harness(replace(LAUNCH, mpi="impi", setting="autotuned", cells=cells))
+    samples = samples_of(tmp_path)
+    for cell in result["cells"]:
+        timed = len(samples[cell["samples"]]) - cell["warmup"]
+        turns = -(-timed // cell["turn"])
+        untimed = cell["warmup"] - turns * max(2, -(-cell["turn"] // 10))
+        assert untimed == (64 if cell["transport"] == "mpi" else 10)
+
+
+def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> None:
+    assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
+    allowed = os.sched_getaffinity(0)
+    for rank in result["ranks"]:
+        assert rank["cpu"] in allowed
+        (pool,) = rank["pools"]
+        assert sum(pool["placement"].values()) == pool["bytes"] >= 2 * 100_000
+        assert pool["placement_method"] in ("move_pages", "get_mempolicy", "numa_maps")
+        counted = rank["disturbance"]
+        assert counted["own"] > 0 and 0 < counted["seconds"] < result["seconds"]
+        assert counted["voluntary"] >= 0 and counted["involuntary"] >= 0
+        assert len(counted["load"]) == 2
+    topology = result["environment"]["topology"]
+    assert topology == nodes.nodes()
+    assert result["environment"]["machine"]["emulated"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("transports", "sources"),
+    [(("mpi", "pickle"), {"memkind", "mmap"}), (("pickle", "mpi", "direct"), {"arena"})],
+)
+def test_all_transports_work_on_memory_of_the_one_that_needs_its_own(
+    harness: Callable[..., Any], transports: tuple[str, ...], sources: set[str]
+) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in transports)
+    result = harness(replace(LAUNCH, cells=cells))
+    assert {pool["source"] for rank in result["ranks"] for pool in rank["pools"]} <= sources
+    assert not any("skipped" in cell for cell in result["cells"])
+
+
+def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(
+    harness: Callable[..., Any],
+) -> None:
+    cells = tuple(
+        Cell("allreduce", transport, "regular", "local", 1024, buffers)
+        for transport in ("direct", "mpi")
+        for buffers in ("arena", "private")
+    )
+    result = harness(replace(LAUNCH, cells=cells))
+    assert [cell["operation"] for cell in result["cells"]].count("copy") == 2
+    assert not any("skipped" in cell for cell in result["cells"])
+    for rank in result["ranks"]:
+        sources = {pool["buffers"]: pool["source"] for pool in rank["pools"]}
+        assert sources["arena"] == "arena"
+        assert sources["private"] in ("memkind", "mmap")
+
+
+def test_where_ranks_cannot_share_memory_direct_alone_is_skipped_with_the_reason(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    program = Path(__file__).parents[1] / "ranks" / "unshared.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    mpirun(program, 2, str(tmp_path))
+    cells = json.loads((tmp_path / "result.json").read_text())["cells"]
+    skipped = [cell for cell in cells if "skipped" in cell]
+    assert all("the ranks cannot share memory" in cell["skipped"] for cell in skipped)
+    assert {cell["transport"] for cell in skipped} == {"direct"}
+    assert len(skipped) == sum(cell.transport == "direct" for cell in LAUNCH.cells)
+    assert sum(cell["operation"] == "copy" for cell in cells) == 3
+
+
+def test_the_data_path_is_recorded_as_tried(result: dict[str, Any]) -> None:
+    path = result["environment"]["datapath"]
+    assert path["cma"].split()[0] in ("works", "refused")
+    assert path["kcmp"].split()[0] in ("works", "refused", "not")
+    assert path["memfd"] == "works"
+    assert {"seccomp", "capabilities_effective", "shm_bytes", "mems_allowed"} <= set(path)
+
+
+def test_the_same_code_has_the_same_hash_on_both_arms(result: dict[str, Any]) -> None:
+    hashes = result["environment"]["hashes"]
+    assert {"hbmcomm", "experiments", "core", "numpy", "libmpi", "mpi4py"} <= set(hashes)
+
+
+def test_emulated_hbm_is_marked_in_every_cell(harness: Callable[..., Any]) -> None:
+    cells = tuple(replace(cell, kind="hbw") for cell in LAUNCH.cells[:3])
+    result = harness(replace(LAUNCH, cells=cells), MEMKIND_HBW_NODES="0")
+    assert all(cell["emulated"] for cell in result["cells"])
+
+
+@pytest.mark.parametrize(("kind", "locality"), [("hbw", "local"), ("regular", "remote")])
+def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(
+    harness: Callable[..., Any], kind: str, locality: str
+) -> None:
+    if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1:
+        pytest.skip("this machine has the memory that the test expects to miss")
+    lacking = tuple(replace(cell, kind=kind, locality=locality) for cell in LAUNCH.cells[:3])
+    result = harness(replace(LAUNCH, cells=lacking + LAUNCH.cells[:3]))
+    skipped = [cell for cell in result["cells"] if "skipped" in cell]
+    assert len(skipped) == len(lacking) + len({cell.bytes for cell in lacking})
+    assert all(kind in cell["skipped"] for cell in skipped)
+
+
+def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
+    harness: Callable[..., Any],
+) -> None:
+    huge = tuple(replace(cell, bytes=2**40) for cell in LAUNCH.cells[:1])
+    assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), code=1)
+
+
+def test_one_kind_has_buffers_at_a_time(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    cells = tuple(
+        Cell("allreduce", transport, kind, "local", 2**24)
+        for transport in ("direct", "mpi")
+        for kind in ("regular", "hbw")
+    )
+    (tmp_path / "launch.json").write_text(json.dumps(replace(LAUNCH, cells=cells).to_dict()))
+    program = Path(__file__).parents[1] / "ranks" / "one_kind_at_a_time.py"
+    mpirun(program, 2, str(tmp_path), env={"MEMKIND_HBW_NODES": "0"})
+    result = json.loads((tmp_path / "result.json").read_text())
+    kinds = [cell["kind"] for cell in result["cells"]]
+    assert kinds == ["regular"] * 3 + ["hbw"] * 3
+    for rank in result["ranks"]:
+        assert [pool["kind"] for pool in rank["pools"]] == ["regular", "hbw"]
+        assert all(pool["placement_after"] == pool["placement"] for pool in rank["pools"])
+
+
+def test_its_progress_names_cells_and_operations(
+    harness: Callable[..., Any], tmp_path: Path
+) -> None:
+    slow = replace(QUICK, time_cap=0.3, min_iterations=20_000, max_iterations=10**6)
+    harness(replace(LAUNCH, measurement=slow, cells=LAUNCH.cells[:6]))
+    cells, total, operations = map(int, (tmp_path / "progress").read_text().split())
+    assert 0 < cells <= total == 9
+    assert operations >= 10 * cells
+
+
+def test_a_launch_started_with_another_number_of_ranks_is_refused(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun("experiments.programs.harness", 1, str(tmp_path), code=None)
+    assert found.code
+    assert "asks for 2 ranks; found 1" in found.output
+
+
+def test_a_wrong_result_voids_the_launch(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    program = Path(__file__).parents[1] / "ranks" / "sabotaged.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun(program, 2, str(tmp_path), code=None)
+    assert found.code
+    assert "allreduce of" in found.output
+    assert "wrong elements" in found.output
+    assert "WrongResult" in found.output
+    assert "Traceback" not in found.output
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_defect_on_any_rank_is_told_with_its_traceback(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    program = Path(__file__).parents[1] / "ranks" / "defective.py"
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
+    found = mpirun(program, 2, str(tmp_path), code=None)
+    assert found.code
+    assert "Traceback" in found.output
+    assert "in choose_cpu" in found.output
+    assert "rank 1: ZeroDivisionError: " in found.output
+
+
+def test_what_it_writes_is_what_results_takes_in(
+    measured: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    campaign, place = tmp_path / "campaign", tmp_path / LAUNCH.name
+    shutil.copytree(measured[0], place)
+    store.create(campaign, {"name": "test"})
+    store.accept(campaign, LAUNCH.name, place)
+    assert store.finished(campaign) == {LAUNCH.name}

@@ -1,0 +1,88 @@
+"""What the doctor says of emulated machines, where QEMU is and where it is not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.processes import executables
+from experiments.provision.doctor import qemu_doctor
+from experiments.provision.packages import distro_releases
+from experiments.provision.qemu import accelerator
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder whose programs are the only ones installed."""
+
+    def find(name: str) -> str | None:
+        return str(tmp_path / name) if (tmp_path / name).exists() else None
+
+    monkeypatch.setattr(executables, "find", find)
+    return tmp_path
+
+
+def install(folder: Path, name: str, says: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (folder / name).chmod(0o755)
+
+
+def test_what_lacks_is_no_fault_and_has_one_command(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    install(installed, "mkfs.ext4", "")
+    finding = qemu_doctor.emulated_machines()
+    assert (finding.value, finding.ok) == ("missing: qemu-system-x86", None)
+    assert "knl-snc4-flat" in str(finding.lack)
+    assert finding.remedy == "sudo apt-get install -y --no-install-recommends qemu-system-x86"
+
+
+@pytest.mark.parametrize(
+    ("says", "found", "told"),
+    [
+        ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", "kvm", "QEMU 7.2.22, KVM"),
+        ("QEMU emulator version 10.0.2", "tcg", "QEMU 10.0.2, TCG: slower"),
+        ("something else", "kvm", "a QEMU that does not tell its version, KVM"),
+    ],
+)
+def test_qemu_is_told_with_its_version_and_with_what_helps_it(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, told: str
+) -> None:
+    monkeypatch.setattr(accelerator, "best", lambda: found)
+    monkeypatch.setattr(distro_releases, "host_python", lambda: "3.11")
+    install(installed, "mkfs.ext4", "")
+    install(installed, "qemu-system-x86_64", says)
+    finding = qemu_doctor.emulated_machines()
+    assert finding.value.startswith(told)
+    assert finding.ok
+
+
+def test_where_images_stand_on_ubuntu_the_base_for_guests_is_named(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator, "best", lambda: "tcg")
+    monkeypatch.setattr(distro_releases, "host_python", lambda: "3.12")
+    install(installed, "mkfs.ext4", "")
+    install(installed, "qemu-system-x86_64", "QEMU emulator version 8.2.2")
+    finding = qemu_doctor.emulated_machines()
+    assert finding.value.startswith("QEMU 8.2.2, TCG")
+    assert finding.ok is None
+    assert "ubuntu:24.04" in str(finding.lack)
+    assert finding.remedy == "./inv vm --machine plain --check --base debian:bookworm-slim"
+
+
+def test_a_qemu_that_does_not_start_is_told_with_its_last_words(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(installed, "mkfs.ext4", "")
+    install(installed, "qemu-system-x86_64", "")
+    qemu = installed / "qemu-system-x86_64"
+    qemu.write_text("#!/bin/sh\necho libslirp.so.0: not found >&2; exit 127\n")
+    finding = qemu_doctor.emulated_machines()
+    assert (finding.value, finding.ok) == ("QEMU does not start", None)
+    assert str(finding.lack).startswith(
+        f"{qemu} does not start: libslirp.so.0: not found; sudo apt"
+    )
+    qemu.write_text("no program")
+    assert "does not start: [Errno 8]" in str(qemu_doctor.emulated_machines().lack)

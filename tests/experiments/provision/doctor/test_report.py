@@ -1,0 +1,58 @@
+import json
+
+from experiments.provision.doctor import report
+from experiments.provision.doctor.checks import Finding
+
+FOUND = [
+    Finding("MPI", "Open MPI v5.0.11", ok=True),
+    Finding("memkind", "not installed", False, "no kinds", f"apt-get install {'x' * 120}"),
+    Finding("turbo", "not told by this machine"),
+]
+
+
+def test_every_lack_on_this_machine_has_its_command():
+    found = report.findings()
+    assert len({finding.name for finding in found}) == len(found)
+    for finding in found:
+        assert finding.value
+        if finding.ok is False:
+            assert finding.lack
+            assert finding.remedy
+
+
+def test_json_holds_every_field():
+    assert json.loads(report.to_json(FOUND)) == [
+        {
+            "name": "MPI",
+            "value": "Open MPI v5.0.11",
+            "ok": True,
+            "lack": None,
+            "remedy": None,
+        },
+        {
+            "name": "memkind",
+            "value": "not installed",
+            "ok": False,
+            "lack": "no kinds",
+            "remedy": f"apt-get install {'x' * 120}",
+        },
+        {
+            "name": "turbo",
+            "value": "not told by this machine",
+            "ok": None,
+            "lack": None,
+            "remedy": None,
+        },
+    ]
+
+
+def test_the_table_marks_each_row_and_keeps_commands_whole():
+    assert report.to_table(FOUND, width=60).splitlines() == [
+        "       what     found",
+        "ok     MPI      Open MPI v5.0.11",
+        "lacks  memkind  not installed",
+        "-      turbo    not told by this machine",
+        "",
+        "memkind: no kinds",
+        f"    apt-get install {'x' * 120}",
+    ]

@@ -1,0 +1,64 @@
+"""What the doctor says of the runtimes beside Docker, on machines with and without them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.processes import executables
+from experiments.provision.doctor import runtimes
+
+USERNS = "proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+CHECKS = (runtimes.podman, runtimes.charliecloud, runtimes.apptainer)
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder whose programs are the only ones installed."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def find(name: str) -> str | None:
+        return str(folder / name) if (folder / name).exists() else None
+
+    monkeypatch.setattr(executables, "find", find)
+    return folder
+
+
+def install(folder: Path, name: str, says: str) -> None:
+    (folder / name).write_text(f'#!/bin/sh\n[ -n "$USER" ] && {says}\n')
+    (folder / name).chmod(0o755)
+
+
+def test_none_of_them_is_missed_as_a_fault_and_each_has_its_command(installed: Path) -> None:
+    for check in CHECKS:
+        finding = check()
+        assert (finding.value, finding.ok) == ("not installed", None)
+        assert finding.lack
+        assert "apt-get install -y" in str(finding.remedy)
+
+
+def test_versions_are_told_wherever_a_program_says_them(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("USER", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    install(installed, "podman", "echo podman version 4.3.1")
+    install(installed, "ch-run", "echo 0.31 >&2")
+    install(installed, "apptainer", "echo apptainer version 1.4.0")
+    assert [check().value.split(",")[0] for check in CHECKS] == ["4.3.1", "0.31", "1.4.0"]
+    assert {check().ok for check in CHECKS} == {True}
+
+
+@pytest.mark.parametrize(("uid", "ok"), [(0, True), (1000, None)])
+def test_users_that_may_not_make_namespaces_are_told_the_setting(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, ok: bool | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    install(installed, "ch-run", "echo 0.31 >&2")
+    (tmp_path / USERNS).parent.mkdir(parents=True)
+    (tmp_path / USERNS).write_text("1\n")
+    finding = runtimes.charliecloud(tmp_path)
+    assert finding.ok is ok
+    if not ok:
+        assert finding.remedy == ("sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")

@@ -1,0 +1,39 @@
+import socket
+
+import pytest
+
+from experiments.provision.images import base_image
+from experiments.provision.images.bootstrap import BaseMissing
+from experiments.provision.packages import distro_releases
+
+pytestmark = pytest.mark.container
+
+
+def test_an_image_that_nobody_has_is_named_with_the_way_out(engine):
+    with pytest.raises(BaseMissing, match=r"no-such-image:hbmcomm.*--base bootstrap"):
+        base_image.ensure(engine, "no-such-image:hbmcomm", lambda line: None)
+
+
+def test_a_registry_that_never_answers_is_given_up(engine):
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        reference = f"127.0.0.1:{silent.getsockname()[1]}/base:latest"
+        with pytest.raises(BaseMissing):
+            base_image.ensure(engine, reference, said.append)
+    assert said == [f"base: no registry gives {reference}: no answer in time"]
+
+
+def test_what_lies_here_is_taken_without_a_word_to_the_registry(engine, image):
+    said = []
+    base = base_image.ensure(engine, "auto", said.append)
+    assert base.reference == image.base
+    assert said == []
+
+
+def test_a_foreign_image_is_asked_for_its_python(engine, image):
+    base = base_image.ensure(engine, image.tag, lambda line: None)
+    assert base.python == image.python
+
+
+def test_the_bases_python_is_the_hosts_where_a_suite_has_it(image):
+    assert image.python == distro_releases.with_python(distro_releases.host_python()).python

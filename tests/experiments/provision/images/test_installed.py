@@ -1,0 +1,60 @@
+"""Which packages an environment, a system and an image have."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import docker
+import numpy as np
+import pytest
+
+from experiments.provision.images import installed
+from experiments.provision.images.image import Image
+
+STATUS = """Package: libc6
+Status: install ok installed
+Version: 2.36-9
+Description: GNU C Library
+ Version: of a longer text
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1.0
+"""
+
+
+def test_of_python_has_every_distribution_of_an_environment_with_its_version() -> None:
+    found = installed.of_python(Path(sys.prefix))
+    assert found["numpy"] == np.__version__
+    assert list(found) == sorted(found, key=str.lower)
+
+
+def test_of_system_agrees_with_dpkg() -> None:
+    try:
+        status = ["dpkg-query", "--show", "--showformat=${Version}", "libc6"]
+        wanted = subprocess.run(status, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no dpkg here")
+    assert installed.of_system()["libc6"] == wanted
+    assert installed.of_system(["no-such-package"]) == {}
+
+
+def test_without_dpkg_nothing_is_known_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert installed.of_system() == {}
+
+
+def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
+    assert installed._from_status(STATUS) == {"libc6": "2.36-9"}
+
+
+@pytest.mark.container
+def test_an_image_tells_its_packages_and_how_it_is_made(
+    engine: docker.DockerClient, image: Image
+) -> None:
+    found = installed.of_image(engine, image.id)
+    assert {"libc6", "python3"} <= found.keys()
+    assert installed.of_image(engine, "no-such-image") == {}
+    assert "FROM ${BASE}" in image.dockerfile
+    assert any(wheel.name.startswith("hbmcomm-") for wheel in image.wheels)
+    assert image.base_id.startswith("sha256:")

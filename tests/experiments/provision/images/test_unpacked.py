@@ -1,0 +1,111 @@
+"""The image as a folder: complete or not there, and remade when the image is another one."""
+
+import io
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+
+from experiments.provision.images import unpacked
+from experiments.provision.images.image import Image
+
+IMAGE = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
+
+
+def archive(**files: str) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name.replace("_", "/"))
+            member.size, member.uid = len(text), 4321
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+class Engine:
+    """As much of the SDK as an export asks for."""
+
+    def __init__(self, **images: bytes) -> None:
+        self._images, self.exports, self.containers_left = images, 0, 0
+        self.failure: Exception | None = None
+
+    @property
+    def containers(self) -> "Engine":
+        return self
+
+    def list(self, **asked: object) -> list["Engine"]:
+        return []
+
+    def create(self, image: str, labels: dict[str, str]) -> "Engine":
+        self.containers_left += 1
+        self._asked = image
+        return self
+
+    def export(self) -> Iterator[bytes]:
+        self.exports += 1
+        packed = self._images[self._asked.partition(":")[2].replace("1", "one")]
+        yield packed[:700]
+        if self.failure:
+            raise self.failure
+        yield packed[700:]
+
+    def remove(self, force: bool) -> None:
+        self.containers_left -= 1
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine(
+        one=archive(etc_name="first", dev_null="a device", usr_dev_null="a file"),
+        two=archive(b="second"),
+    )
+
+
+def ensure(engine: Engine, image: Image, trees: Path) -> Path:
+    said: list[str] = []
+    return unpacked.ensure(engine, image, said.append, trees)  # type: ignore[arg-type]
+
+
+def test_the_folder_holds_the_image_and_a_place_for_the_launch(
+    engine: Engine, tmp_path: Path
+) -> None:
+    tree = ensure(engine, IMAGE, tmp_path)
+    assert tree == unpacked.place("openmpi", tmp_path)
+    assert (tree / "etc/name").read_text() == "first"
+    assert (tree / "launch").is_dir()
+    assert not (tree / "dev/null").exists()
+    assert (tree / "usr/dev/null").read_text() == "a file"
+    assert engine.containers_left == 0
+
+
+def test_it_is_made_once_and_again_for_another_image(engine: Engine, tmp_path: Path) -> None:
+    ensure(engine, IMAGE, tmp_path)
+    tree = ensure(engine, IMAGE, tmp_path)
+    assert engine.exports == 1
+    assert ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path) == tree
+    assert (tree / "b").read_text() == "second"
+    assert not (tree / "etc").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "openmpi", "openmpi.id"]
+
+
+def test_an_export_that_breaks_off_leaves_what_was_there(engine: Engine, tmp_path: Path) -> None:
+    tree = ensure(engine, IMAGE, tmp_path)
+    engine.failure = requests.ConnectionError("gone")
+    with pytest.raises(unpacked.UnpackingFailed, match="gone; see that the engine runs"):
+        ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path)
+    assert (tree / "etc/name").read_text() == "first"
+    assert engine.containers_left == 0
+    engine.failure = None
+    assert ensure(engine, IMAGE, tmp_path) == tree
+    assert engine.exports == 2
+
+
+def test_a_half_made_folder_of_a_killed_driver_is_no_obstacle(
+    engine: Engine, tmp_path: Path
+) -> None:
+    (tmp_path / "openmpi.incoming/etc").mkdir(parents=True)
+    (tmp_path / "openmpi").mkdir()  # without its stamp: killed between two steps
+    assert (ensure(engine, IMAGE, tmp_path) / "etc/name").read_text() == "first"

@@ -1,0 +1,99 @@
+import os
+import shutil
+
+import pytest
+
+from experiments.processes import executables
+from experiments.provision.engines import engine
+from experiments.provision.packages import system
+from experiments.provision.packages.system import (
+    DEBOOTSTRAP,
+    E2FSPROGS,
+    EMULATION,
+    ENGINE,
+    IPTABLES,
+    MEMKIND,
+    PACKAGES,
+    QEMU,
+    Package,
+)
+
+UNKNOWN = Package("no-such-package-of-hbmcomm", "nothing")
+root_with_apt = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("apt-get") is None, reason="needs root and apt"
+)
+
+
+def test_the_command_installs_without_questions_and_waits_for_another_apt():
+    assert system.install_command((ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)) == [
+        "apt-get",
+        "-o",
+        "DPkg::Lock::Timeout=300",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "docker.io",
+        "iptables",
+        "debootstrap",
+        "libmemkind0",
+    ]
+
+
+def test_lists_are_fetched_with_the_same_patience():
+    assert system.update_command() == ["apt-get", "-o", "DPkg::Lock::Timeout=300", "update"]
+
+
+def test_without_apt_the_answer_names_what_each_package_is_for():
+    lacking = system.obstacle((ENGINE, MEMKIND), has_apt=False, is_root=True)
+    assert str(lacking) == (
+        "missing: docker.io (container engine), libmemkind0 (memory kinds); "
+        "this machine has no apt; "
+        "to mend it: its own package manager, for: container engine, memory kinds"
+    )
+
+
+def test_without_root_the_answer_is_one_command():
+    lacking = system.obstacle((ENGINE, IPTABLES), has_apt=True, is_root=False)
+    assert lacking is not None
+    assert lacking.remedy == "sudo apt-get install -y --no-install-recommends docker.io iptables"
+
+
+def test_root_with_apt_meets_no_obstacle():
+    assert system.obstacle((ENGINE,), has_apt=True, is_root=True) is None
+
+
+def test_what_emulates_machines_is_wanted_only_when_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(engine, "version", lambda: None)
+    monkeypatch.setattr(executables, "find", lambda name: None)
+    assert not {QEMU, E2FSPROGS} & set(system.missing())
+    assert system.missing(EMULATION) == (QEMU, E2FSPROGS)
+    assert set(system.missing((*PACKAGES, *EMULATION))) >= {ENGINE, QEMU}
+
+
+def test_programs_that_are_there_are_not_missed(monkeypatch):
+    monkeypatch.setattr(executables, "find", lambda name: f"/usr/bin/{name}")
+    assert system.missing(EMULATION) == ()
+
+
+@pytest.mark.parametrize("answer", ["n", "no", "later"])
+def test_an_answer_that_is_not_yes_installs_nothing(answer):
+    said = []
+    lacking = system.install((UNKNOWN,), said.append, lambda question: answer)
+    assert said == ["installing with apt: no-such-package-of-hbmcomm (nothing)"]
+    assert lacking is not None
+    assert lacking.reason == "their installation was declined"
+
+
+@root_with_apt
+@pytest.mark.container
+def test_what_this_release_does_not_offer_does_not_hold_up_the_rest():
+    lacking = system.install((UNKNOWN, Package("coreutils", "here already")), lambda line: None)
+    assert lacking is not None
+    assert lacking.packages == (UNKNOWN,)
+    assert lacking.reason == "this release of the distribution does not offer it"
+
+
+@root_with_apt
+@pytest.mark.container
+def test_where_an_engine_answers_neither_it_nor_its_networks_are_missing(engine):
+    assert not {ENGINE, IPTABLES} & set(system.missing())

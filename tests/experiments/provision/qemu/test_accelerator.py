@@ -1,0 +1,66 @@
+import pytest
+
+from experiments.emulation.qemu_command import PROGRAM
+from experiments.processes import executables
+from experiments.provision.qemu import accelerator
+
+needs_qemu = pytest.mark.skipif(
+    executables.find(PROGRAM) is None, reason=f"no {PROGRAM} is installed"
+)
+
+
+def test_the_boot_sector_says_its_word_to_the_exit_device() -> None:
+    sector = accelerator.boot_sector()
+    assert len(sector) == 512
+    assert bytes.fromhex("b010e6f4f4") in sector  # mov al, 0x10; out 0xf4, al; hlt
+    assert sector[510:].hex() == "55aa"
+
+
+def test_the_trial_is_asked_for_exactly_this() -> None:
+    assert " ".join(accelerator.trial("kvm", "/disk")) == (
+        "-accel kvm -machine q35 -cpu max -m 64M -no-reboot -nodefaults "
+        "-no-user-config -display none -drive file=/disk,format=raw,if=virtio,readonly=on "
+        "-device isa-debug-exit,iobase=0xf4,iosize=0x4"
+    )
+
+
+@needs_qemu
+def test_what_runs_everywhere_is_seen_to_run() -> None:
+    assert accelerator.runs("tcg")
+
+
+@needs_qemu
+def test_an_instruction_that_is_not_there_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    cmpxchg16b, undefined = bytes.fromhex("f0480fc70f"), bytes.fromhex("0f0b0f0b90")
+    assert cmpxchg16b in accelerator.BOOT
+    monkeypatch.setattr(accelerator, "BOOT", accelerator.BOOT.replace(cmpxchg16b, undefined))
+    assert not accelerator.runs("tcg")
+
+
+@needs_qemu
+def test_a_program_that_does_not_run_is_no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "BOOT", bytes([0xF4]))  # hlt
+    monkeypatch.setattr(accelerator, "PATIENCE", 1.0)
+    assert not accelerator.runs("tcg")
+
+
+@needs_qemu
+def test_an_accelerator_that_qemu_does_not_know_runs_nothing() -> None:
+    assert not accelerator.runs("xen-of-tomorrow")
+
+
+def test_the_best_is_kvm_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    for works, expected in ((True, "kvm"), (False, "tcg")):
+        accelerator.best.cache_clear()
+        monkeypatch.setattr(accelerator, "runs", lambda name, works=works: works)
+        monkeypatch.setattr(accelerator.os, "access", lambda path, mode: True)
+        assert accelerator.best() == expected
+    accelerator.best.cache_clear()
+
+
+def test_without_the_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    accelerator.best.cache_clear()
+    monkeypatch.setattr(accelerator.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(accelerator, "runs", lambda name: pytest.fail("it was tried"))
+    assert accelerator.best() == "tcg"
+    accelerator.best.cache_clear()

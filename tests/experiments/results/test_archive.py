@@ -1,0 +1,104 @@
+"""A campaign becomes one file, which holds what its folder held and is the same each time."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments.results import archive, unarchive
+from experiments.results.archive import CannotArchive
+
+FILES = ("campaign.json", "environment.json", "launches/0000-host.json", "logs/0000-host.log")
+UNDER_WAY = ("incoming/0001-host/result.json", ".campaign.json.17", "driver.lock", "notes.txt")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "quick"
+    for name in (*FILES, *UNDER_WAY):
+        place = found / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(name)
+    (found / "logs" / "elsewhere.log").symlink_to("/etc/passwd")
+    return found
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Path:
+    found = tmp_path / "drawn"
+    found.mkdir()
+    (found / "report.html").write_text("<html>")
+    return found
+
+
+def test_what_a_campaign_keeps_comes_back_with_its_figures(
+    folder: Path, drawn: Path, tmp_path: Path
+) -> None:
+    archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    with unarchive.opened(tmp_path / "quick.tar.xz") as found:
+        assert found.name == "quick"
+        names = {str(path.relative_to(found)) for path in found.rglob("*") if path.is_file()}
+        assert all((found / name).read_text() == name for name in FILES)
+    explained = {name for name in names if name.startswith("format/")}
+    assert "format/results-format.md" in explained
+    assert names - explained == {*FILES, "figures/report.html", "SHA256SUMS"}
+
+
+def test_the_same_folder_gives_the_same_bytes_wherever_and_whenever(
+    folder: Path, drawn: Path, tmp_path: Path
+) -> None:
+    first = archive.archive(folder, drawn, tmp_path / "one.tar.xz")
+    for path in folder.rglob("*.json"):
+        os.utime(path, (1, 1))
+        path.chmod(0o600)
+    again = folder.rename(tmp_path / "elsewhere").rename(tmp_path / "quick")
+    assert archive.archive(again, drawn, tmp_path / "two.tar.xz") == first
+    assert hashlib.sha256((tmp_path / "two.tar.xz").read_bytes()).hexdigest() == first
+
+
+def test_tar_and_sha256sum_check_an_archive_without_this_program(
+    folder: Path, drawn: Path, tmp_path: Path
+) -> None:
+    archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    place = tmp_path / "by hand"
+    place.mkdir()
+    subprocess.run(["tar", "xf", tmp_path / "quick.tar.xz"], cwd=place, check=True)
+    check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    subprocess.run(check, cwd=place / "quick", check=True, capture_output=True)
+
+
+def test_what_was_unpacked_gives_the_same_archive_again(
+    folder: Path, drawn: Path, tmp_path: Path
+) -> None:
+    first = archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    with unarchive.opened(tmp_path / "quick.tar.xz") as found:
+        assert archive.archive(found, found / "figures", tmp_path / "two.tar.xz") == first
+
+
+def test_nothing_is_left_of_an_archive_that_cannot_be_written(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (folder / "launches" / "0000-host.json").chmod(0)
+    (folder / "launches" / "0000-host.json").unlink()
+    (folder / "launches" / "0000-host.json").mkdir()  # no file: as good as unreadable, for root too
+    (out / "quick.tar.xz").mkdir()
+    with pytest.raises(OSError):
+        archive.archive(folder, folder / "none", out / "quick.tar.xz")
+    assert list(out.iterdir()) == [out / "quick.tar.xz"]
+
+
+def test_a_folder_with_a_name_that_no_reader_takes_is_refused(tmp_path: Path) -> None:
+    for name in ("results ü", ".hidden", "a~"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(archive.CannotArchive, match="rename it, as to"):
+            archive.target(tmp_path / name, None)
+
+
+def test_a_folder_that_is_not_there_and_another_ending_are_refused(folder: Path) -> None:
+    assert archive.target(folder, None) == Path("quick.tar.xz")
+    with pytest.raises(CannotArchive, match=r"must end in \.tar\.xz"):
+        archive.target(folder, Path("quick.zip"))
+    with pytest.raises(CannotArchive, match="there is no results folder"):
+        archive.target(folder / "nowhere", None)

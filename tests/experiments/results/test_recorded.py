@@ -1,0 +1,30 @@
+"""Whether a launch ran on an emulated machine, and what a reader of its times is told."""
+
+import pytest
+
+from experiments.results import recorded
+
+
+@pytest.mark.parametrize(
+    ("environment", "machine"),
+    [
+        ({"machine": {"emulated": "gh200 (kvm)"}}, "gh200 (kvm)"),
+        ({"machine": {"emulated": "no"}}, "no"),
+        ({"machine": {}}, "no"),
+        ({}, "no"),
+    ],
+)
+def test_a_launch_names_its_machine_and_an_older_one_had_none(
+    environment: dict[str, dict[str, str]], machine: str
+) -> None:
+    assert recorded.machine({"environment": environment}) == machine
+
+
+def test_only_emulated_machines_are_warned_of() -> None:
+    names = recorded.machines(["no", "gh200 (tcg)", float("nan"), "gh200 (tcg)", "cxl (kvm)"])
+    assert names == ["cxl (kvm)", "gh200 (tcg)"]
+    assert recorded.meaning([]) == ""
+    assert recorded.meaning(names) == (
+        "Emulated machine cxl (kvm), gh200 (tcg): where ranks and pages are is real, times mean "
+        "nothing."
+    )

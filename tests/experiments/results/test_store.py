@@ -1,0 +1,265 @@
+"""A results folder: written whole or not at all, read back, and refused when it is torn."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.analysis import ratios, reading
+from experiments.model import spec
+from experiments.results import store
+from experiments.results.formats import OtherFormat
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import FORMAT, Block, Cell, Launch, schedule
+from experiments.schedule.blocks import alone as schedule_alone
+
+TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
+
+
+def begin(folder: Path) -> tuple[Block, ...]:
+    blocks = schedule(TINY, 1)
+    launches = [[each.name for each in block.launches] for block in blocks]
+    store.create(
+        folder,
+        {
+            "name": "quick",
+            "experiment": TINY.to_dict(),
+            "seed": 1,
+            "schedule": [{"launches": names} for names in launches],
+            "missing": [],
+        },
+    )
+    return blocks
+
+
+def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open MPI 5") -> None:
+    """Write what the harness would have written for a launch."""
+    cells: list[dict[str, Any]] = []
+    samples: dict[str, np.ndarray] = {}
+    copies = {(cell.kind, cell.bytes) for cell in launch.cells}
+    every = [Cell("copy", "mpi", kind, "local", size) for kind, size in sorted(copies)]
+    for number, cell in enumerate([*every, *launch.cells]):
+        key = f"c{number}"
+        half = np.full((30, launch.ranks), seconds / 2)
+        half[10:, 1] = seconds
+        samples |= {key: half, f"{key}.begin": np.tile(np.float32([0, 3e-6]), (30, 1))}
+        cells.append(
+            vars(cell)
+            | {"samples": key, "warmup": 10, "group": 1, "emulated": cell.kind == "hbw"}
+            | {"begins": f"{key}.begin"}
+        )
+    environment = {"versions": {"mpi": mpi}}
+    result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    (place / "result.json").write_text(json.dumps(result))
+    np.savez(place / "samples.npz", **samples)
+
+
+def finish(folder: Path, launch: Launch, mpi: str = "Open MPI 5") -> None:
+    with store.incoming(folder, launch.name) as place:
+        found(launch, place, mpi=mpi)
+        store.accept(folder, launch.name, place)
+
+
+def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Path) -> None:
+    launches = [launch for block in begin(tmp_path) for launch in block.launches]
+    for launch in launches:
+        finish(tmp_path, launch)
+    campaign = reading.load(tmp_path)
+    assert list(campaign.cells.columns) == list(reading.COLUMNS)
+    assert len(campaign.cells) == len(launches) * len(launches[0].cells)
+    assert campaign.experiment == TINY
+    assert "copy" not in set(campaign.cells["operation"])
+
+
+def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    controls = reading.load(tmp_path).controls
+    assert list(controls.columns) == list(reading.COLUMNS)
+    assert set(controls["operation"]) == {"copy"}
+    assert set(controls["transport"]) == {"none"}
+    assert len(controls) == len({(cell.kind, cell.bytes) for cell in launch.cells})
+
+
+def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    cells = reading.load(tmp_path).cells
+    assert (cells["median_s"] == 1e-5).all()
+    assert (cells["n"] == 20).all()
+    assert cells["p99_s"].isna().all()
+
+
+def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    assert reading.load(tmp_path).cells["skew_s"].to_numpy() == pytest.approx(3e-6)
+    path = tmp_path / "launches" / f"{launch.name}.json"
+    older = json.loads(path.read_text())
+    for cell in older["cells"]:
+        del cell["begins"]
+    path.write_text(json.dumps(older))
+    assert reading.load(tmp_path).cells["skew_s"].isna().all()
+
+
+def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path: Path) -> None:
+    block = begin(tmp_path)[0]
+    for launch in block.launches:
+        finish(tmp_path, launch)
+    without = reading.load(tmp_path)
+    extra = schedule_alone(block)
+    assert extra is not None
+    with store.incoming(tmp_path, extra.name) as place:
+        found(extra, place, seconds=0.8e-5)
+        store.accept(tmp_path, extra.name, place)
+    campaign = reading.load(tmp_path)
+    assert campaign.warnings == without.warnings
+    assert campaign.cells.equals(without.cells) and campaign.controls.equals(without.controls)
+    assert [each["launch"]["arm"] for each in campaign.launches] == sorted(
+        launch.arm for launch in block.launches
+    )
+    assert len(campaign.alone) == len(extra.cells)
+    effect = ratios.company_ratio(campaign.cells, campaign.alone)
+    assert len(effect) == len(extra.cells)
+    assert effect["ratio"].tolist() == pytest.approx([1.25] * len(effect))
+    assert ratios.company_ratio(without.cells, without.alone).empty
+    other = campaign.alone.assign(barrier="another")
+    assert ratios.company_ratio(campaign.cells, other).empty
+
+
+def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    mpi = [cell for cell in launch.cells if cell.transport == "mpi" and cell.kind == "regular"]
+    both = tuple(replace(cell, buffers=b) for cell in mpi for b in ("arena", "private"))
+    finish(tmp_path, replace(launch, cells=both))
+    cells = reading.load(tmp_path).cells
+    assert set(cells["transport"]) == {"mpi", "mpi-private"}
+    found = ratios.paired_ratio(cells, "transport", "mpi-private", "mpi")
+    assert len(found) == len(mpi)
+    assert (found["ratio"] == 1).all()
+
+
+def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    cells = reading.load(tmp_path).cells.set_index("operation")
+    assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 12)
+    assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 12)
+
+
+def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
+    finish(tmp_path, begin(tmp_path)[0].launches[0])
+    told = " ".join(reading.load(tmp_path).warnings)
+    assert "1 of 10 planned launches are finished" in told
+    assert "hbw is emulated" in told
+    assert "2 paired blocks" in told
+    assert "signed-rank p to be had is 0.500" in told
+
+
+def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
+    begin(tmp_path)
+    with pytest.raises(ResultsError, match="already holds a campaign; pass --resume"):
+        begin(tmp_path)
+
+
+def test_a_launch_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    with pytest.raises(KeyboardInterrupt), store.incoming(tmp_path, launch.name) as place:
+        found(launch, place)
+        raise KeyboardInterrupt
+    assert store.finished(tmp_path) == set()
+    assert not (tmp_path / "incoming").exists()
+
+
+def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    with store.incoming(tmp_path, launch.name) as place:
+        with pytest.raises(ResultsError, match="wrote no result"):
+            store.accept(tmp_path, launch.name, place)
+        found(launch, place)
+        (place / "samples.npz").write_bytes(b"PK torn")
+        with pytest.raises(ResultsError, match=r"cannot be read \(.*\); complete the campaign"):
+            store.accept(tmp_path, launch.name, place)
+    assert store.finished(tmp_path) == set()
+
+
+def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="there is no results folder"):
+        reading.load(tmp_path / "nowhere")
+    with pytest.raises(ResultsError, match=r"holds no campaign\.json"):
+        reading.load(tmp_path)
+    begin(tmp_path)
+    with pytest.raises(ResultsError, match=r"no finished launch yet.*--resume"):
+        reading.load(tmp_path)
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
+    begin(tmp_path)
+    header = json.loads((tmp_path / "campaign.json").read_text())
+    for version, said in (
+        (FORMAT + 1, f"is of format {FORMAT + 1}, .* reads formats up to {FORMAT}: take a newer"),
+        (1, "is of format 1, .* reads formats from 2: take the version that wrote it"),
+        ("2", "names no format"),
+    ):
+        store.write_json(tmp_path / "campaign.json", header | {"format": version})
+        with pytest.raises(OtherFormat, match=said):
+            reading.load(tmp_path)
+
+
+def test_a_launch_of_a_newer_version_is_refused_by_its_name(tmp_path: Path) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    path = tmp_path / "launches" / f"{launch.name}.json"
+    store.write_json(path, json.loads(path.read_text()) | {"format": FORMAT + 1})
+    with pytest.raises(OtherFormat, match=rf"{launch.name}\.json is of format {FORMAT + 1}"):
+        reading.load(tmp_path)
+
+
+def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
+    one, other, *_ = sorted(begin(tmp_path)[0].launches, key=lambda launch: launch.name)
+    finish(tmp_path, one)
+    finish(tmp_path, other, mpi="MPICH 4")
+    told = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
+    with pytest.raises(ResultsError, match=told):
+        reading.load(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["name", "experiment", "seed", "schedule"])
+def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    header = json.loads((tmp_path / "campaign.json").read_text())
+    del header[key]
+    store.write_json(tmp_path / "campaign.json", header)
+    with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
+        reading.load(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
+    launch = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, launch)
+    path = tmp_path / "launches" / f"{launch.name}.{ending}"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
+        reading.load(tmp_path)
+    assert f"delete {launch.name}.json and complete" in str(refused.value)
+    path.with_suffix(".json").unlink()
+    assert store.finished(tmp_path) == set()  # so that --resume measures it again
+
+
+def test_a_truncated_header_is_named(tmp_path: Path) -> None:
+    begin(tmp_path)
+    (tmp_path / "campaign.json").write_text('{"format": 2')
+    with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
+        reading.load(tmp_path)
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    store.write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        store.write_json(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,172 @@
+"""An experiment becomes randomised, paired blocks, the same ones for the same seed."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby, product
+
+from experiments.model import spec
+from experiments.model.arms import Arm, arms
+from experiments.model.spec import Factors
+from experiments.schedule import blocks as schedule
+from experiments.schedule.blocks import Launch
+
+QUICK = spec.load("quick")
+MANY = spec.restrict(spec.load("placement"), ranks="2,4", blocks=3)
+
+
+def _moves(factors: Factors) -> list[tuple[str, int]]:
+    """Each transport with the sizes up to its largest."""
+    return [
+        (transport, size)
+        for transport, size in product(factors.transports, factors.sizes)
+        if size <= factors.largest.get(transport, size)
+    ]
+
+
+def test_a_seed_decides_everything() -> None:
+    assert schedule.schedule(QUICK, 7) == schedule.schedule(QUICK, 7)
+    assert schedule.schedule(QUICK, 7) != schedule.schedule(QUICK, 8)
+
+
+def test_every_block_holds_each_arm_once_and_the_aa_twin() -> None:
+    for block in schedule.schedule(QUICK, 1):
+        assert Counter(launch.arm for launch in block.launches) == Counter(
+            ["host", "userland", "docker-default-one", "docker-tuned-one", "host-again"]
+        )
+
+
+def test_the_order_of_the_arms_differs_between_blocks() -> None:
+    orders = {tuple(launch.arm for launch in b.launches) for b in schedule.schedule(QUICK, 1)}
+    assert len(orders) > 1
+
+
+def test_every_block_measures_every_cell_once_in_an_order_of_its_own() -> None:
+    block, other, *_ = schedule.schedule(QUICK, 1)
+    first, *others = block.launches
+    factors = QUICK.factors
+    every = product(factors.operations, factors.kinds, _moves(factors))
+    assert Counter((c.operation, c.kind, (c.transport, c.bytes)) for c in first.cells) == Counter(
+        every
+    )
+    assert all(each.cells == first.cells for each in others)  # the arms take turns
+    assert set(first.cells) == set(other.launches[0].cells)
+    assert first.cells != other.launches[0].cells
+
+
+def test_all_cells_of_a_kind_follow_each_other_and_kinds_come_in_any_order() -> None:
+    asked = spec.restrict(QUICK, blocks=12)
+    orders = set()
+    for block in schedule.schedule(asked, 1):
+        first, *others = block.launches
+        kinds = tuple(kind for kind, _ in groupby(first.plan, lambda cell: cell.kind))
+        assert sorted(kinds) == sorted(asked.factors.kinds)
+        assert all(each.plan == first.plan for each in others)
+        assert set(first.plan) >= set(first.cells)
+        orders.add(kinds)
+    assert len(orders) == 2
+
+
+def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
+    cells = schedule.schedule(QUICK, 1)[0].launches[0].cells
+    most = {name: max(c.bytes for c in cells if c.transport == name) for name in spec.TRANSPORTS}
+    assert most == {"direct": 2**22, "mpi": 2**22, "pickle": 2**19}
+
+
+def test_the_bindings_of_one_replicate_are_told_apart() -> None:
+    one = spec.restrict(spec.load("placement"), ranks="4", blocks=1)
+    launches = [launch for block in schedule.schedule(one, 1) for launch in block.launches]
+    told = schedule.varied(launches)
+    assert [told[launch.name] for launch in launches] == [
+        f" ({launch.binding})" for launch in launches
+    ]
+    assert {launch.binding for launch in launches} == {"packed", "spread"}
+
+
+def test_what_varies_in_the_campaign_is_told_beside_a_launch() -> None:
+    launches = [launch for b in schedule.schedule(MANY, 1) for launch in b.launches]
+    assert schedule.varied(launches)[launches[0].name] == (
+        f" ({launches[0].ranks} ranks, {launches[0].binding})"
+    )
+    launches = [launch for b in schedule.schedule(QUICK, 1) for launch in b.launches]
+    assert set(schedule.varied(launches).values()) == {""}
+
+
+def test_each_replicate_visits_every_combination_of_mpi_ranks_and_binding() -> None:
+    asked = spec.restrict(MANY, mpis="openmpi,mpich")
+    blocks = schedule.schedule(asked, 1)
+    places = [(block.mpi, block.ranks, block.binding) for block in blocks]
+    assert len(blocks) == 3 * 8
+    assert all(len(set(places[i : i + 8])) == 8 for i in range(0, 24, 8))
+
+
+def test_all_launches_of_a_block_share_ranks_and_binding() -> None:
+    for block in schedule.schedule(MANY, 1):
+        assert {(each.ranks, each.binding) for each in block.launches} == {
+            (block.ranks, block.binding)
+        }
+
+
+def test_launch_names_are_unique() -> None:
+    names = [launch.name for block in schedule.schedule(MANY, 1) for launch in block.launches]
+    assert len(names) == len(set(names))
+
+
+def test_there_is_no_twin_without_a_host_arm() -> None:
+    docker_only = spec.restrict(QUICK, environments="docker", profiles="tuned")
+    (arm,) = arms(docker_only.launches, "openmpi")
+    assert arm == Arm("docker-tuned-one", "docker", "tuned", "one")
+
+
+def test_every_profile_in_every_layout_is_an_arm_of_each_engine() -> None:
+    asked = spec.restrict(
+        *(QUICK,), environments="docker,podman,charliecloud", profiles="all", layouts="one,isolated"
+    )
+    names = [arm.name for arm in arms(asked.launches, "openmpi")]
+    assert names == [
+        f"{engine}-{profile}-{layout}"
+        for engine in ("docker", "podman")
+        for profile in ("default", "tuned", "privileged")
+        for layout in ("one", "isolated")
+    ] + ["charliecloud"]
+
+
+def test_an_external_program_takes_part_in_the_blocks_of_its_mpi_alone() -> None:
+    asked = spec.restrict(QUICK, environments="host", mpis="all", external="IMB")
+    for block in schedule.schedule(asked, 1):
+        programs = {launch.arm: launch.program for launch in block.launches}
+        assert {launch.mpi for launch in block.launches} == {block.mpi}
+        assert programs.get("imb") == ("IMB" if block.mpi == "impi" else None)
+        assert programs["host"] == programs["host-again"] == "harness"
+
+
+def test_a_launch_survives_its_stored_form() -> None:
+    launch = schedule.schedule(QUICK, 1)[0].launches[0]
+    assert Launch.from_dict(launch.to_dict()) == launch
+
+
+def test_an_emulated_machine_has_its_arms_and_no_twin() -> None:
+    there = spec.restrict(QUICK, environments="vm:plain,vm-docker:plain", profiles="default,tuned")
+    for block in schedule.schedule(there, 1):
+        assert {(each.arm, each.environment, each.layout) for each in block.launches} == {
+            ("vm-plain", "vm:plain", ""),
+            ("vm-docker-plain-default-one", "vm-docker:plain", "one"),
+            ("vm-docker-plain-tuned-one", "vm-docker:plain", "one"),
+        }
+        assert len(block.launches) == 3
+
+
+def test_launches_are_named_as_files_and_containers_may_be() -> None:
+    there = spec.restrict(QUICK, environments="vm-docker:knl-snc4-flat")
+    names = [launch.name for block in schedule.schedule(there, 1) for launch in block.launches]
+    assert "0000-vm-docker-knl-snc4-flat-tuned-one" in names
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+", name) for name in names)
+
+
+def test_the_order_of_turns_comes_from_the_seed_of_the_campaign() -> None:
+    launch, again, other = (schedule.schedule(QUICK, seed)[0].launches[0] for seed in (7, 7, 8))
+    assert (launch.seed, other.seed) == (7, 8)
+    assert Launch.from_dict(launch.to_dict()).order.random() == again.order.random()
+    assert replace(other, arm=launch.arm).order.random() != launch.order.random()
+    block = schedule.schedule(QUICK, 7)[1].launches[0]
+    assert replace(block, arm=launch.arm).order.random() != launch.order.random()

@@ -1,0 +1,203 @@
+"""Arms take turns in random order, as many each; what one lacks costs the others nothing."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.model.spec import Measurement
+from experiments.programs.measure.orders import line_of, orders_of
+from experiments.schedule import turns
+from experiments.schedule.turns import Action, Answer, Lost, Order, conduct
+
+QUICK = Measurement(time_cap=0.01, min_iterations=10, max_iterations=1000)
+USUAL = Answer(1e-4)
+
+
+class Recorded:
+    """Arms that note every order, in one common list."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, Order]] = []
+
+    def arm(
+        self, name: str, answer: Answer = USUAL, fails: Callable[[Order], bool] | None = None
+    ) -> turns.Arm:
+        def carry_out(orders: Sequence[Order]) -> list[Answer]:
+            self.orders += [(name, order) for order in orders]
+            if fails and any(map(fails, orders)):
+                raise Lost(f"{name} is lost")
+            return [answer] * len(orders)
+
+        return carry_out
+
+    def of(self, action: Action, cell: int) -> list[str]:
+        return [name for name, each in self.orders if (each.action, each.cell) == (action, cell)]
+
+
+def alone(cells: int) -> list[range]:
+    """As many contests of one cell each."""
+    return turns.numbers(["x"] * cells)
+
+
+def test_every_arm_has_every_cell_and_as_many_turns_of_as_many_operations() -> None:
+    seen, shares = Recorded(), []
+    arms = {name: seen.arm(name) for name in ("host", "again", "docker")}
+    assert conduct(arms, alone(3), QUICK, random.Random(1), shares.append) == {}
+    for cell in range(3):
+        assert sorted(seen.of(Action.BEGIN, cell)) == sorted(seen.of(Action.END, cell))
+        taken = Counter(seen.of(Action.TURN, cell))
+        assert set(taken) == set(arms) and len(set(taken.values())) == 1
+        assert taken["host"] >= turns.FEWEST_ROUNDS
+    assert {(each.count, each.group) for _, each in seen.orders if each.count} == {(10, 1)}
+    assert [order.action for _, order in seen.orders[-3:]] == [Action.LEAVE] * 3
+    assert shares == [0, 1 / 3, 2 / 3]
+
+
+def test_rounds_visit_all_arms_in_orders_that_differ() -> None:
+    seen = Recorded()
+    names = ("a", "b", "c")
+    conduct({name: seen.arm(name) for name in names}, alone(4), QUICK, random.Random(1))
+    taken = [seen.of(Action.TURN, cell) for cell in range(4)]
+    rounds = [tuple(each[i : i + 3]) for each in taken for i in range(0, len(each), 3)]
+    assert all(sorted(each) == sorted(names) for each in rounds)
+    assert len(set(rounds)) > 3
+
+
+def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
+    seen = Recorded()
+    arms = {"quick": seen.arm("quick", Answer(2e-7, 8)), "slow": seen.arm("slow", Answer(2e-3, 1))}
+    conduct(arms, alone(1), QUICK, random.Random(1))
+    orders = {(each.count, each.group) for _, each in seen.orders if each.action is Action.TURN}
+    ((count, group),) = orders
+    assert group == 8
+    assert count * group * 2e-3 <= turns.TURN + 2e-3 * group
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
+    seen = Recorded()
+    arms = {
+        "host": seen.arm("host", Answer(1e-4, tight=True)),
+        "docker": seen.arm("docker", Answer(1e-4, tight=other)),
+        "lacking": seen.arm("lacking", Answer(0)),
+    }
+    conduct(arms, alone(1), QUICK, random.Random(1))
+    turns = [each for _, each in seen.orders if each.action is Action.TURN]
+    assert {each.tight for each in turns} == {other}
+    assert all(orders_of(line_of([each])) == [each] for each in turns)
+
+
+def test_a_cell_that_one_arm_cannot_measure_is_measured_by_the_others() -> None:
+    seen = Recorded()
+    arms = {"able": seen.arm("able"), "lacking": seen.arm("lacking", Answer(0))}
+    conduct(arms, alone(1), QUICK, random.Random(1))
+    assert set(seen.of(Action.TURN, 0)) == set(seen.of(Action.END, 0)) == {"able"}
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_an_arm_that_is_lost_is_asked_nothing_more_and_the_others_go_on(action: Action) -> None:
+    seen = Recorded()
+    arms = {
+        "good": seen.arm("good"),
+        "bad": seen.arm("bad", fails=lambda order: order.action is action),
+    }
+    lost = conduct(arms, alone(2), QUICK, random.Random(1))
+    assert [(name, str(why)) for name, why in lost.items()] == [("bad", "bad is lost")]
+    asked = [each.action for name, each in seen.orders if name == "bad"]
+    assert asked.count(action) == 1 and asked[-1] is action
+    assert set(seen.of(Action.END, 1)) >= {"good"}
+
+
+def test_nothing_is_left_to_do_where_all_are_lost() -> None:
+    seen = Recorded()
+    assert set(
+        conduct({"a": seen.arm("a", fails=lambda _: True)}, alone(3), QUICK, random.Random(1))
+    )
+    assert len(seen.orders) == 1
+
+
+@pytest.mark.parametrize(("others", "fewest"), [((), 1), (("b",), turns.FEWEST_ROUNDS)])
+def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
+    others: tuple[str, ...], fewest: int
+) -> None:
+    known, capped = Recorded(), Recorded()
+    long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
+    arms = {name: known.arm(name, Answer(1e-3, narrow=True)) for name in ("a", *others)}
+    conduct(arms, alone(1), long, random.Random(1))
+    assert Counter(known.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
+    short = Measurement(time_cap=1e-9, min_iterations=5, max_iterations=10**6)
+    conduct({name: capped.arm(name) for name in arms}, alone(1), short, random.Random(1))
+    assert Counter(capped.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
+
+
+def test_slow_operations_have_as_many_iterations_as_were_asked_for_whatever_the_cap() -> None:
+    seen = Recorded()
+    arms = {name: seen.arm(name, Answer(0.5, narrow=True)) for name in ("a", "b")}
+    asked = Measurement(time_cap=1e-9, min_iterations=10, max_iterations=1000)
+    conduct(arms, alone(1), asked, random.Random(1))
+    assert {each.count for _, each in seen.orders if each.action is Action.TURN} == {1}
+    assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(arms, 10)
+
+
+@given(st.floats(1e-7, 1.0), st.floats(1e-3, 2.0), st.integers(1, 100), st.integers(0, 10**4))
+def test_the_turns_hold_what_was_asked_for(
+    seconds: float, cap: float, least: int, more: int
+) -> None:
+    asked = Measurement(time_cap=cap, min_iterations=least, max_iterations=least + more)
+    counts, fewest, rounds = turns._dealt({7: seconds, 8: 2 * seconds}, asked, alone=False)
+    assert 1 <= rounds <= turns.MOST_ROUNDS and fewest >= turns.FEWEST_ROUNDS
+    assert min(counts.values()) * fewest >= asked.min_iterations
+    for count, each in ((counts[7], seconds), (counts[8], 2 * seconds)):
+        assert count * rounds <= asked.max_iterations
+        assert count == 1 or (count - 1) * each < turns.TURN
+    counts, fewest, rounds = turns._dealt({7: seconds}, asked, alone=True)
+    assert counts == {7: least} and fewest == 1 <= rounds
+    assert least * rounds <= asked.max_iterations
+
+
+def test_an_arm_times_all_cells_of_a_contest_in_its_turn_each_with_a_count_of_its_own() -> None:
+    seen = Recorded()
+    quick, slow = Answer(1e-6, 4), Answer(1e-4, 1)
+    arms = {name: seen.arm(name) for name in ("a", "b")}
+
+    def answering(name: str) -> turns.Arm:
+        def carry_out(orders: Sequence[Order]) -> list[Answer]:
+            arms[name](orders)
+            return [quick if order.cell == 1 else slow for order in orders]
+
+        return carry_out
+
+    contests = turns.numbers([("copy",), ("direct", "mpi")])
+    assert contests == [range(1), range(1, 3)]
+    conduct({name: answering(name) for name in arms}, contests, QUICK, random.Random(1))
+    taken = [
+        (name, each.cell)
+        for name, each in seen.orders
+        if each.action is Action.TURN and each.cell > 0
+    ]
+    rounds = [taken[i : i + 4] for i in range(0, len(taken), 4)]
+    assert all(len(set(each)) == 4 for each in rounds) and len({*map(tuple, rounds)}) > 3
+    assert all(each[0][0] == each[1][0] for each in rounds), "an arm times its cells in one turn"
+    orders = {(o.cell, o.count, o.group) for _, o in seen.orders if o.action is Action.TURN}
+    counts = {cell: count for cell, count, _ in orders if cell}
+    assert {group for cell, _, group in orders if cell} == {4}
+    assert counts[1] > counts[2]
+    actions = [each.action for _, each in seen.orders if each.cell > 0]
+    assert actions[:4] == [Action.BEGIN] * 4 and actions[-4:] == [Action.END] * 4
+
+
+def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
+    seen = Recorded()
+    asked = []
+
+    def some(orders: Sequence[Order]) -> list[Answer]:
+        asked.extend((order.action, order.cell) for order in orders)
+        return [Answer() if order.cell == 1 else USUAL for order in orders]
+
+    conduct({"all": seen.arm("all"), "some": some}, [range(2)], QUICK, random.Random(1))
+    assert {order.cell for _, order in seen.orders} == {0, 1, turns.NONE}
+    assert [action for action, cell in asked if cell == 1] == [Action.BEGIN]

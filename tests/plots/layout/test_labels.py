@@ -1,0 +1,120 @@
+"""Names, units and rounding."""
+
+import locale
+import math
+
+import pandas as pd
+import pytest
+
+from plots.layout import labels
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1, "1 B"), (1000, "1000 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (16 * 2**20, "16 MiB")],
+)
+def test_bytes_are_told_in_binary_units(count: int, text: str) -> None:
+    assert labels.bytes_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1.234e-6, "1.23 µs"),
+        (9.996e-4, "1.00 ms"),
+        (5.6e-7, "560 ns"),
+        (12.3456, "12.3 s"),
+        (0.0, "0 ns"),
+        (math.nan, "–"),
+    ],
+)
+def test_seconds_have_three_significant_digits_and_a_unit(seconds: float, text: str) -> None:
+    assert labels.seconds_text(seconds) == text
+
+
+def test_a_decade_is_told_without_decimals() -> None:
+    assert [labels.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)] == [
+        "100 ns",
+        "1 µs",
+        "100 µs",
+        "1 ms",
+        "1 s",
+        "10 s",
+    ]
+
+
+def test_ratios_and_intervals() -> None:
+    assert labels.ratio_text(1.0449) == "1.04"
+    assert labels.ratio_text(12.34) == "12.3"
+    assert [labels.ratio_text(ratio) for ratio in (9.996, 99.96, 5644.0)] == ["10.0", "100", "5644"]
+    assert [labels.ratio_text(ratio) for ratio in (0.1, 0.096, 0.0041)] == ["0.10", "0.10", "0.004"]
+    assert labels.ratio_and_interval(1.0, 0.9, 1.1) == "1.00 (95 % interval 0.90 to 1.10)"
+    assert labels.ratio_and_interval(1.0, math.nan, math.nan) == "1.00 (no interval)"
+    assert labels.interval_text(0.981, 1.1) == "0.98 to 1.10"
+    assert labels.interval_text(math.nan, math.nan) == labels.NOTHING
+
+
+def test_a_small_p_is_never_told_as_zero() -> None:
+    assert labels.p_text(0.0004) == "< 0.001"
+    assert labels.p_text(0.03125) == "0.031"
+
+
+def test_the_locale_changes_nothing() -> None:
+    before = locale.setlocale(locale.LC_NUMERIC)
+    for name in ("de_DE.UTF-8", "C.UTF-8", "C"):
+        try:
+            locale.setlocale(locale.LC_NUMERIC, name)
+        except locale.Error:
+            continue
+        assert labels.seconds_text(1.5e-6) == "1.50 µs"
+    locale.setlocale(locale.LC_NUMERIC, before)
+
+
+def test_emulated_memory_is_named_as_such() -> None:
+    assert labels.kind_name("hbw", False) == "hbw (HBM)"
+    assert labels.kind_name("hbw", True) == "hbw (emulated HBM)"
+
+
+def test_the_setting_names_only_what_all_rows_share() -> None:
+    frame = pd.DataFrame({"binding": ["packed", "spread"], "locality": "local", "cache": "warm"})
+    assert labels.setting(frame) == "local memory, warm cache"
+
+
+def test_bandwidths_are_in_powers_of_ten() -> None:
+    assert labels.bandwidth_text(12.34e9) == "12.3 GB/s"
+    assert labels.bandwidth_text(5e6) == "0.00500 GB/s"
+    assert labels.bandwidth_text(float("nan")) == labels.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("arm", "levels", "name", "short"),
+    [
+        ("host", ("host", "", ""), "host", "host"),
+        (
+            "docker-tuned-per-rank",
+            ("docker", "tuned", "per-rank"),
+            "Docker, tuned, a container per rank",
+            "docker-tuned-per-rank",
+        ),
+        (
+            "vm-knl-snc4-flat",
+            ("vm-knl-snc4-flat", "", ""),
+            "emulated knl-snc4-flat",
+            "vm",
+        ),
+        (
+            "vm-docker-gh200-default-one",
+            ("vm-docker-gh200", "default", "one"),
+            "Docker in emulated gh200, default, one container",
+            "vm-docker-default-one",
+        ),
+        ("podman", ("podman", "", "one"), "Podman", "podman"),
+    ],
+)
+def test_an_arm_is_named_by_its_levels(
+    arm: str, levels: tuple[str, str, str], name: str, short: str
+) -> None:
+    assert labels.arm_levels(arm) == levels
+    assert labels.arm_name(arm) == name
+    assert labels.short_arm(arm) == short
+    assert labels.in_container(arm) == (levels[2] != "")

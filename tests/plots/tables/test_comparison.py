@@ -1,0 +1,56 @@
+"""The text of a comparison says first what differs, then the results, and how to read them."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.analysis import reading
+from experiments.analysis.comparison import compare
+from experiments.console.stages import Stages
+from plots.tables import comparison
+
+
+def text(first: Path, second: Path) -> str:
+    console = Console(file=io.StringIO(), width=comparison.WIDTH)
+    console.print(comparison.render(compare(reading.load(first), reading.load(second))))
+    return console.file.getvalue()
+
+
+def test_differences_come_before_results(campaign_folder: Path, dockerless_folder: Path) -> None:
+    said = text(campaign_folder, dockerless_folder)
+    assert said.index("What differs") < said.index("Results") < said.index("Unpaired:")
+    assert "experiment.launches.environments" in said
+    assert "Left out: " in said
+    assert "only in the first campaign" in said
+
+
+def test_a_campaign_against_itself_differs_in_nothing(campaign_folder: Path) -> None:
+    said = text(campaign_folder, campaign_folder)
+    assert "Nothing that was recorded differs" in said
+    assert "host again" not in said
+
+
+def test_json_holds_the_same_with_null_for_what_is_no_number(
+    campaign_folder: Path, dockerless_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comparison.show(campaign_folder, dockerless_folder, False, True, Stages(Console(quiet=True)))
+    found = json.loads(capsys.readouterr().out)
+    assert found["campaigns"] == [str(campaign_folder), str(dockerless_folder)]
+    assert {"what", "first", "second"} == set(found["differences"][0])
+    cell = found["cells"][0]
+    assert cell["low"] is None  # two blocks have no interval
+    assert cell["verdict"] == "too few blocks"
+    assert cell["ratio"] > 0
+    assert cell["bytes"] in (1024, 65536, 4194304)
+
+
+def test_an_emulated_machine_is_told_before_anything_else(
+    emulated_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warning = "Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real"
+    assert text(emulated_folder, emulated_folder).startswith(warning)
+    comparison.show(emulated_folder, emulated_folder, False, True, Stages(Console(quiet=True)))
+    assert json.loads(capsys.readouterr().out)["warning"].startswith(warning)

@@ -1,0 +1,66 @@
+"""The paper's table: its layout, its two figures, and ours beside them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from plots.analysis.findings import Findings
+from plots.tables.published import comparison
+from plots.tables.table import csv
+
+Find = Callable[..., Findings]
+
+
+def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside(findings: Find) -> None:
+    found = findings(emulated=False, ranks=(2, 16), sizes=(1024, 4194304))
+    (table,) = comparison(found)
+    assert table.head == [
+        "operation",
+        "ranks",
+        "mpi, host",
+        "mpi, Docker, tuned, one container",
+        "direct, host",
+        "direct, Docker, tuned, one container",
+        "published",
+    ]
+    assert [row[:2] for row in table.rows[:3]] == [["Bcast", "2"], ["Bcast", "16"], ["Gather", "2"]]
+    bcast_16, most = table.rows[1], table.rows[-1]
+    assert bcast_16[-1] == "445 % (4.45 times)"
+    assert most[:2] == ["most", "–"] and most[-1] == "487 % (4.87 times)"
+    assert {row[-1] for row in table.rows} == {"–", bcast_16[-1], most[-1]}
+    mine = found.speedups.query(
+        "operation == 'bcast' and ranks == 16 and transport == 'mpi' and arm == 'host'"
+    )
+    cell = mine[mine["bytes"] == 4194304].iloc[0]
+    ratio, low, high = (round(100 * cell[name]) for name in ("ratio", "low", "high"))
+    assert bcast_16[2] == f"{ratio} % ({low} to {high})"
+    assert most[2] == f"{100 * found.speedups.query(_LARGEST)['ratio'].max():.0f} %"
+    assert "445 % is read as 4.45 times as fast" in table.caption
+    assert "4 MiB per rank" in table.caption
+
+
+_LARGEST = "bytes == 4194304 and transport == 'mpi' and arm == 'host'"
+
+
+def test_the_file_holds_plain_ratios(findings: Find) -> None:
+    (table,) = comparison(findings(ranks=(2, 16), blocks=2))
+    published = table.data.set_index(["operation", "ranks"])["published"]
+    assert set(published["bcast", 16]) == {4.45}
+    assert np.isnan(published["bcast", 2]).all()
+    assert csv(table).startswith("operation,ranks,transport,arm,ratio,low,high,blocks,published,")
+
+
+def test_emulated_memory_is_told_in_the_caption(findings: Find) -> None:
+    (table,) = comparison(findings(emulated=True))
+    assert "Emulated HBM" in table.caption
+
+
+def test_each_mpi_has_a_table_of_its_own(findings: Find) -> None:
+    tables = comparison(findings(mpis=("openmpi", "mpich"), blocks=2))
+    assert [table.name for table in tables] == ["paper-openmpi", "paper-mpich"]
+
+
+@pytest.mark.parametrize("kinds", [("regular",)])
+def test_without_hbm_there_is_none(findings: Find, kinds: tuple[str, ...]) -> None:
+    assert comparison(findings(kinds=kinds)) == []

@@ -1,0 +1,259 @@
+"""One sentence per question, and no claim that the noise floor does not carry."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiments.programs.external.imb import DIFFERENCES
+from plots.analysis.findings import Findings
+from plots.analysis.page_placement import places
+from plots.text.answers import answers
+
+Find = Callable[..., Findings]
+
+
+def sentence(found: Findings, about: str) -> str:
+    (answer,) = (each for each in answers(found) if about in each.question)
+    return answer.sentence
+
+
+def test_each_question_names_the_drawings_that_answer_it(findings: Find) -> None:
+    found = findings(
+        arms=("host", "host-again", "userland", "docker-tuned-one", "imb"),
+        mpis=("impi",),
+        bindings=("packed", "spread"),
+        localities=("local", "remote"),
+        operations=("bcast",),
+        transports=("direct", "mpi"),
+        sizes=(1024,),
+        blocks=2,
+    )
+    named = {each.question: each.figure for each in answers(found)}
+    assert named == {
+        "How much faster are collectives in high-bandwidth memory?": "speedup",
+        "How much slower than direct is mpi?": "times",
+        "What does it cost to spread ranks over nodes?": "placement",
+        "What does a distant buffer cost?": "placement",
+        "What do the image's files cost without a container: its Python, its libc?": "chain",
+        "What does a container cost Bcast, over the same files without a container?": "chain",
+        "What does Python itself cost?": "times",
+    }
+
+
+def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host(
+    findings: Find,
+) -> None:
+    found = replace(findings(), paths=("It is refused.",), caveats=("The control.",))
+    named = {each.question: each.figure for each in answers(found)}
+    assert named["What does a container cost Bcast, over the host?"] == "container"
+    assert named["Which data path did a container lose, what gets it back, and what did it cost?"]
+    assert not named["What may be the cause beside the container itself?"]
+
+
+def test_emulated_memory_answers_nothing_about_speed(findings: Find) -> None:
+    said = sentence(findings(emulated=True), "high-bandwidth")
+    assert said.startswith("Not answered by this machine: hbw was emulated")
+    assert "nothing about high-bandwidth memory" in said
+
+
+def test_real_memory_names_its_best_cell_beside_the_papers_claim(findings: Find) -> None:
+    said = sentence(findings(emulated=False), "high-bandwidth")
+    assert said.startswith("Up to 3.")
+    assert "445 %, read as 4.45 times, for Bcast at 16 ranks, and 487 % at most" in said
+
+
+def test_no_speed_up_is_said_as_such(findings: Find) -> None:
+    found = findings(emulated=True)
+    found.speedups["emulated"] = False
+    said = sentence(found, "high-bandwidth")
+    assert said.startswith("No speed-up in any of 72 cells: in regular memory they take ")
+
+
+def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> None:
+    questions = [each.question for each in answers(findings())]
+    assert [each for each in questions if "container cost" in each] == [
+        f"What does a container cost {name}, over the host?"
+        for name in ("Bcast", "Gather", "Allreduce")
+    ]
+
+
+def test_what_may_be_the_cause_is_told_beside_the_cost(findings: Find) -> None:
+    found = replace(findings(), caveats=("A path.", "The control.", "Another."), lost="A path.")
+    (cause,) = (each for each in answers(found) if "beside the container" in each.question)
+    assert (cause.sentence, cause.points) == ("The control.", ("Another.",))
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [("Open MPI lost it.", "Open MPI lost it."), ("", "None: each MPI took")]
+)
+def test_what_was_lost_on_the_way_is_an_answer(findings: Find, lost: str, said: str) -> None:
+    found = replace(findings(), lost=lost, paths=("It is refused; tuned gets it back.",))
+    (way,) = (each for each in answers(found) if "data path" in each.question)
+    assert way.sentence.startswith(said)
+    assert way.points == ("It is refused; tuned gets it back.",)
+
+
+def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
+    told = "Seen in 6 paired blocks; a claim on the largest of 72 cells needs 12."
+    assert told in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
+    assert "a claim needs" not in sentence(
+        findings(blocks=10, emulated=False, arms=("host", "host-again")), "high-bandwidth"
+    )
+
+
+def test_a_cell_that_differs_is_given_beside_the_bound_of_the_others(findings: Find) -> None:
+    found = findings(sizes=(1024, 4096))
+    found.transports["ratio"] = 1.0
+    found.transports[["low", "high"]] = [0.9, 1.1]
+    found.transports["verdict"] = "bounded"
+    found.transports.loc[0, ["ratio", "least", "most"]] = [0.5, 0.4, 0.6]
+    found.transports.loc[0, "verdict"] = "differs"
+    said = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
+    assert "faster beyond the noise floor in 1, most in " in said
+    assert ": 0.50 times, from block to block 0.40 to 0.60; " in said
+
+
+def test_what_else_is_unlike_the_benchmark_in_c_stands_with_the_cost_of_python(
+    findings: Find,
+) -> None:
+    found = findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)
+    (answer,) = (each for each in answers(found) if "Python itself" in each.question)
+    assert answer.points == DIFFERENCES
+
+
+def test_each_of_pythons_own_means_is_compared_with_mpi(findings: Find) -> None:
+    found = findings(
+        arms=("host", "host-again", "threads", "multiprocessing"), kinds=("regular",), blocks=2
+    )
+    told = {each.question: each for each in answers(found) if each.figure == "baselines"}
+    assert set(told) == {
+        f"Without MPI ({way}), how much longer does it take?"
+        for way in ("Python threads", "processes: shared memory", "processes: queues")
+    }
+    said = told["Without MPI (Python threads), how much longer does it take?"].sentence
+    assert "times as long with threads as with the host's MPI calls (" in said
+
+
+def test_no_benchmark_in_c_asks_nothing_of_python(findings: Find) -> None:
+    assert not any("Python" in each.question for each in answers(findings(blocks=2)))
+
+
+def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
+    found = findings(arms=("host", "host-again"), missing={"docker": "no engine answers"})
+    assert sentence(found, "container cost (Docker)") == "Not measured. docker: no engine answers"
+
+
+@pytest.mark.parametrize(("transport", "ratio"), [("mpi", "2.0"), ("pickle", "3.6")])
+def test_each_other_transport_is_compared_with_direct(
+    findings: Find, transport: str, ratio: str
+) -> None:
+    said = sentence(findings(), f"slower than direct is {transport}")
+    assert said.startswith(f"The median cell takes {ratio[:2]}")
+    assert f"times as long with {transport} as with direct, over the same buffers" in said
+    assert "slower beyond the noise floor in 48, most in " in said
+    assert f", {transport}, " in said
+
+
+def test_without_direct_no_transport_is_compared_and_the_reason_is_told(findings: Find) -> None:
+    questions = [each.question for each in answers(findings(transports=("mpi", "pickle")))]
+    assert not any("direct" in question for question in questions)
+    found = findings(transports=("mpi",), missing={"direct": "the ranks cannot share memory"})
+    said = sentence(found, "How fast is direct?")
+    assert said == "Not measured. direct: the ranks cannot share memory"
+
+
+def test_private_arrays_are_not_called_the_same_buffers(findings: Find) -> None:
+    found = findings(transports=("direct", "mpi-private"))
+    said = sentence(found, "slower than direct is mpi-private")
+    assert "with mpi-private as with direct (" in said
+
+
+def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:
+    assert not any("spread" in each.question for each in answers(findings()))
+    found = findings(
+        arms=("host", "host-again"),
+        bindings=("packed", "spread"),
+        missing={"remote": "one NUMA node"},
+    )
+    assert sentence(found, "spread ranks").startswith("The median cell takes 1.10 times as long")
+    assert sentence(found, "distant buffer") == "Not measured. remote: one NUMA node"
+
+
+@pytest.fixture
+def emulated(findings: Find, launched: Callable[..., dict[str, Any]]) -> Find:
+    """emulated(launch, ...): findings of an emulated machine with these places."""
+
+    def found(*launches: dict[str, Any], **levels: Any) -> Findings:
+        arms = ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
+        machine = "knl-snc4-flat (tcg)"
+        made = findings(arms=arms, machine=machine, emulated=False, blocks=2, **levels)
+        return replace(made, places=places(launches))
+
+    return found
+
+
+def test_an_emulated_machine_answers_where_pages_were_and_nothing_about_time(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    where, time = answers(emulated(launched(), launched(binding="spread")))
+    assert where.sentence == (
+        "Every page of every rank was on the nodes asked for, in every kind and launch."
+    )
+    assert [point.partition(".")[0] for point in where.points] == [
+        "8 ranks packed",
+        "8 ranks spread",
+    ]
+    assert (where.figure, time.figure) == ("placement-map", "")
+    assert time.sentence.startswith("Not answered, and not to be answered here. Emulated machine")
+    assert not any(" times as " in each.sentence for each in (where, time))
+
+
+def test_pages_that_strayed_are_no_success(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    usual: dict[str, Any] = {"kinds": ("hbw_preferred",), "localities": ("local",)}
+    moved = launched(**usual, placed={("hbw_preferred", "local", 0): {0: 2**21}})
+    where, _ = answers(emulated(moved))
+    assert where.sentence == (
+        "Not always where asked: of 8 pairs of a rank and a kind of memory, 1 had pages elsewhere."
+    )
+
+
+def test_pages_of_which_nothing_is_told_are_no_success(
+    emulated: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    launch = launched(kinds=("hbw",), localities=("local",))
+
+    def silence(ranks: int) -> str:
+        for rank in launch["ranks"][:ranks]:
+            rank["pools"][0].pop("bytes", None)
+            rank["pools"][0]["placement"] = {}
+        return next(
+            each.sentence
+            for each in answers(emulated(launch))
+            if each.question.startswith("Where was every rank")
+        )
+
+    assert silence(1) == (
+        "Every page that is told of was on the nodes asked for. "
+        "Of 1 of 8 pairs of a rank and a kind of memory no page is told."
+    )
+    assert silence(8) == "Not measured. The results tell of no page."
+
+
+def test_what_an_emulated_campaign_could_not_measure_is_told(emulated: Find) -> None:
+    said = [each.sentence for each in answers(emulated(missing={"remote": "one node"}))]
+    assert said[-1] == "Not measured. remote: one node"
+
+
+def test_on_a_real_machine_places_are_an_answer_where_there_is_more_than_one_node(
+    findings: Find, launched: Callable[..., dict[str, Any]]
+) -> None:
+    asks = "where was every page"
+    one = replace(findings(), places=places([launched("plain", ranks=2, emulated="")]))
+    assert not any(asks in each.question for each in answers(one))
+    several = replace(findings(), places=places([launched(emulated="")]))
+    assert any(asks in each.question for each in answers(several))
+    assert any("faster" in each.question for each in answers(several))

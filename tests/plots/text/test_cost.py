@@ -1,0 +1,183 @@
+"""What a container costs an operation, and Python a call: one sentence, no more than is known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+
+from plots.analysis.data_path import Loss
+from plots.analysis.findings import Findings
+from plots.text.answers import answers
+from plots.text.cost import brief, compared, cost, ending, files, losses, python, tails
+
+Find = Callable[..., Findings]
+ARMS = tuple(
+    f"docker-{profile}-{layout}"
+    for layout in ("one", "isolated")
+    for profile in ("default", "tuned")
+)
+
+
+def many(findings: Find, mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
+    return findings(
+        arms=("host", "host-again", *ARMS),
+        mpis=mpis,
+        kinds=("regular",),
+        transports=("direct", "mpi"),
+        blocks=6,
+    )
+
+
+def decided(found: Findings, ratio: float, verdict: str) -> Findings:
+    """The same with every container cell, and all sizes together, at that ratio and verdict."""
+    for frame in (found.containers, found.groups):
+        frame["ratio"], frame["verdict"], frame["floor"] = ratio, verdict, 0.002
+        frame["low"], frame["high"] = ratio - 0.01, ratio + 0.02
+        frame["least"], frame["most"] = ratio - 0.02, ratio + 0.03
+    return found
+
+
+def test_containers_are_held_against_the_same_files_without_one(findings: Find) -> None:
+    arms = ("host", "host-again", "userland", "docker-tuned-one")
+    found = findings(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
+    assert compared(found).base == "userland"
+    assert compared(findings()).base == "host"
+    assert files(found).startswith("direct ")
+    first, *others = [each.question for each in answers(found) if "cost" in each.question]
+    assert first == "What do the image's files cost without a container: its Python, its libc?"
+    assert others[0].startswith(
+        "What does a container cost Bcast, over the same files without a container?"
+    )
+    alone = answers(findings(arms=arms[:3], kinds=("regular",), transports=("direct",)))
+    assert not [each for each in alone if each.question.startswith("What does a container cost")]
+
+
+def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> None:
+    said, _ = cost(many(findings), "bcast")
+    assert said.startswith("Docker, tuned, one container: direct 1.2")
+    assert "The worst is Docker, default, isolated containers with mpi: 2" in said
+    assert "times at 4 MiB, Open MPI; from block to block 2" in said
+    assert "Seen in 6 paired blocks; a claim on the largest of " in said
+
+
+def test_a_claim_on_the_largest_of_many_cells_says_what_it_needs(findings: Find) -> None:
+    few = decided(findings(transports=("mpi",), kinds=("regular",), blocks=10), 1.5, "differs")
+    assert cost(few, "bcast")[0].endswith(").")
+    every = compared(few).cells
+    said = ending(pd.concat([every] * 10), few)
+    assert said.endswith(f" a claim on the largest of {10 * len(every)} cells needs 13.")
+
+
+def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm(findings: Find) -> None:
+    loss = Loss("openmpi", "docker-default-one", ("single copy",), "kcmp refused", "", "")
+    (said,) = losses(replace(many(findings), losses=(loss,)))
+    assert said.startswith(
+        "Without single copy, Open MPI in Docker, default, one container takes, over the host: "
+        "Bcast 2.1"
+    )
+    assert said.count("× at 4 MiB") == 3
+    absent = replace(loss, mpi="impi")
+    assert losses(replace(many(findings), losses=(absent,))) == ()
+
+
+def test_what_does_not_differ_is_bounded(findings: Find) -> None:
+    said, grid = cost(decided(findings(transports=("direct",)), 1.0, "bounded"), "bcast")
+    minus = "\N{MINUS SIGN}"
+    assert said == f"Docker, tuned, one container: direct {minus}1.0 % to +2.0 % over all sizes."
+    assert grid is None
+
+
+def test_no_bound_is_narrower_than_the_floor(findings: Find) -> None:
+    found = decided(findings(transports=("direct",)), 1.0, "bounded")
+    found.groups["floor"] = 0.03
+    said, _ = cost(found, "bcast")
+    assert "\N{MINUS SIGN}3.0 % to +3.0 % over all sizes." in said
+
+
+def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
+    found = decided(findings(transports=("direct",), kinds=("regular",)), 1.0, "bounded")
+    slow = found.containers["bytes"] == 4 * 2**20
+    found.containers.loc[slow, ["ratio", "least", "most"]] = [1.5, 1.4, 1.6]
+    found.containers.loc[slow, "verdict"] = "differs"
+    said, _ = cost(found, "bcast")
+    assert "direct 1.50 times at 4 MiB; from block to block 1.40 to 1.60, " in said
+    assert "% elsewhere." in said
+
+
+def test_too_few_blocks_are_told_how_many_to_run(findings: Find) -> None:
+    said, _ = cost(findings(blocks=2), "bcast")
+    assert "times as long in all of 8 cells, with no interval: 2 blocks, run 6" in said
+    alone, _ = cost(findings(blocks=1), "bcast")
+    assert "with no interval: 1 block, run 6" in alone
+
+
+def test_a_faster_container_is_said_too(findings: Find) -> None:
+    said, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
+    assert "mpi 0.80 times as long in all of 8 cells (0.80 times at 1 KiB, " in said
+    assert "from block to block 0.78 to 0.83)." in said
+    assert "The worst" not in said
+
+
+def test_without_the_twin_nothing_differs_and_the_reason_is_told(findings: Find) -> None:
+    said, _ = cost(findings(arms=("host", "docker-tuned-one")), "bcast")
+    assert "no A/A pair, so its noise floor is unknown" in said
+    assert "The worst" not in said
+
+
+def test_the_slowest_operations_are_an_answer_where_enough_were_timed(findings: Find) -> None:
+    found = findings()
+    assert tails(found).startswith("Docker, tuned, one container: 1.2")
+    silent = found.tails.assign(low=float("nan"), high=float("nan"))
+    assert tails(replace(found, tails=silent)) == ""
+
+
+def test_the_grid_has_a_line_per_arm_and_a_column_per_transport_and_mpi(findings: Find) -> None:
+    _, grid = cost(many(findings), "bcast")
+    assert grid is not None
+    assert grid.head == [
+        "container",
+        "direct, Open MPI",
+        "direct, MPICH",
+        "mpi, Open MPI",
+        "mpi, MPICH",
+    ]
+    assert [row[0] for row in grid.rows] == [
+        "Docker, default, one container",
+        "Docker, tuned, one container",
+        "Docker, default, isolated containers",
+        "Docker, tuned, isolated containers",
+    ]
+    lost = grid.rows[0]
+    assert lost[3].startswith("2.1") and lost[3].endswith("× at 4 MiB")
+    assert lost[4].startswith("1.2")
+
+
+def test_a_cell_of_the_grid_says_the_largest_effect_or_its_bound() -> None:
+    frame = pd.DataFrame(
+        {
+            "ratio": [1.1, 0.5, 1.0],
+            "low": [1.09, 0.4, 0.99],
+            "high": [1.2, 0.6, 1.03],
+            "floor": 0.01,
+            "blocks": 6,
+            "bytes": [1024, 4096, 8192],
+            "verdict": ["differs", "differs", "bounded"],
+        }
+    )
+    none = frame[:0]
+    assert brief(frame, none) == "0.50× at 4 KiB"
+    assert brief(frame[2:], frame[2:]) == "\N{MINUS SIGN}1.0 % to +3.0 %"
+    assert brief(frame[2:], none) == "\N{MINUS SIGN}1.0 % to +3.0 %"
+    few = frame[2:].assign(low=float("nan"), high=float("nan"), blocks=2)
+    assert brief(few, few) == "1.00×, with no interval: 2 blocks, run 6"
+    assert brief(none, none) == "–"
+
+
+def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings: Find) -> None:
+    said = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
+    assert said.startswith("With Intel MPI and 2 ranks on the host, a buffer call")
+    assert "from Python takes 1.2" in said
+    assert said.count("at 1 KiB") == said.count("at 4 MiB") == 3
+    assert "Bcast 1.2" in said
+    few = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
+    assert few.count("(no interval)") == 6
