@@ -1,9 +1,9 @@
-"""The words that pages and report use in a sense of their own: templates/glossary.toml."""
+"""The words that pages and report use in a sense of their own: html/templates/glossary.toml."""
 
 import tomllib
 from pathlib import Path
 
-WORDS = Path(__file__).parent / "templates" / "glossary.toml"
+WORDS = Path(__file__).parent / "html" / "templates" / "glossary.toml"
 
 
 def words() -> dict[str, str]:

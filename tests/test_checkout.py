@@ -24,7 +24,10 @@ def copy(tmp_path: Path) -> Path:
     for package in ("experiments", "plots"):
         (tmp_path / package).mkdir()
         shutil.copy(ROOT / package / "__init__.py", tmp_path / package)
-    (tmp_path / "experiments" / "harness.py").write_text("import no_such_module_of_hbmcomm")
+    programs = tmp_path / "experiments" / "programs"
+    programs.mkdir()
+    (programs / "__init__.py").touch()
+    (programs / "harness.py").write_text("import no_such_module_of_hbmcomm")
     (tmp_path / "plots" / "draw.py").write_text("import experiments.programs.harness")
     return tmp_path
 

@@ -3,13 +3,25 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "tasks")
 """Each may import those before it."""
+ORDER = {
+    "hbmcomm": ("_native", "memory", "collectives"),
+    "experiments": (
+        *("model", "console", "processes", "schedule", "environments", "programs", "results"),
+        *("analysis", "emulation", "provision", "jobs", "guests", "execution", "bench"),
+    ),
+    "plots": ("layout", "analysis", "numa_map", "tables", "figures", "text", "html"),
+}
+"""The rooms of each storey: each may import those before it."""
 
 
 def name(path: Path) -> str:
@@ -47,11 +59,14 @@ def storey(module: str) -> str:
 
 
 def room(module: str) -> str:
-    """The folder of a module below its storey, or the storey for what stands in none."""
-    path = modules()[module]
-    return (
-        ".".join(path.relative_to(ROOT).parts[:2]) if len(path.relative_to(ROOT).parts) > 2 else ""
-    )
+    """The folder of a module; a file at the root of its storey is a room of its own."""
+    path = modules()[module].relative_to(ROOT)
+    return ".".join(path.parts[:-1]) if len(path.parts) > 2 else module
+
+
+def floor(module: str, storey: str) -> str:
+    """The first folder of a module below a storey, "" where there is none."""
+    return (room(module) + ".").removeprefix(storey + ".").partition(".")[0]
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
@@ -92,10 +107,29 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     rooms: dict[str, set[str]] = {}
     for module, others in imports().items():
         rooms.setdefault(room(module), set()).update(map(room, others))
-    del rooms[""]
-    graph = {one: others - {one, ""} for one, others in rooms.items()}
-    assert {"experiments.guests", "experiments.emulated"} <= graph.keys()
+    graph = {one: others - {one} for one, others in rooms.items()}
+    assert {"experiments.guests", "experiments.emulation", "tasks"} <= graph.keys()
     assert circle(graph) == []
+
+
+@pytest.mark.parametrize("storey", ORDER)
+def test_rooms_import_those_below_them_alone(storey: str) -> None:
+    floors = ORDER[storey]
+    upward = [
+        f"{module} imports {other}"
+        for module, others in imports().items()
+        for other in others
+        if (one := floor(module, storey)) in floors and (two := floor(other, storey)) in floors
+        if floors.index(two) > floors.index(one)
+    ]
+    assert upward == []
+    folders = {path.name for path in (ROOT / storey).iterdir() if (path / "__init__.py").exists()}
+    assert folders <= set(floors)
+
+
+def test_no_room_holds_more_files_than_one_can_overlook() -> None:
+    rooms = Counter(room(name) for name, path in modules().items() if path.stem != "__init__")
+    assert {room: count for room, count in rooms.items() if count > 12} == {}
 
 
 def test_a_circle_is_seen() -> None:

@@ -1,6 +1,6 @@
 """Launches whose CPUs did something else while they measured: a sentence each. Pure.
 
-What was counted is measure/disturbance.py's business.
+programs/machine/disturbance.py counts.
 """
 
 from collections import defaultdict

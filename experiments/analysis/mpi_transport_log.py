@@ -1,7 +1,7 @@
 """Which transports an MPI chose in a launch: read from its own words in the launch's log. Pure.
 
-asking.py makes it say them; measure/told.py asks for what it does not say. Each MPI has its own
-words; what is made of them has the same keys for all.
+debug_output.py makes it say them; mpi_tool_interface.py asks for what it does not say. Each MPI
+has its own words; what is made of them has the same keys for all.
 """
 
 import re
@@ -24,7 +24,7 @@ def chosen(path: Mapping[str, Any], log: str) -> dict[str, str]:
     """Which way messages took in a launch.
 
     Args:
-        path: the launch's "datapath" as the ranks wrote it; "told" is measure/told.py's.
+        path: the launch's "datapath" as the ranks wrote it; "told" is mpi_tool_interface.py's.
         log: what the launch wrote to its output.
 
     Returns:

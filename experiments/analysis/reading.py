@@ -1,6 +1,6 @@
 """A results folder read back: its launches, and a DataFrame of all their cells.
 
-How they are stored is results.py's business.
+How they are stored is store.py's business.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """Medians, their intervals and what they let one say: METHOD of the project, as pure functions.
 
-Knows DataFrames and numbers only; where they are stored is results.py's business.
+Knows DataFrames and numbers only; where they are stored is store.py's business.
 Sources: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (medians, nonparametric intervals);
 Efron, JASA 82 (1987) 171 (BCa); Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. J. Stat. 6 (1979)
 65 (correction); Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657 (equivalence).

@@ -25,5 +25,5 @@ def nbytes(description: Description) -> int:
 
 
 def question(description: Description) -> dict[str, Any]:
-    """The content of QUESTION. `binding` is one of measure.binding's."""
+    """The content of QUESTION. `binding` is one of programs/machine/binding.py's."""
     return {"binding": "spread", "kinds": list(KINDS), "bytes": nbytes(description)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SECCOMP = "build/seccomp/tuned.json"
-"""The tuned profile's filter, under the checkout; provision.seccomp writes it."""
+"""The tuned profile's filter, under the checkout; provision/images/seccomp.py writes it."""
 TMPFS = "rw,nosuid,nodev,size=256m"
 
 

@@ -1,6 +1,6 @@
 """Runs a campaign, block by block: the arms of a block take turns, where they can.
 
-Everything it starts is given to it as commands; what a launch found is taken in by results.py.
+Everything it starts is given to it as commands; what a launch found is taken in by store.py.
 """
 
 import time

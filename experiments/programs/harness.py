@@ -1,7 +1,7 @@
 """The MPI program: reads one launch, measures its cells, writes what it found.
 
-Started as `mpiexec -n N python -m experiments.programs.harness FOLDER` by every environment alike. FOLDER
-holds launch.json; progress, result.json and samples.npz are written beside it by rank 0. It draws
+Every environment starts it as `mpiexec -n N python -m experiments.programs.harness FOLDER`.
+FOLDER holds launch.json; rank 0 writes progress, result.json and samples.npz beside it. It draws
 nothing, schedules nothing and starts nothing.
 """
 

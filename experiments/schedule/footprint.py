@@ -1,6 +1,6 @@
 """How much memory the buffers of a launch take. Pure.
 
-Counts elements of messages; where they are allocated is measure/buffers.py's business.
+Counts elements of messages; programs/measure/buffers.py allocates them.
 """
 
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ class Findings:
 
     A block has one binding: ratios of bindings pair the n-th block of one with that of the other.
 
-    Every ratio has a `verdict` (experiments.analysis.statistics.Verdict, as text) and the noise `floor` that
+    Every ratio has a `verdict` (a Verdict of statistics.py, as text) and the noise `floor` that
     it was held against. Every row names the emulated machine that it was measured on (column
     recorded.COLUMN).
 

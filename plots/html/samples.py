@@ -86,7 +86,7 @@ def thinned(times: NDArray[np.float64], kept: int) -> list[float]:
 
 
 def name(asked: Mapping[str, Any]) -> str:
-    """A launch's name, as schedule.Launch gives it."""
+    """A launch's name, as Launch gives it."""
     return named(asked["block"], asked["arm"], asked.get("beside", ""))
 
 

@@ -1,6 +1,6 @@
 """The marks of a machine's map: boxes of memory, ranks, and the lines from ranks to their pages.
 
-Where they are tiles.py and routes.py say, how they are coloured style.py; all places in inches.
+map_layout.py and map_edges.py say where they are, style.py how they are coloured; in inches.
 """
 
 from collections.abc import Iterable, Sequence

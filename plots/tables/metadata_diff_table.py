@@ -1,7 +1,7 @@
 """What differs between the arms of a campaign besides the containers, and what is the same. Pure.
 
-Arms are compared within an MPI. How data took its way has a table of its own (paths.py), and nodes
-have a map (figures/map.py).
+Arms are compared within an MPI. The data path has a table of its own (data_path.py), and nodes have
+a map (figures/map.py).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """How each MPI is made to say, once at its start, which ways its messages will take. Pure.
 
-What it says goes to its output; experiments/analysis/mpi_transport_log.py reads it there. Nothing of it is said, or
-costs anything, while messages are timed.
+It goes to the MPI's output, where experiments/analysis/mpi_transport_log.py reads it. While
+messages are timed nothing is said, and nothing costs time.
 """
 
 _ASK = {

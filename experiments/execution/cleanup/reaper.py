@@ -1,8 +1,8 @@
 """Clears away what a killed driver left: processes, containers, networks, shared memory, files.
 
-Run by the guard of that driver (python -m experiments.execution.cleanup.reaper), who waits for its end, or by the
-next driver where the guard was killed too. Imports an engine's client only when there is one to
-ask: waiting shall cost nothing.
+Run by that driver's watchdog (python -m experiments.execution.cleanup.reaper), which waits for its
+end, or by the next driver where the watchdog was killed too. Imports an
+engine's client only when there is one to ask: waiting shall cost nothing.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """A driver's guard: a process that clears away what the driver leaves when it is killed.
 
 Here is the driver's side: it claims the results folder, starts the guard, says what it begins, and
-takes its leave. What the guard does stands in sweep.py.
+takes its leave. What the guard does stands in reaper.py.
 """
 
 import contextlib

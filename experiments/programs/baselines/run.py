@@ -25,7 +25,7 @@ from experiments.programs.baselines.launches import (  # noqa: E402
     measures,
 )
 from experiments.programs.baselines.rank import Team  # noqa: E402
-from experiments.programs.machine import cgroup, facts, nodes, versions
+from experiments.programs.machine import cgroup, facts, nodes, versions  # noqa: E402
 from experiments.schedule.blocks import FORMAT, Launch  # noqa: E402
 
 START = {THREADS: threads.start, PROCESSES: processes.start}

@@ -1,7 +1,8 @@
 """One rank of an external program: pinned to its CPU, then that program.
 
-`mpiexec ... python -m experiments.programs.external.pinned CPU,CPU,... PROGRAM ARGUMENT ...`; Hydra tells
-each process its rank as PMI_RANK. Uses no MPI: the program that follows will.
+`mpiexec ... python -m experiments.programs.external.pinned CPU,CPU,... PROGRAM ARGUMENT ...`
+
+Hydra gives each process its rank as PMI_RANK. Uses no MPI: the program that follows will.
 """
 
 import ctypes

@@ -1,4 +1,6 @@
-"""What the ranks of an external program run on: `mpiexec ... experiments.programs.external.probe FOLDER`.
+"""What the ranks of an external program run on.
+
+`mpiexec ... python -m experiments.programs.external.probe FOLDER`
 
 The ranks are started and pinned as the harness's are; rank 0 writes FOLDER/probe.json: the
 environment of a result, and the CPU of each rank.

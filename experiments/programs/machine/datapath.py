@@ -192,7 +192,7 @@ def _anonymous(mark: bytes) -> Iterator[int]:
 @contextlib.contextmanager
 def _named(mark: bytes) -> Iterator[str]:
     """The name of a file under /dev/shm that holds the mark; empty where none can be made."""
-    path = SHARED_MEMORY / f"hbmcomm.probe.{mark.hex()}"  # leftovers.SEGMENTS knows it
+    path = SHARED_MEMORY / f"hbmcomm.probe.{mark.hex()}"  # tracking.SEGMENTS knows it
     try:
         try:
             path.write_bytes(mark)

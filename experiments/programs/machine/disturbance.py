@@ -1,7 +1,7 @@
 """What disturbed a rank while it measured: load, stolen time, other work on its CPU, switches.
 
-Read from the kernel's own counters, before and after; what they mean is experiments/analysis/disturbed.py's
-business. The kernel's counters of a CPU are the machine's, in containers too.
+Read from the kernel's own counters, before and after; experiments/analysis/disturbed.py says
+what they mean. The kernel's counters of a CPU are the machine's, in containers too.
 """
 
 import os

@@ -1,6 +1,7 @@
 """What an MPI tells of the ways that its messages take, asked through its tool interface, MPI_T.
 
-Knows which of its variables say something; what they mean is experiments/analysis/mpi_transport_log.py's business.
+Knows which of its variables say something; experiments/analysis/mpi_transport_log.py
+says what they mean.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """A rank's end of the driver's orders: asleep in a read until it is this launch's turn.
 
-The driver makes a pipe for each rank and one for all answers (experiments/jobs/channel.py). Where it
-made none, the launch conducts itself.
+The driver makes a pipe for each rank and one for all answers (jobs/channel.py). Where it made
+none, the launch conducts itself.
 """
 
 import json

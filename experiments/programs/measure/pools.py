@@ -25,7 +25,7 @@ from experiments.programs.measure.buffers import (
 from experiments.schedule import footprint
 from experiments.schedule.blocks import Launch
 
-Key = tuple[str, str, str]  # as schedule.Cell.memory
+Key = tuple[str, str, str]  # as Cell.memory
 
 
 class Pools:

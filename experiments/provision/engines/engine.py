@@ -1,6 +1,6 @@
 """A Docker engine that answers: the one that runs, or one that is started for as long as needed.
 
-Installs nothing (packages.py) and knows nothing of images.
+Installs nothing and knows nothing of images.
 """
 
 import contextlib

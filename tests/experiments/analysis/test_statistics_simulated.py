@@ -1,7 +1,7 @@
 """How often the statistics are right, over thousands of campaigns whose answer is known.
 
-The figures stand in the docstrings of experiments/analysis/statistics.py. Seeds are fixed; tolerances are
-three standard errors of a share, rounded up, beside the share found with many more samples.
+The figures stand in the docstrings of analysis/statistics.py. Seeds are fixed; tolerances are three
+ standard errors of a share, rounded up, beside the share found with many more samples.
 """
 
 from collections.abc import Callable

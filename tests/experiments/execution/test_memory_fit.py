@@ -40,7 +40,7 @@ def quadrants(monkeypatch: pytest.MonkeyPatch) -> None:
     finding = replace(here.hbm, nodes=(2, 3))
     monkeypatch.setattr(hbmcomm, "topology", lambda: replace(here, nodes=nodes, hbm=finding))
     monkeypatch.setattr(memory_fit, "cpus_by_node", lambda: {0: (0,), 1: (1,), 2: (), 3: ()})
-    monkeypatch.setattr(memory_fit.machine, "available_memory", lambda: 2**40)
+    monkeypatch.setattr(memory_fit.facts, "available_memory", lambda: 2**40)
 
 
 @pytest.mark.usefixtures("quadrants")

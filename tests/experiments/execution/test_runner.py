@@ -136,7 +136,7 @@ def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of
 ) -> None:
     one = max(footprint.own_bytes(blocks[0].launches[0], rank, 0) for rank in (0, 1))
     room_for = (held + 0.5) * one / footprint.MEMORY_SHARE  # of 3 arms with 2 ranks
-    monkeypatch.setattr(memory_fit.machine, "available_memory", lambda: room_for)
+    monkeypatch.setattr(memory_fit.facts, "available_memory", lambda: room_for)
     monkeypatch.setattr(memory_fit, "PROCESS", 0)
     runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
     asked = {launch.name for launch in blocks[0].launches}

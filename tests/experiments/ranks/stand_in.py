@@ -29,7 +29,7 @@ def pace() -> float:
 
 
 class Machine:
-    """Carries out orders as measure.cells.Cells does."""
+    """Carries out orders as programs.cells.Cells does."""
 
     def __init__(self, launch: Launch, factor: float, noise: float) -> None:
         self._launch, self._factor, self._noise = launch, factor, noise

@@ -199,7 +199,8 @@ def test_a_guard_that_was_killed_does_not_hinder_its_driver(tmp_path: Path) -> N
 
 def test_waiting_costs_no_import_of_what_only_clearing_needs() -> None:
     heavy = "{'docker', 'numpy', 'pandas', 'rich', 'requests', 'hbmcomm'}"
-    code = f"import sys, experiments.execution.cleanup.reaper; print(sorted({heavy} & set(sys.modules)))"
+    code = "import sys, experiments.execution.cleanup.reaper\n"
+    code += f"print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -63,7 +63,8 @@ def test_an_environment_that_pip_cannot_make_ends_in_its_words(
 
 def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path) -> None:
     place = tmp_path / "mpich"
-    waits = f"from experiments.provision.wheels import mpi; mpi._alone(mpi.Path({str(place)!r})).__enter__()"
+    waits = "from experiments.provision.wheels import mpi; "
+    waits += f"mpi._alone(mpi.Path({str(place)!r})).__enter__()"
     with mpi._alone(place):
         other = subprocess.Popen([sys.executable, "-c", waits])
         with pytest.raises(subprocess.TimeoutExpired):
