@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import MPIS_ARE_ARMS
+from experiments.model.experiment import MPIS_ARE_ARMS
 from plots.analysis.findings import Findings, find
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest

@@ -20,9 +20,9 @@ from experiments.analysis.reading import COLUMNS, Campaign
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
+from experiments.model.launch import named
 from experiments.model.lower_bound import COPY
 from experiments.results import recorded, store
-from experiments.schedule.blocks import named
 
 FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)

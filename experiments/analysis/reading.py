@@ -17,8 +17,8 @@ from experiments.analysis.statistics import FACTORS, median_interval
 from experiments.analysis.validity_warnings import cautions
 from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
+from experiments.model.experiment import PRIVATE, Experiment
 from experiments.model.lower_bound import COPY, least_seconds
-from experiments.model.spec import PRIVATE, Experiment
 from experiments.results import recorded, store, stored
 
 OVER_PRIVATE = f"-{PRIVATE}"

@@ -13,7 +13,7 @@ from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.model.contender_names import OTHER_PACKAGE
-from experiments.model.spec import MPIS_ARE_ARMS
+from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.results import store
 from experiments.results.store import ResultsError
 

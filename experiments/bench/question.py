@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import hbmcomm
-from experiments.model import quantities, spec
+from experiments.model import quantities
 from experiments.model.contender_names import (
     AGAIN,
     CALLS,
@@ -20,7 +20,15 @@ from experiments.model.contender_names import (
 )
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import MPIS_ARE_ARMS, NUMPY, Experiment, Factors, Launches, Measurement
+from experiments.model.experiment import (
+    CADENCES,
+    MPIS_ARE_ARMS,
+    NUMPY,
+    Experiment,
+    Factors,
+    Launches,
+    Measurement,
+)
 
 NAME = "bench"
 
@@ -79,8 +87,8 @@ def ask(
     if min(counts) < 2:
         raise QuestionError(f"--ranks {ranks!r}: a collective needs 2 ranks or more")
     quantities.check_rank_counts(counts, cores)
-    if cadence and cadence not in spec.CADENCES:
-        raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(spec.CADENCES)}")
+    if cadence and cadence not in CADENCES:
+        raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(CADENCES)}")
     chosen = _peers(peers)
     mpis = tuple(peer for peer in chosen if peer in MPIS)
     transports = [DIRECT, AGAIN, *([OTHER_BUILD, OTHER_AGAIN] if against else [])]

@@ -26,9 +26,9 @@ from experiments.bench.compare import (
     tried,
 )
 from experiments.model.contender_names import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
+from experiments.model.experiment import NUMPY
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import counted
-from experiments.model.spec import NUMPY
 
 NOTHING = "–"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

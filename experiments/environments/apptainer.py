@@ -9,7 +9,7 @@ from pathlib import Path
 from experiments.environments.docker import FOLDER
 from experiments.environments.process import Process
 from experiments.environments.tree import Tree
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 PASSED = "APPTAINERENV_"
 """What a variable's name begins with that is meant for the container; --env splits at commas."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.environments.docker import FOLDER
 from experiments.environments.process import Process
 from experiments.environments.tree import Tree
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 FORGOTTEN = ("[!H]*", "H[!B]*")
 """Which of the host's variables ranks do not see: all, but those that begin with HB, among which is

@@ -13,7 +13,7 @@ from experiments.environments import layouts, profiles
 from experiments.environments.mpi.mpiexec import mpiexec, of_a_host
 from experiments.environments.process import Container, Job
 from experiments.environments.profiles import Machine
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 FOLDER = "/launch"  # where the container sees the launch's folder
 LABEL = "hbmcomm.campaign"

@@ -7,7 +7,7 @@ from pathlib import Path
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.model import mpi_settings
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 PROGRAM = "experiments.programs.harness"
 

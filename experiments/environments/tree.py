@@ -7,7 +7,7 @@ from pathlib import Path
 from experiments.environments.docker import FOLDER
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.profiles import Machine
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 
 @dataclass(frozen=True)

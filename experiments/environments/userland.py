@@ -10,8 +10,8 @@ from pathlib import Path
 from experiments.environments.docker import FOLDER
 from experiments.environments.process import Process
 from experiments.environments.tree import Tree
+from experiments.model.launch import Launch
 from experiments.processes.tracking import MARK
-from experiments.schedule.blocks import Launch
 
 ENTER = "; ".join(
     (

@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.process import Container, Process
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 LAUNCHES = Path("/launch")  # where the guest has the folders of launches, by their names
 GRACE = 30.0  # seconds that ending takes in a guest: an engine without KVM needs 7 for anything

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from experiments.jobs.attend import LaunchFailed
 from experiments.model.contender_names import OURS
+from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.model.mpi_settings import DEFAULT
-from experiments.schedule.blocks import Cell, Launch, LeftOut
 
 FAILURES = 2  # of a container arm, after which its other launches are not tried any more
 PEER_FAILURES = 4  # of contenders of an MPI in one setting, after which it is given up

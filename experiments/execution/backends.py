@@ -14,7 +14,7 @@ from experiments.emulation import description
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import in_docker_there, machine_of
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
 from experiments.processes import executables
 from experiments.provision import podman
 from experiments.provision.engines import engine

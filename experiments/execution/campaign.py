@@ -32,7 +32,8 @@ from experiments.execution.launching import Environment, Environments
 from experiments.model import spec
 from experiments.model.arms import HARNESS
 from experiments.model.environment import ENGINES, in_docker_there, machine_of
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
+from experiments.model.launch import Launch
 from experiments.programs.baselines.launches import COUNTERPARTS, Baseline
 from experiments.programs.external import imb
 from experiments.programs.external.imb import Imb
@@ -43,7 +44,7 @@ from experiments.provision.images import image, unpacked
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import mpi
 from experiments.results import store
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 DRY_RUN = "dry-run"
 TREES: Mapping[str, Callable[..., Environment]] = {
@@ -110,7 +111,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     header = store.read_header(out)
-    experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    experiment = spec.from_dict(header["experiment"], f"{out}/campaign.json")
     if not _unfinished(experiment, header["seed"], out):
         stages.say(f"the campaign in {out} is complete; draw it: ./inv report --results {out}")
         return []
@@ -154,7 +155,7 @@ def expected(experiment: Experiment) -> list[str]:
 def dry_resume(out: Path) -> list[str]:
     """Every command that resume() would start, as shell lines, in its order."""
     header = store.read_header(out)
-    experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    experiment = spec.from_dict(header["experiment"], f"{out}/campaign.json")
     environments = _environments(experiment, header["variables"], header["id"], Equipment())
     return [
         _line(environments, launch, out) for launch in _unfinished(experiment, header["seed"], out)
@@ -178,7 +179,7 @@ def _line(environments: Environments, launch: Launch, out: Path) -> str:
 def _measure(
     header: Mapping[str, Any], out: Path, found: Equipment, watch: Watch, stages: Stages
 ) -> list[str]:
-    experiment = Experiment.from_dict(header["experiment"], f"{out}/campaign.json")
+    experiment = spec.from_dict(header["experiment"], f"{out}/campaign.json")
     blocks = schedule(experiment, header["seed"])
     gone = {
         name: found.guests[machine, flavour].death

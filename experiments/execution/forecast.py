@@ -7,10 +7,10 @@ an MPI does.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from experiments.model.launch import Block, Cell, Launch
 from experiments.model.lower_bound import COPY, least_seconds
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Block, Cell, Launch
 from experiments.schedule.turns import FIRST, MOST_ROUNDS
 
 START = 1.5  # seconds until the ranks of a launch wait for orders, MPI_Init and imports included

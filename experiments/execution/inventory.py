@@ -13,11 +13,11 @@ import docker
 
 from experiments.execution.backends import Equipment
 from experiments.model.environment import machine_of
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
+from experiments.model.launch import FORMAT
 from experiments.provision.images import installed
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi
-from experiments.schedule.blocks import FORMAT
 
 NAME = "environment.json"
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from experiments.analysis import metadata_diff
 from experiments.environments.process import Command
+from experiments.model.launch import Launch
 from experiments.results import store
-from experiments.schedule.blocks import Launch
 
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""

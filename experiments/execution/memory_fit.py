@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import hbmcomm
+from experiments.model.launch import Launch
 from experiments.programs.baselines.launches import holds
 from experiments.programs.machine import binding, facts
 from experiments.programs.machine.usable import cpus_by_node
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch
 
 PROCESS = 2**27  # bytes that a rank takes beside its buffers
 NEAREST = ("hbw", "hbw_preferred")  # kinds on the HBM nodes nearest to a rank; others are on all

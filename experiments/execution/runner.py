@@ -19,8 +19,9 @@ from experiments.jobs.containers import ContainerRefused
 from experiments.model.arms import ALONE, ALONE_FROM
 from experiments.model.environment import machine_of
 from experiments.model.errors import ExperimentsError
+from experiments.model.launch import Block, Launch
 from experiments.results import store
-from experiments.schedule.blocks import Block, Launch, alone, varied
+from experiments.schedule.blocks import alone, varied
 from experiments.schedule.parties import parties
 
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start

@@ -20,9 +20,9 @@ from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
+from experiments.model.launch import Cell, Contest, Launch
 from experiments.model.mpi_settings import DEFAULT
 from experiments.results import store
-from experiments.schedule.blocks import Cell, Contest, Launch
 from experiments.schedule.turns import NONE, Answer, Lost, Order, conduct, numbers
 
 SETTING_PATIENCE = 60.0  # seconds in which a launch in a setting gets on, or is taken to hang

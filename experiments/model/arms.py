@@ -6,8 +6,8 @@ from typing import Protocol
 
 from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
 from experiments.model.environment import ENGINES, in_docker_there, machine_of
+from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
-from experiments.model.spec import MPIS_ARE_ARMS, Launches
 
 HOST = "host"
 TWIN = "host-again"  # the A/A arm: the host once more

@@ -1,4 +1,4 @@
-"""The typed, validated form of an experiment: what a file in catalogue/ may say.
+"""What a file in catalogue/ may say, and the experiment that it makes.
 
 Knows nothing of how a campaign is run. A typo is answered with the file, the key and the
 nearest valid name.
@@ -6,13 +6,12 @@ nearest valid name.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hbmcomm
 from experiments.model import quantities
-from experiments.model.contender_names import CALLS, CONTENDERS, FORMS, PLAIN
+from experiments.model.contender_names import CALLS, CONTENDERS, FORMS
 from experiments.model.environment import (
     ENVIRONMENTS,
     LAYOUTS,
@@ -21,6 +20,23 @@ from experiments.model.environment import (
     emulated,
     in_docker_there,
     machine_of,
+)
+from experiments.model.experiment import (
+    ARMS,
+    BINDINGS,
+    BUFFERS,
+    CACHES,
+    CADENCES,
+    DTYPES,
+    EXTERNAL,
+    KINDS,
+    LOCALITIES,
+    MPIS_ARE_ARMS,
+    TRANSPORTS,
+    Experiment,
+    Factors,
+    Launches,
+    Measurement,
 )
 from experiments.model.toml_validation import (
     Chooser,
@@ -33,126 +49,27 @@ from experiments.model.toml_validation import (
 
 CATALOGUE = Path(__file__).parents[1] / "catalogue"
 
-OPERATIONS = (
-    *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
-    *("reduce_scatter", "alltoall"),
-)
-TRANSPORTS = ("direct", "mpi", "pickle")
-KINDS = hbmcomm.KINDS
-DTYPES = ("float32", "float64", "int32", "int64")
-LOCALITIES = ("local", "remote")
-BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
-EXTERNAL = ("IMB", "threads", "multiprocessing")
-"""A benchmark in C, and Python's own means without an MPI (experiments/programs/baselines)."""
-BINDINGS = ("packed", "spread")
-MPIS_ARE_ARMS = "mpis"
-ARMS = ("environments", MPIS_ARE_ARMS)
-"""What the arms of a block are; MPIs on the host, each in its settings, meet all contenders."""
-CADENCES = ("isolated", "streaming")
-CACHES = ("warm", "rotating")
 
+def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
+    """The validated experiment.
 
-@dataclass(frozen=True)
-class Factors:
-    """What varies inside a launch; every combination is a cell.
-
-    Attributes:
-        buffers: "arena": memory that the ranks share, where a transport has it; "private": arrays
-            of each rank's own, through memkind; "numpy": ordinary NumPy arrays.
-        forms: of each call, as experiments.model.contender_names names them.
-        largest: {transport: bytes}, for transports that are not measured at larger sizes.
+    Raises:
+        SpecError: naming source, key, and the nearest name that would be valid.
     """
-
-    operations: tuple[str, ...] = ("bcast", "gather", "allreduce")
-    transports: tuple[str, ...] = ("direct", "mpi")
-    kinds: tuple[str, ...] = ("regular", "hbw")
-    localities: tuple[str, ...] = ("local",)
-    buffers: tuple[str, ...] = (ARENA,)
-    sizes: tuple[int, ...] = ()
-    largest: Mapping[str, int] = field(default_factory=dict)
-    dtype: str = "float32"
-    forms: tuple[str, ...] = (PLAIN,)
-
-
-@dataclass(frozen=True)
-class Launches:
-    """What varies between launches, and how often each is repeated.
-
-    Attributes:
-        profiles, layouts: of the containers of ENGINES; every combination is an arm.
-        external: of EXTERNAL, programs that take part as a reference beside our harness.
-        arms: what the arms of a block are, of ARMS.
-        tuned: MPIs that are an arm in each of their settings.
-    """
-
-    environments: tuple[str, ...] = ("host",)
-    profiles: tuple[str, ...] = ("tuned",)
-    layouts: tuple[str, ...] = ("one",)
-    mpis: tuple[str, ...] = ("openmpi",)
-    external: tuple[str, ...] = ()
-    ranks: tuple[int, ...] = (2,)
-    bindings: tuple[str, ...] = ("packed",)
-    blocks: int = 10
-    aa_pair: bool = True
-    arms: str = ARMS[0]
-    tuned: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """How one cell is timed.
-
-    Attributes:
-        time_cap: seconds that the turns of a cell take, with the operations before each that do
-            not count, the barriers and the rewriting of buffers; warming up before the first turn
-            is not counted.
-        min_iterations: that are timed whatever the cap, in 25 turns at most.
-    """
-
-    cadence: str = "isolated"
-    cache: str = "warm"
-    time_cap: float = 0.5
-    min_iterations: int = 10
-    max_iterations: int = 1000
-    emulate_hbw: bool = False
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One question, and everything that is needed to measure its answer."""
-
-    name: str
-    title: str
-    question: str
-    factors: Factors = field(default_factory=Factors)
-    launches: Launches = field(default_factory=Launches)
-    measurement: Measurement = field(default_factory=Measurement)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as campaign.json holds them."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any], source: str) -> "Experiment":
-        """The validated experiment.
-
-        Raises:
-            SpecError: naming source, key, and the nearest name that would be valid.
-        """
-        known_keys(values, Experiment, source, "")
-        for key in ("name", "title", "question"):
-            if not isinstance(values.get(key), str) or not values[key]:
-                raise SpecError(f"{source}: {key} is missing; give it as a line of text")
-        launches = _launches(table_of(values, "launches", source), source)
-        transports = CONTENDERS if launches.arms == MPIS_ARE_ARMS else TRANSPORTS
-        return Experiment(
-            name=values["name"],
-            title=values["title"],
-            question=values["question"],
-            factors=_factors(table_of(values, "factors", source), source, transports),
-            launches=launches,
-            measurement=_measurement(table_of(values, "measurement", source), source),
-        )
+    known_keys(values, Experiment, source, "")
+    for key in ("name", "title", "question"):
+        if not isinstance(values.get(key), str) or not values[key]:
+            raise SpecError(f"{source}: {key} is missing; give it as a line of text")
+    launches = _launches(table_of(values, "launches", source), source)
+    transports = CONTENDERS if launches.arms == MPIS_ARE_ARMS else TRANSPORTS
+    return Experiment(
+        name=values["name"],
+        title=values["title"],
+        question=values["question"],
+        factors=_factors(table_of(values, "factors", source), source, transports),
+        launches=launches,
+        measurement=_measurement(table_of(values, "measurement", source), source),
+    )
 
 
 def names() -> list[str]:
@@ -169,7 +86,7 @@ def load(name: str) -> Experiment:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
-    return Experiment.from_dict({"name": path.stem} | values, path.name)
+    return from_dict({"name": path.stem} | values, path.name)
 
 
 def restrict(
@@ -209,7 +126,7 @@ def restrict(
         launches["blocks"] = blocks
     if sizes:
         factors["sizes"], factors["largest"] = sizes, {}
-    checked = Experiment.from_dict(values, "the command line")
+    checked = from_dict(values, "the command line")
     wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
     return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
 

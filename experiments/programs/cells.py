@@ -10,6 +10,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from experiments.model.contender_names import OURS
+from experiments.model.launch import Cell, Launch
 from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.contenders.trial import Rotation, Trial, WrongResult
 from experiments.programs.measure import operations, timing
@@ -17,7 +18,6 @@ from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
 from experiments.programs.measure.timing import Timer
-from experiments.schedule.blocks import Cell, Launch
 from experiments.schedule.footprint import longest_send
 from experiments.schedule.turns import Action, Answer, Order
 

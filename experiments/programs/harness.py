@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from experiments.model.launch import FORMAT, Launch
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
@@ -25,7 +26,6 @@ from experiments.programs.measure import orders
 from experiments.programs.measure.alone import conduct_alone
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
-from experiments.schedule.blocks import FORMAT, Launch
 from experiments.schedule.turns import Answer, Order, numbers
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from experiments.model.arms import HARNESS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import ARENA
-from experiments.schedule.blocks import FORMAT
+from experiments.model.experiment import ARENA
+from experiments.model.launch import FORMAT
 
 OLDEST = 2
 """What readers still understand; FORMAT is what writers write."""

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.model.errors import ExperimentsError
+from experiments.model.launch import FORMAT
 from experiments.results import formats
-from experiments.schedule.blocks import FORMAT
 
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
 
 
 class Damaged(ExperimentsError):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.model.contender_names import OTHER_BUILD
+from experiments.model.experiment import NUMPY
+from experiments.model.launch import Launch
 from experiments.model.lower_bound import BARRIER, COPY
-from experiments.model.spec import NUMPY
-from experiments.schedule.blocks import Launch
 
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take

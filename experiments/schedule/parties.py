@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from experiments.model.arms import HOST
-from experiments.schedule.blocks import Block, Launch
+from experiments.model.launch import Block, Launch
 
 Fits = Callable[[Sequence[Launch]], bool]
 """Whether there is memory for the buffers of launches at once."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, pairwise, product
 
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
 
 TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
 FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.model.launch import named
 from experiments.results import recorded
-from experiments.schedule.blocks import named
 from plots.layout.labels import arm_place
 
 Launches = Iterable[Mapping[str, Any]]

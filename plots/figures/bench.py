@@ -10,9 +10,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from experiments.analysis.reading import Campaign
 from experiments.bench.compare import against_peers, other_build, own, tried
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
+from experiments.model.experiment import NUMPY
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.spec import NUMPY
 from experiments.results import recorded
 from plots.analysis.findings import in_order, rows
 from plots.figures.marks import HOLLOW, points, size_axis

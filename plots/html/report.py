@@ -19,8 +19,8 @@ from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.reading import Campaign, load
 from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
+from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.model.quantities import counted
-from experiments.model.spec import MPIS_ARE_ARMS
 from plots import glossary
 from plots.analysis import data_path
 from plots.analysis.findings import Findings, emulated, find, in_order

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.analysis.reading import Campaign
+from experiments.model.launch import named
 from experiments.results.store import read_samples
-from experiments.schedule.blocks import named
 from plots.analysis.findings import HOST, numbered
 from plots.layout.labels import (
     arm_name,

@@ -20,8 +20,9 @@ from experiments.analysis.statistics import EQUIVALENCE, Verdict, verdict
 from experiments.environments.process import Process
 from experiments.execution import runner
 from experiments.model import spec
+from experiments.model.launch import Launch
 from experiments.results import store
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)

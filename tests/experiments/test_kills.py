@@ -23,11 +23,12 @@ import pytest
 
 from experiments.analysis import reading
 from experiments.environments.docker import LABEL
+from experiments.model.launch import Launch
 from experiments.model.lower_bound import COPY
 from experiments.processes import folder_lock, tracking
 from experiments.provision.images.image import Image
 from experiments.results import store
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 

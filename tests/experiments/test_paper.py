@@ -11,6 +11,7 @@ from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.model import spec
+from experiments.model.experiment import Experiment
 from experiments.provision.images.image import Image
 from plots.draw import draw
 from plots.html.report import report
@@ -18,7 +19,7 @@ from plots.html.report import report
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
 
-def tiny() -> spec.Experiment:
+def tiny() -> Experiment:
     """All factors of the catalogue's experiment, two levels of each that costs time."""
     asked = spec.restrict(spec.load("paper"), ranks="2,4", sizes="4KiB", blocks=1)
     short = {"time_cap": 0.002, "min_iterations": 5, "max_iterations": 10}

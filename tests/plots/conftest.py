@@ -26,9 +26,10 @@ from experiments.analysis.reading import COLUMNS
 from experiments.analysis.statistics import CONTAINER
 from experiments.bench.question import ask
 from experiments.model import spec
+from experiments.model.launch import FORMAT, Cell, Launch
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.results import store
-from experiments.schedule.blocks import FORMAT, Cell, Launch, schedule
+from experiments.schedule.blocks import schedule
 from plots.analysis.findings import Findings, from_cells
 from plots.analysis.page_placement import places
 from plots.draw import draw

@@ -4,7 +4,7 @@ from itertools import product
 from typing import Any
 
 from experiments.model import spec
-from experiments.schedule.blocks import Cell, Launch
+from experiments.model.launch import Cell, Launch
 from plots.layout.labels import arm_levels
 
 GIB = 2**30

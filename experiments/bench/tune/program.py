@@ -25,6 +25,7 @@ import hbmcomm
 from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
 from experiments.model.contender_names import DIRECT
+from experiments.model.launch import FORMAT
 from experiments.programs import rank_process
 from experiments.programs.contenders import trial as measured
 from experiments.programs.contenders.contender import plain
@@ -41,7 +42,6 @@ from experiments.programs.measure.buffers import (
 )
 from experiments.programs.measure.progress import Progress
 from experiments.schedule import footprint
-from experiments.schedule.blocks import FORMAT
 from experiments.schedule.turns import Action, Answer, Order, numbers
 
 Communicators = Mapping[tuple[str, str], MPI.Intracomm]

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.bench.question import BLOCKS, QuestionError
 from experiments.model import quantities
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
 
 RANKS = 2
 TAKES = "--ranks, --blocks, --out, --seed and --json"

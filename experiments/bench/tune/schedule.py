@@ -9,7 +9,7 @@ from experiments.bench.question import DTYPE
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.trials import Cell, Trial
 from experiments.model.environment import MPIS
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
 
 FLAVOUR = MPIS[0]
 """The MPI that starts all launches: transport direct does the same under each."""

@@ -15,9 +15,9 @@ from experiments.bench.tune import ratios
 from experiments.bench.tune.propose import Proposal, propose, unmeasured
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
+from experiments.model.launch import FORMAT
 from experiments.results import store
 from experiments.results.store import ResultsError
-from experiments.schedule.blocks import FORMAT
 
 HEADER = "tune.json"
 PROPOSAL = "proposal.json"

@@ -11,8 +11,8 @@ from pathlib import Path
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.model.contender_names import PLAIN
+from experiments.model.launch import Cell, Launch
 from experiments.model.lower_bound import COPY
-from experiments.schedule.blocks import Cell, Launch
 
 THREADS, PROCESSES = "threads", "multiprocessing"
 COUNTERPARTS: Mapping[str, Mapping[str, str]] = {

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.model.launch import Launch
 from experiments.programs import rank_process
 from experiments.programs.baselines.group import CACHE_LINE, Gate, Group, InPlace
 from experiments.programs.baselines.rank import Team, Work, ended_by_any_error
 from experiments.programs.machine import facts
 from experiments.programs.measure.operations import Array
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch
 from experiments.schedule.footprint import MEMORY_SHARE
 
 SHM = "/dev/shm"

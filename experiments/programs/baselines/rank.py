@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.contender_names import DIRECT, NO_TRANSPORT
+from experiments.model.launch import Launch
 from experiments.programs import harness, rank_process
 from experiments.programs.baselines.group import Group
 from experiments.programs.baselines.launches import COUNTERPARTS, KIND, LOCALITY, THREADS, measures
@@ -27,7 +28,6 @@ from experiments.programs.measure.operations import Array
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch
 from experiments.schedule.turns import Action, Answer, Order
 
 BARRIER = "flags in shared memory"

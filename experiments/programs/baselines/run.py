@@ -16,6 +16,7 @@ mpi4py.rc(initialize=False, finalize=False)
 
 import numpy as np  # noqa: E402
 
+from experiments.model.launch import FORMAT, Launch  # noqa: E402
 from experiments.programs import rank_process  # noqa: E402
 from experiments.programs.baselines import processes, rank, threads  # noqa: E402
 from experiments.programs.baselines.launches import (  # noqa: E402
@@ -26,7 +27,6 @@ from experiments.programs.baselines.launches import (  # noqa: E402
 )
 from experiments.programs.baselines.rank import Team  # noqa: E402
 from experiments.programs.machine import cgroup, facts, nodes, versions  # noqa: E402
-from experiments.schedule.blocks import FORMAT, Launch  # noqa: E402
 
 START = {THREADS: threads.start, PROCESSES: processes.start}
 

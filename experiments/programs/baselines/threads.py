@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.model.launch import Launch
 from experiments.programs.baselines.group import CACHE_LINE, Gate, InPlace
 from experiments.programs.baselines.rank import Team, Work, ended_by_any_error
 from experiments.programs.machine import facts
 from experiments.programs.measure.operations import Array
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch
 
 
 class _Table:

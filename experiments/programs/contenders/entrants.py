@@ -26,9 +26,10 @@ from experiments.model.contender_names import (
     PERSISTENT,
     PICKLE,
 )
+from experiments.model.experiment import NUMPY
+from experiments.model.launch import Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
-from experiments.model.spec import NUMPY
 from experiments.programs.contenders import starter
 from experiments.programs.contenders.contender import (
     Contender,
@@ -42,7 +43,6 @@ from experiments.programs.contenders.second_copy import load
 from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call
-from experiments.schedule.blocks import Cell, Launch
 
 ALIAS = "hbmcomm_other_build"
 ALIGNMENT = 2 * 2**20  # bytes: a huge page, within which arrays of two arenas begin alike

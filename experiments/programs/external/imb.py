@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.model.errors import ExperimentsError
-from experiments.schedule.blocks import Launch
+from experiments.model.launch import Launch
 
 FLAVOUR = "impi"  # the MPI that the program is linked with
 NAME = "IMB"  # as spec.EXTERNAL calls it

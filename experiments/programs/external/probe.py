@@ -12,10 +12,10 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+from experiments.model.launch import Launch
 from experiments.programs import rank_process
 from experiments.programs.harness import surroundings
 from experiments.programs.machine import datapath
-from experiments.schedule.blocks import Launch
 
 
 def main(folder: Path) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.model.errors import ExperimentsError
+from experiments.model.launch import FORMAT, Launch
 from experiments.programs.external import imb
 from experiments.programs.machine.facts import last_level_cache
 from experiments.programs.measure.progress import Progress
-from experiments.schedule.blocks import FORMAT, Launch
 
 PREFIX = Path(sys.prefix)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from mpi4py import MPI
 
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
 from experiments.schedule.turns import Action, Answer, Order, conduct
 
 

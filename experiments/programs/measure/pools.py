@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.spec import NUMPY, PRIVATE, TRANSPORTS
+from experiments.model.experiment import NUMPY, PRIVATE, TRANSPORTS
+from experiments.model.launch import Launch
 from experiments.programs.machine import facts
 from experiments.programs.measure.buffers import (
     Misplaced,
@@ -23,7 +24,6 @@ from experiments.programs.measure.buffers import (
     require_memory,
 )
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch
 
 Key = tuple[str, str, str]  # as Cell.memory
 

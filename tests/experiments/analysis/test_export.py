@@ -12,8 +12,9 @@ import pytest
 from experiments.analysis import export, reading
 from experiments.analysis.reading import Campaign
 from experiments.model import spec
+from experiments.model.launch import Cell
 from experiments.results import store
-from experiments.schedule.blocks import Cell, schedule
+from experiments.schedule.blocks import schedule
 
 
 @pytest.fixture

@@ -23,10 +23,11 @@ from experiments.environments import host
 from experiments.execution import campaign, together
 from experiments.execution.campaign import Request
 from experiments.model import mpi_settings
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
+from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 pytestmark = pytest.mark.ranks
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from experiments.bench.question import MOST_RANKS, ask
+from experiments.model import spec
 from experiments.model.contender_names import CALLS, FORMS
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import Experiment
 
 
 def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
@@ -28,7 +28,7 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
 def test_what_is_asked_survives_its_stored_form() -> None:
     asked = ask(2, tuned=True, private=True, against="there", operations="all", forms="nonblocking")
     stored = json.loads(json.dumps(asked.experiment.to_dict()))
-    assert Experiment.from_dict(stored, "campaign.json") == asked.experiment
+    assert spec.from_dict(stored, "campaign.json") == asked.experiment
 
 
 def test_private_arrays_of_a_bench_are_numpys_of_ordinary_memory() -> None:
@@ -41,7 +41,7 @@ def test_a_contender_of_a_bench_is_no_transport_of_another_campaign() -> None:
     stored = ask(2).experiment.to_dict()
     stored["launches"]["arms"] = "environments"
     with pytest.raises(ExperimentsError, match="unknown transports 'direct-again'"):
-        Experiment.from_dict(stored, "campaign.json")
+        spec.from_dict(stored, "campaign.json")
 
 
 @pytest.mark.parametrize(("cores", "ranks"), [(1, 2), (2, 2), (8, 8), (272, MOST_RANKS)])

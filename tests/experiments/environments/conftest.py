@@ -12,9 +12,9 @@ import pytest
 from experiments.execution.launching import FOREIGN, Environment
 from experiments.jobs.execute import execute
 from experiments.model.arms import HARNESS
-from experiments.model.spec import OPERATIONS, Measurement
+from experiments.model.experiment import OPERATIONS, Measurement
+from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
-from experiments.schedule.blocks import Cell, Launch
 
 
 @pytest.fixture

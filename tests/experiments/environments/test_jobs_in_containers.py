@@ -21,13 +21,13 @@ from experiments.jobs.execute import execute
 from experiments.model.arms import HARNESS
 from experiments.model.checkout import ROOT
 from experiments.model.environment import MPIS
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
+from experiments.model.launch import Cell, Launch
 from experiments.processes import tracking
 from experiments.provision import passthrough, podman
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi
-from experiments.schedule.blocks import Cell, Launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 

@@ -11,11 +11,11 @@ from experiments.analysis import mpi_transport_log
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.mpi.debug_output import asking
+from experiments.model.launch import Launch
 from experiments.provision import passthrough
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi as mpi_provision
-from experiments.schedule.blocks import Launch
 from plots.analysis import data_path
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]

@@ -11,10 +11,10 @@ import pytest
 
 from experiments.environments import profiles
 from experiments.environments.docker import Docker
+from experiments.model.launch import Launch
 from experiments.provision import passthrough
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
-from experiments.schedule.blocks import Launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 

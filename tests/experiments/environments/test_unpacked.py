@@ -13,12 +13,12 @@ from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import FOLDER
 from experiments.environments.userland import Userland
 from experiments.jobs.execute import execute
+from experiments.model.launch import Launch
 from experiments.processes import executables
 from experiments.processes.tracking import MARK
 from experiments.provision import passthrough
 from experiments.provision.images import unpacked
 from experiments.provision.images.image import PREFIX, Image
-from experiments.schedule.blocks import Launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 EMULATED = {"MEMKIND_HBW_NODES": "0"}

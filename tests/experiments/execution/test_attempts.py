@@ -9,7 +9,8 @@ from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts, Lo
 from experiments.jobs.attend import LaunchFailed
 from experiments.model import spec
 from experiments.model.contender_names import OURS
-from experiments.schedule.blocks import Cell, Launch, LeftOut, schedule
+from experiments.model.launch import Cell, Launch, LeftOut
+from experiments.schedule.blocks import schedule
 
 ASKED = ask(4, peers="openmpi", ranks="2,3", tuned=True, blocks=2).experiment
 LAUNCHES = [launch for block in schedule(ASKED, 1) for launch in block.launches]

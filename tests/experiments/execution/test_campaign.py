@@ -17,7 +17,7 @@ from experiments.execution import backends, campaign
 from experiments.execution.campaign import Request
 from experiments.execution.cleanup import watchdog
 from experiments.model import spec
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
 from experiments.model.toml_validation import SpecError
 from experiments.programs.machine import facts
 from experiments.provision.qemu import qemu_binary

@@ -8,7 +8,7 @@ import pytest
 from experiments.bench.question import ask
 from experiments.execution.forecast import CELL, Forecast, Host, forecast, told
 from experiments.model import spec
-from experiments.model.spec import Experiment
+from experiments.model.experiment import Experiment
 from experiments.schedule.blocks import schedule
 
 GIB = 2**30

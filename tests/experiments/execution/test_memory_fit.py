@@ -7,8 +7,9 @@ import pytest
 import hbmcomm
 from experiments.execution import memory_fit
 from experiments.model import spec
+from experiments.model.launch import Cell, Launch
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Cell, Launch, schedule
+from experiments.schedule.blocks import schedule
 
 MIB = 2**20
 

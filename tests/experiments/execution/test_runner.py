@@ -16,10 +16,11 @@ from experiments.jobs import attend
 from experiments.jobs.attend import LaunchFailed
 from experiments.model import spec
 from experiments.model.arms import ALONE
+from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Block, Launch, schedule
+from experiments.schedule.blocks import schedule
 
 ME = (os.getuid(), os.getgid())
 HARNESS = """

@@ -15,10 +15,11 @@ from experiments.execution import together
 from experiments.execution.attempts import Attempts
 from experiments.jobs.attend import LaunchFailed
 from experiments.model import spec
+from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.results import store
-from experiments.schedule.blocks import Cell, Launch, schedule
+from experiments.schedule.blocks import schedule
 
 pytestmark = pytest.mark.ranks
 

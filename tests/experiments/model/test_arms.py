@@ -8,7 +8,8 @@ import pytest
 from experiments.bench.question import ask
 from experiments.execution import together
 from experiments.model import mpi_settings
-from experiments.schedule.blocks import Cell, Launch, LeftOut, schedule, varied
+from experiments.model.launch import Cell, Launch, LeftOut
+from experiments.schedule.blocks import schedule, varied
 
 
 def launches(**flags: object) -> list[Launch]:

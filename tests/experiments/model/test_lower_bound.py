@@ -5,7 +5,7 @@ import math
 import pytest
 
 from experiments.model import lower_bound
-from experiments.model.spec import OPERATIONS
+from experiments.model.experiment import OPERATIONS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

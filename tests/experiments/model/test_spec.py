@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.model import environment, quantities, spec
-from experiments.model.spec import Experiment
+from experiments.model.experiment import TRANSPORTS
 from experiments.model.toml_validation import SpecError
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
@@ -26,7 +26,7 @@ def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
     assert quick.factors.sizes[-1] == 2**22
-    assert quick.factors.transports == spec.TRANSPORTS
+    assert quick.factors.transports == TRANSPORTS
 
 
 def test_the_paper_campaign_has_the_papers_factors() -> None:
@@ -38,7 +38,7 @@ def test_the_paper_campaign_has_the_papers_factors() -> None:
 
 def test_an_experiment_survives_its_stored_form() -> None:
     quick = spec.load("quick")
-    assert Experiment.from_dict(quick.to_dict(), "stored") == quick
+    assert spec.from_dict(quick.to_dict(), "stored") == quick
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_mistake_names_file_key_and_nearest_valid_name(
     values: dict[str, object], told: list[str]
 ) -> None:
     with pytest.raises(SpecError) as caught:
-        Experiment.from_dict(LEAST | values, "mine.toml")
+        spec.from_dict(LEAST | values, "mine.toml")
     assert "mine.toml" in str(caught.value) or "sizes" in str(values)
     for words in told:
         assert words in str(caught.value)
@@ -124,9 +124,9 @@ def test_flags_take_the_place_of_what_the_file_says() -> None:
 
 
 def test_a_transport_may_stop_at_a_size_of_its_own() -> None:
-    limited = Experiment.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
+    limited = spec.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
     assert limited.factors.largest == {"mpi": 2**20}
-    assert Experiment.from_dict(limited.to_dict(), "stored") == limited
+    assert spec.from_dict(limited.to_dict(), "stored") == limited
 
 
 def test_sizes_that_a_user_asks_for_are_measured_with_every_transport() -> None:
@@ -153,7 +153,7 @@ def test_an_emulated_machine_is_named_behind_its_way() -> None:
     assert found.launches.environments == ("vm:plain", "vm-docker:plain")
     assert [environment.machine_of(name) for name in found.launches.environments] == ["plain"] * 2
     assert environment.machine_of("docker") == ""
-    assert Experiment.from_dict(found.to_dict(), "stored") == found
+    assert spec.from_dict(found.to_dict(), "stored") == found
 
 
 def test_all_environments_are_those_of_this_machine() -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from experiments.model.arms import HARNESS
-from experiments.model.spec import OPERATIONS, TRANSPORTS, Measurement
+from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
+from experiments.model.launch import Cell, Launch
 from experiments.programs.machine import nodes
 from experiments.results import store
-from experiments.schedule.blocks import Cell, Launch
 
 pytestmark = pytest.mark.ranks
 

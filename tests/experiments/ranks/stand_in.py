@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.model.launch import FORMAT, Launch
 from experiments.programs.measure.orders import Orders, are_given
-from experiments.schedule.blocks import FORMAT, Launch
 from experiments.schedule.turns import Action, Answer, Order, conduct
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it

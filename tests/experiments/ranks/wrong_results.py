@@ -3,8 +3,8 @@
 import numpy as np
 from mpi4py import MPI
 
+from experiments.model.experiment import OPERATIONS
 from experiments.model.lower_bound import COPY
-from experiments.model.spec import OPERATIONS
 from experiments.programs.measure import operations
 from experiments.schedule import footprint
 

@@ -10,11 +10,12 @@ import pytest
 
 from experiments.analysis import ratios, reading
 from experiments.model import spec
+from experiments.model.launch import FORMAT, Block, Cell, Launch
 from experiments.results import store
 from experiments.results.formats import OtherFormat
 from experiments.results.store import ResultsError
-from experiments.schedule.blocks import FORMAT, Block, Cell, Launch, schedule
 from experiments.schedule.blocks import alone as schedule_alone
+from experiments.schedule.blocks import schedule
 
 TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from experiments.execution.cleanup import reaper
+from experiments.model.launch import FORMAT
 from experiments.results import store
-from experiments.schedule.blocks import FORMAT
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
 NAMES = ("0000-host", "0000-docker")

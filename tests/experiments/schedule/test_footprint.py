@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from experiments.model import spec
+from experiments.model.launch import Launch
 from experiments.schedule import footprint
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 KIB = 1024
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from experiments.model import spec
-from experiments.schedule.blocks import Block, Launch, schedule
+from experiments.model.launch import Block, Launch
+from experiments.schedule.blocks import schedule
 from experiments.schedule.parties import parties
 
 

@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from experiments.model.spec import TRANSPORTS
+from experiments.model.experiment import TRANSPORTS
 from plots.layout import style
 
 # Machado, Oliveira and Fernandes, IEEE TVCG 15 (2009) 1291, severity 1.0, linear RGB.

@@ -21,10 +21,10 @@ from experiments.bench.tune.schedule import Launch, schedule
 from experiments.bench.tune.trials import Cell, Place, Trial, trials
 from experiments.console.stages import Stages
 from experiments.model.errors import ExperimentsError
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
+from experiments.model.launch import FORMAT
 from experiments.results import store as results
 from experiments.results.store import ResultsError
-from experiments.schedule.blocks import FORMAT
 
 ROOT = Path(__file__).parents[4]
 QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)

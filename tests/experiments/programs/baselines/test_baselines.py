@@ -12,11 +12,12 @@ from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.jobs.execute import execute
 from experiments.model import spec
+from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines import processes
 from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, Baseline, measures
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
-from experiments.schedule.blocks import Cell, Launch, schedule
+from experiments.schedule.blocks import schedule
 
 OWN = [name for ways in COUNTERPARTS.values() for name in ways.values()]
 

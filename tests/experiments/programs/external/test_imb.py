@@ -10,9 +10,9 @@ from experiments.environments.process import Process
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.model import spec
-from experiments.model.spec import Measurement
+from experiments.model.experiment import Measurement
+from experiments.model.launch import Cell, Launch
 from experiments.programs.external import imb
-from experiments.schedule.blocks import Cell, Launch
 
 PRINTED = """\
 #----------------------------------------------------------------

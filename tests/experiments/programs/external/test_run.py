@@ -9,10 +9,11 @@ import pytest
 
 from experiments.jobs.execute import execute
 from experiments.model import spec
+from experiments.model.launch import Launch
 from experiments.programs.external.imb import BENCHMARKS, Imb
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
-from experiments.schedule.blocks import Launch, schedule
+from experiments.schedule.blocks import schedule
 
 
 def launch(operations: tuple[str, ...], *sizes: int) -> Launch:

@@ -8,10 +8,11 @@ import pytest
 from mpi4py import MPI
 
 from experiments.model import spec
+from experiments.model.launch import Cell, Launch
 from experiments.programs.measure import pools
 from experiments.programs.measure.buffers import Misplaced, Unavailable
 from experiments.programs.measure.pools import Pools
-from experiments.schedule.blocks import Cell, Launch, schedule
+from experiments.schedule.blocks import schedule
 
 KIB = 1024
 REGULAR, HBW = ("regular", "local", "arena"), ("hbw", "local", "arena")

@@ -12,10 +12,11 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.bench.question import ask
 from experiments.model.contender_names import OTHER_PACKAGE
-from experiments.model.spec import NUMPY
+from experiments.model.experiment import NUMPY
+from experiments.model.launch import Cell
 from experiments.programs.contenders.entrants import ALIAS, ALIGNMENT, Entrants
 from experiments.programs.measure.buffers import make_pool
-from experiments.schedule.blocks import Cell, schedule
+from experiments.schedule.blocks import schedule
 
 COMM = MPI.COMM_WORLD
 LENGTHS = (1000, 300_000)

@@ -1,0 +1,170 @@
+"""A launch, the cells that it measures, and the block that it belongs to. Values only."""
+
+import random
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from typing import Any
+
+from experiments.model.arms import EXTERNAL_MPI
+from experiments.model.contender_names import NO_TRANSPORT, PLAIN
+from experiments.model.environment import machine_of
+from experiments.model.experiment import ARENA, Measurement
+from experiments.model.lower_bound import BARRIER, COPY
+
+FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
+
+
+Contest = tuple[str, tuple[str, str, str], int]
+"""Operation, memory and bytes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of the factors that vary inside a launch; bytes is per rank."""
+
+    operation: str
+    transport: str
+    kind: str
+    locality: str
+    bytes: int
+    buffers: str = ARENA
+    form: str = PLAIN
+
+    @property
+    def memory(self) -> tuple[str, str, str]:
+        """Kind, locality and buffers: cells that agree in these share a rank's arrays."""
+        return self.kind, self.locality, self.buffers
+
+    @property
+    def contest(self) -> Contest:
+        """What it has in common with those that it takes turns with."""
+        return self.operation, self.memory, self.bytes
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What an arm does not measure, because it hung or crashed there before.
+
+    Attributes:
+        bytes: None: messages of any size.
+        why: "failed with exit code 139", "does not answer".
+    """
+
+    operation: str
+    transport: str
+    form: str
+    bytes: int | None
+    why: str
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether that cell is left out."""
+        return (self.operation, self.transport, self.form) == (
+            *(cell.operation, cell.transport, cell.form),
+        ) and self.bytes in (None, cell.bytes)
+
+
+def named(block: int, arm: str, beside: str = "") -> str:
+    """A launch's name within its campaign: 0003-docker-tuned-one; see Launch for `beside`."""
+    return f"{block:04d}-{arm}" + (f"-beside-{beside}" if beside else "")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of the MPI job, container start included.
+
+    Attributes:
+        beside: of the reference arm's launches in a block of pairs, but for its first: the arm
+            that it takes turns with.
+        setting: of its MPI, as experiments.model.mpi_settings names it; "" where MPIs are no arms.
+        without: what it leaves out of its cells.
+        seed: of its campaign; the order of its turns comes from it.
+    """
+
+    experiment: str
+    block: int
+    arm: str
+    environment: str
+    profile: str
+    layout: str
+    program: str
+    mpi: str
+    ranks: int
+    binding: str
+    dtype: str
+    measurement: Measurement
+    cells: tuple[Cell, ...]
+    beside: str = ""
+    setting: str = ""
+    without: tuple[LeftOut, ...] = ()
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Names the launch within its campaign: 0003-docker-tuned-one."""
+        return named(self.block, self.arm, self.beside)
+
+    @property
+    def order(self) -> random.Random:
+        """Draws the turns: alike whenever this launch of this campaign is repeated."""
+        return random.Random(f"{self.seed} {self.name}")
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its ranks can sleep while those of other arms measure."""
+        return self.program not in EXTERNAL_MPI and not machine_of(self.environment)
+
+    @property
+    def spares_peers(self) -> bool:
+        """Whether a contender that fails is left out, and the rest measured."""
+        return bool(self.setting)
+
+    @property
+    def contests(self) -> tuple[tuple[Cell, ...], ...]:
+        """The cells that take turns with each other, in the order in which they are measured.
+
+        Kinds and localities come one after the other, in the order of their first cells, since one
+        has buffers at a time. Each kind and size is preceded by the copy that bounds it.
+        """
+        memories = list(dict.fromkeys(cell.memory for cell in self.cells))
+        found: dict[Contest, list[Cell]] = {}
+        for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
+            if any(each.covers(cell) for each in self.without):
+                continue
+            copy = replace(cell, operation=COPY, transport=NO_TRANSPORT, form=PLAIN)
+            if cell.operation != BARRIER:
+                found.setdefault(copy.contest, [copy])
+            found.setdefault(cell.contest, []).append(cell)
+        return tuple(map(tuple, found.values()))
+
+    @property
+    def plan(self) -> tuple[Cell, ...]:
+        """All cells of the contests, in their order."""
+        return tuple(chain.from_iterable(self.contests))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the harness reads them."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> "Launch":
+        """The inverse of to_dict."""
+        return Launch(
+            **values
+            | {"cells": tuple(Cell(**cell) for cell in values["cells"])}
+            | {"measurement": Measurement(**values["measurement"])}
+            | {"without": tuple(LeftOut(**each) for each in values.get("without", ()))}
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """One launch per arm, which take turns; MPI, ranks, binding and cells are alike in all.
+
+    Where the arms are MPIs, `mpi` is "", and a launch has those of the cells that its MPI does.
+    """
+
+    number: int
+    mpi: str
+    ranks: int
+    binding: str
+    launches: tuple[Launch, ...]
