@@ -98,8 +98,9 @@ def runs_nonblocking(flavour: str, setting: str) -> bool:
 
 
 def warmup(flavour: str, setting: str) -> int:
-    """Operations of an MPI in a setting before the first that counts."""
-    tunes = _AUTOTUNED.items() <= variables(flavour, setting).items()
+    """Operations of an MPI before the first that counts; of an unknown setting WARMUP."""
+    known = _TABLE.get(flavour, {}).get(setting, {})
+    tunes = _AUTOTUNED.items() <= known.items()
     return TUNING if tunes else WARMUP
 
 
