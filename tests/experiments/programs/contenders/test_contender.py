@@ -11,7 +11,7 @@ from experiments.model.environment import MPIS
 
 pytestmark = pytest.mark.ranks
 
-PROGRAM = Path(__file__).parents[1] / "ranks" / "same_bytes.py"
+PROGRAM = Path(__file__).parent / "ranks" / "same_bytes.py"
 
 
 @pytest.mark.parametrize("flavour", MPIS)

@@ -32,5 +32,5 @@ def test_gloo_is_left_only_where_it_took_part(
 def test_another_build_has_arrays_of_its_own_arena(
     mpirun: Callable[..., Any], tmp_path: Path, buffers: str
 ) -> None:
-    program = Path(__file__).parents[1] / "ranks" / "own_arena.py"
+    program = Path(__file__).parent / "ranks" / "own_arena.py"
     assert mpirun(program, 2, str(tmp_path), buffers).output.count("ok") == 2
