@@ -107,7 +107,7 @@ def test_where_a_guest_writes_there_must_be_room(
 def test_a_machine_that_qemu_refuses_is_told_in_its_words_alone(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boot.qemu, "arguments", lambda *asked: ["qemu", "-no-such-option"])
+    monkeypatch.setattr(boot.qemu_command, "arguments", lambda *asked: ["qemu", "-no-such-option"])
     with (
         pytest.raises(BootFailed, match=r"while it booted: .*-no-such-option.*option$"),
         boot.booted(description.load("plain"), disk),
