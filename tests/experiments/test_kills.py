@@ -32,7 +32,7 @@ from experiments.schedule.blocks import schedule
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("HBMCOMM_KILLS", "3"))
+KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
 SEED = int(os.environ.get("HBMCOMM_SEED", time.time_ns() % 10**6))
 FACTORS = {
     "environments": "host,docker",
