@@ -9,21 +9,14 @@ from itertools import product
 import pandas as pd
 
 from experiments.analysis.reading import OVER_PRIVATE
+from experiments.model.contender_names import CALLS
+from experiments.model.lower_bound import BARRIER
 
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
 )
 
-OPERATIONS = {
-    "bcast": "Bcast",
-    "gather": "Gather",
-    "allreduce": "Allreduce",
-    "reduce": "Reduce",
-    "scatter": "Scatter",
-    "allgather": "Allgather",
-    "reduce_scatter": "Reduce_scatter_block",
-    "alltoall": "Alltoall",
-}
+OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER}
 """Name in the code and as MPI spells it, in the order in which figures show them."""
 
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
