@@ -42,8 +42,8 @@ def build(root: Path) -> Path:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
-        raise PlotsError("\n".join(["the pages do not build; mend what mkdocs names:", *told]))
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
+        raise PlotsError("\n".join(["the pages do not build; mend what mkdocs names:", *lines]))
     return root / "build" / "site" / "index.html"
 
 

@@ -204,15 +204,15 @@ def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]
 
 
 def _awake(launches: Launches) -> Iterator[str]:
-    told = [
+    shares = [
         f"{100 * share:.1f} % in {arm} with {mpi}"
         for (arm, mpi), share in sorted(awake(launches.values()).items())
         if share > MOST_AWAKE
     ]
-    if told:
+    if shares:
         yield (
             f"ranks used more than {100 * MOST_AWAKE:g} % of a CPU while they waited for their "
-            f"turn and other launches were measured; the largest share: {', '.join(told)}"
+            f"turn and other launches were measured; the largest share: {', '.join(shares)}"
         )
 
 
