@@ -1,4 +1,4 @@
-"""What the library offers, by its public names; nothing is implemented here."""
+"""The public names of the library; nothing is implemented here."""
 
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ def __dir__() -> list[str]:
 
 
 def _late(name: str) -> object:
-    """What is found when it is first asked for: arrays need neither MPI nor a version.
+    """Names that are imported at their first use: arrays need neither MPI nor a version.
 
     Importing Communicator or Plan starts MPI. The version is that of the installed package;
     "unknown" for sources that are on the path without one.
@@ -99,5 +99,5 @@ def _late(name: str) -> object:
     raise AttributeError(f"module 'hbmcomm' has no attribute {name!r}")
 
 
-if not TYPE_CHECKING:  # or a misspelt name would have a type
+if not TYPE_CHECKING:  # else type checkers would accept misspelt names
     __getattr__ = _late

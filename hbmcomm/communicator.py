@@ -1,6 +1,6 @@
-"""The face of the library: an mpi4py communicator whose arrays live in a kind of memory.
+"""The library's main class: an mpi4py communicator with arrays in a kind of memory.
 
-Knows its kind and its transport; how a transport moves data is that file's own affair.
+Knows its kind and its transport; each transport's file knows how it moves data.
 """
 
 from __future__ import annotations
@@ -13,68 +13,68 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from mpi4py import MPI
 
 from hbmcomm.allocation import Allocating
-from hbmcomm.choice import agree, check, choose
-from hbmcomm.collectives.transports.fixed import Fixed
-from hbmcomm.derived import Derivable, Undecided, one_of_ours, plain
+from hbmcomm.collectives.transports.read_only import ReadOnly
+from hbmcomm.derived import Derivable, Undecided, unwrapped, wrap
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.policy.kinds import Nodes
 from hbmcomm.memory.topology.sysfs import format_list
+from hbmcomm.options import check_wrappable, options_of, run_on_all
 
 
 class Communicator(Allocating, Derivable):
     """A drop-in for an mpi4py communicator, with arrays in a kind and a choice of transport.
 
-    Wraps a duplicate of `comm`, so that its traffic never meets the caller's. Making one is
-    collective; so are Free and the end of a `with` block, which free the duplicate alone.
+    Wraps a duplicate of `comm`, so that its messages are separate from the caller's. The
+    constructor is collective; so are Free and the end of a `with` block, which free only the
+    duplicate.
 
     Communicators derived from it (Dup, Split, Create, Shrink ...) keep class, kind and transport.
     Those with a topology (Create_cart, Create_graph, Create_dist_graph, Sub) do as well, and are
-    an MPI.Cartcomm, Graphcomm or Distgraphcomm besides. With transport auto, one whose ranks cannot
-    share memory has transport mpi. What Idup makes decides so at its first blocking collective.
-    Intercommunicators, and what Merge, Create_from_group and Ishrink make, are mpi4py's own; the
-    intracommunicators among them can be wrapped. `kind`, `nodes`, `device` and `transport` are
-    read-only.
+    also an MPI.Cartcomm, Graphcomm or Distgraphcomm. With transport auto, one whose ranks cannot
+    share memory has transport mpi. The result of Idup decides this at its first blocking
+    collective. Intercommunicators, and the results of Merge, Create_from_group and Ishrink, are of
+    mpi4py's classes; intracommunicators among them can be wrapped. `kind`, `nodes`, `device` and
+    `transport` are read-only.
 
     With transport direct, ranks that call different collectives at the same point all get
-    CallMismatch, and those that count on a rank that died or left get PeerError, here or at the
-    next call; the communicator is unusable then. It serves one thread at a time and no child of a
-    fork; its arrays are shared with such a child, not copied. The `*_init` calls return a `Plan`.
+    CallMismatch, and ranks that wait for a rank that died or left get PeerError, in this call or
+    the next; the communicator is unusable then. It is neither thread-safe nor fork-safe; its arrays
+    are shared with a child of a fork, not copied. The `*_init` calls return a `Plan`.
 
     Args:
-        comm: Any intracommunicator; left out: MPI.COMM_WORLD. Another Communicator as well: nothing
-            of its kind, nodes, device and transport counts, only the arguments here do.
-        kind: Where its arrays live, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
-        transport: "direct" (our own, over memory that all ranks share), "mpi" (mpi4py's buffer
-            calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can share
-            memory and have room for it, else mpi.
+        comm: Any intracommunicator; left out: MPI.COMM_WORLD. It may be a Communicator: its kind,
+            nodes, device and transport are not inherited.
+        kind: Memory of its arrays, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
+        transport: "direct" (the library's own, over memory that all ranks share), "mpi" (mpi4py's
+            buffer calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can
+            share memory and have enough of it, else mpi.
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
-        device: A device-dax file such as "/dev/dax0.0": arrays, and all that collectives keep, live
-            on it. The kind is then "dax", the transport direct. The first communicator of a job
-            takes the whole device, in equal parts for its ranks; what is derived from it shares
-            that, and the last of them, with the last array, gives it back. No two jobs have it
-            at a time (see `hbmcomm.memory.dax.claims` for who is not seen), and what earlier ones
-            left there is zero before anyone gets it.
+        device: A device-dax file such as "/dev/dax0.0": arrays are on it. The kind is then "dax",
+            the transport direct. The first communicator of a job takes the whole device, in equal
+            parts for its ranks; communicators derived from it share that, and the last of them,
+            with the last array, releases it. Only one job has it at a time
+            (`hbmcomm.memory.dax.owner_table` lists what is not detected), and bytes of earlier jobs
+            are zeroed before an array gets them.
 
     Raises:
         KindUnavailable: On every rank, when any of them has no such memory, may not use the device,
             or another job has it.
         OutOfMemory: On every rank: transport direct, and one of them has no memory left for its
-            part of the arena. Later, `empty` asks for the calling rank alone: only a rank that
-            lacks the memory gets OutOfMemory then.
+            part of the arena. `empty` is local: only a rank that lacks memory gets OutOfMemory.
         ArenaUnavailable: On every rank: transport direct, and two ranks cannot share memory.
-        ValueError: On every rank: unknown kind or transport, or one that a device cannot serve;
-            on one alone: COMM_NULL.
-        TypeError: On every rank: another argument has the wrong type; on one alone: `comm` is not
-            an intracommunicator.
+        ValueError: On every rank: unknown kind or transport, or one that does not work with a
+            device; on this rank only: COMM_NULL.
+        TypeError: On every rank: another argument has the wrong type; on this rank only: `comm` is
+            not an intracommunicator.
     """
 
-    kind = Fixed[str]("Where its arrays live.")
-    nodes = Fixed[Nodes | None]("The NUMA nodes asked for; None: those that the kind means.")
-    device = Fixed[str | None]("The device-dax file that its arrays live on, or None.")
-    transport = Fixed[str]("What moves its data, by name.")
+    kind = ReadOnly[str]("The kind of its arrays.")
+    nodes = ReadOnly[Nodes | None]("The NUMA nodes requested; None: those of the kind.")
+    device = ReadOnly[str | None]("The device-dax file of its arrays, or None.")
+    transport = ReadOnly[str]("The name of the transport that moves its data.")
 
-    # mpi4py makes what it derives by a bare __new__ of a class that has a transport's calls, and
-    # fills it in later; users call their own class, which has none yet.
+    # For a derived communicator mpi4py calls __new__ without arguments, on a class with a
+    # transport's calls, and sets the handle later. Users call a class without a transport.
     def __new__(
         cls,
         comm: MPI.Comm | None = None,
@@ -84,18 +84,18 @@ class Communicator(Allocating, Derivable):
         device: str | os.PathLike[str] | None = None,
     ) -> Self:
         if comm is None:
-            if hasattr(cls, "_face"):
+            if hasattr(cls, "_public_class"):
                 return MPI.Intracomm.__new__(cls)
             comm = MPI.COMM_WORLD
-        check(comm)
-        duplicate = plain(comm).Dup()
+        check_wrappable(comm)
+        duplicate = unwrapped(comm).Dup()
         try:
-            choice = agree(duplicate, lambda: choose(kind, transport, nodes, device))
+            options = run_on_all(duplicate, lambda: options_of(kind, transport, nodes, device))
         except (HbmcommError, TypeError, ValueError):
             duplicate.Free()
             raise
-        made: Self = one_of_ours(getattr(cls, "_face", cls), duplicate, choice)
-        return made
+        wrapped: Self = wrap(getattr(cls, "_public_class", cls), duplicate, options)
+        return wrapped
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class Communicator(Allocating, Derivable):
     ) -> None:
         if comm is None and self == MPI.COMM_NULL:
             raise TypeError(
-                "the class of a communicator that exists needs one to wrap; "
-                "Communicator() wraps MPI.COMM_WORLD"
+                "the class of an existing communicator takes a communicator to wrap; found none; "
+                "call Communicator() to wrap MPI.COMM_WORLD"
             )
 
     @classmethod
@@ -119,11 +119,11 @@ class Communicator(Allocating, Derivable):
         info: MPI.Info = MPI.INFO_NULL,
         errhandler: MPI.Errhandler | None = None,
     ) -> MPI.Intracomm:
-        """As in mpi4py, and of its own class; it can be wrapped."""
+        """mpi4py's communicator of a group; it can be wrapped."""
         return MPI.Intracomm.Create_from_group(group, stringtag, info, errhandler)
 
     def __repr__(self) -> str:
-        """Class, topology, rank, transport, kind and its NUMA nodes or device; sends nothing."""
+        """Class, topology, rank, transport, kind and its NUMA nodes or device; not collective."""
         name = type(self).__name__
         if self._topology is not None:
             name += f" and {self._topology.__name__}"
@@ -131,25 +131,25 @@ class Communicator(Allocating, Derivable):
             return f"<{name}: MPI is finalized>"
         if self == MPI.COMM_NULL:
             return f"<{name}: COMM_NULL>"
-        place = f"rank {self.rank} of {self.size}"
-        if not hasattr(self, "_choice"):  # mpi4py made it (Ishrink)
-            return f"<{name}: {place}>"
-        transports = self._choice.transports if isinstance(self, Undecided) else [self.transport]
-        return f"<{name}: {place}, transport {' or '.join(transports)}, kind {self._memory()}>"
+        where = f"rank {self.rank} of {self.size}"
+        if not hasattr(self, "_options"):  # a result of Ishrink
+            return f"<{name}: {where}>"
+        transports = self._options.transports if isinstance(self, Undecided) else [self.transport]
+        return f"<{name}: {where}, transport {' or '.join(transports)}, kind {self._memory()}>"
 
     def _memory(self) -> str:
-        """The kind and where it is, as far as this rank knows."""
+        """The kind and its device or NUMA nodes, as far as this rank knows."""
         if self.device is not None:
             return f"{self.kind} on {self.device}"
         try:
-            found = self._supply().kind
-        except HbmcommError:  # such as a thread moved to CPUs that the kind has no memory for
+            found = self._array_factory().kind
+        except HbmcommError:  # such as after a move to CPUs that have no memory of the kind
             return str(self.kind)
         return f"{self.kind} on node {format_list(found.nodes)}{' (emulated)' * found.emulated}"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """COMM_NULL is pickled as mpi4py's; others cannot be pickled, as in mpi4py."""
-        return (type(plain(self)), ()) if self == MPI.COMM_NULL else super().__reduce__()
+        return (type(unwrapped(self)), ()) if self == MPI.COMM_NULL else super().__reduce__()
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +160,7 @@ class Communicator(Allocating, Derivable):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:  # other ranks may not know of it, so that Free would wait for them
+        if error is not None:  # other ranks may not have it, and Free would wait for them
             self._abandon()
         elif self != MPI.COMM_NULL:
             self.Free()
@@ -168,12 +168,12 @@ class Communicator(Allocating, Derivable):
     def Create_cart(
         self, dims: Sequence[int], periods: Sequence[bool] | None = None, reorder: bool = False
     ) -> CartCommunicator:
-        return cast("CartCommunicator", self._adopt(super().Create_cart(dims, periods, reorder)))
+        return cast("CartCommunicator", self._wrap(super().Create_cart(dims, periods, reorder)))
 
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> GraphCommunicator:
-        return cast("GraphCommunicator", self._adopt(super().Create_graph(index, edges, reorder)))
+        return cast("GraphCommunicator", self._wrap(super().Create_graph(index, edges, reorder)))
 
     def Create_dist_graph(
         self,
@@ -184,8 +184,8 @@ class Communicator(Allocating, Derivable):
         info: MPI.Info = MPI.INFO_NULL,
         reorder: bool = False,
     ) -> DistgraphCommunicator:
-        made = super().Create_dist_graph(sources, degrees, destinations, weights, info, reorder)
-        return cast("DistgraphCommunicator", self._adopt(made))
+        graph = super().Create_dist_graph(sources, degrees, destinations, weights, info, reorder)
+        return cast("DistgraphCommunicator", self._wrap(graph))
 
     def Create_dist_graph_adjacent(
         self,
@@ -196,21 +196,21 @@ class Communicator(Allocating, Derivable):
         info: MPI.Info = MPI.INFO_NULL,
         reorder: bool = False,
     ) -> DistgraphCommunicator:
-        made = super().Create_dist_graph_adjacent(
+        graph = super().Create_dist_graph_adjacent(
             sources, destinations, sourceweights, destweights, info, reorder
         )
-        return cast("DistgraphCommunicator", self._adopt(made))
+        return cast("DistgraphCommunicator", self._wrap(graph))
 
 
-if TYPE_CHECKING:  # the classes are made as they are needed, with a transport's calls in them
+if TYPE_CHECKING:  # `derived` creates the real classes, each with the calls of a transport
 
     class CartCommunicator(Communicator, MPI.Cartcomm):
-        """What Create_cart makes, for annotations."""
+        """The result of Create_cart, for annotations."""
 
         def Sub(self, remain_dims: Sequence[bool]) -> CartCommunicator: ...
 
     class GraphCommunicator(Communicator, MPI.Graphcomm):
-        """What Create_graph makes, for annotations."""
+        """The result of Create_graph, for annotations."""
 
     class DistgraphCommunicator(Communicator, MPI.Distgraphcomm):
-        """What Create_dist_graph and Create_dist_graph_adjacent make, for annotations."""
+        """The result of Create_dist_graph and Create_dist_graph_adjacent, for annotations."""

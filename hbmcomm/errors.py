@@ -1,32 +1,32 @@
-"""The errors a user of hbmcomm can meet, each with one clear message.
+"""The errors of hbmcomm.
 
-What was asked, what was found, what to do next: the raiser writes all three.
+Each message has three parts: what was asked, what was found, and what to do next.
 """
 
 
 class HbmcommError(Exception):
-    """Base of every error that hbmcomm raises for reasons of its own."""
+    """Base class of the errors that hbmcomm defines."""
 
 
 class KindUnavailable(HbmcommError):
-    """A kind of memory that this machine has not, or that this process may not use."""
+    """This machine does not have a kind of memory, or this process may not use it."""
 
 
 class OutOfMemory(HbmcommError, MemoryError):
-    """A strict kind has less memory free than was asked for; nothing was allocated."""
+    """A strict kind has less free memory than was asked for; nothing was allocated."""
 
 
 class PlacementUnknown(HbmcommError):
-    """The kernel refuses every way of asking where pages are."""
+    """The kernel refuses every method of asking on which nodes pages are."""
 
 
 class ArenaUnavailable(HbmcommError):
-    """Some ranks cannot map each other's memory; transport direct needs that."""
+    """Some ranks cannot map each other's memory, which transport direct needs."""
 
 
 class CallMismatch(HbmcommError):
-    """Ranks called different collectives at the same point; the communicator is unusable now."""
+    """Ranks called different collectives at the same point; the communicator is unusable."""
 
 
 class PeerError(HbmcommError):
-    """A rank died or left while others counted on it; the communicator is unusable now."""
+    """A rank died or left while others waited for it; the communicator is unusable."""

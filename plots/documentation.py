@@ -12,26 +12,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.steps import STEPS
 from experiments.analysis.reading import load
+from experiments.model.arms import HOST
+from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.analysis import chain
-from plots.analysis.findings import BASELINE, HOST, OURS, Findings, find, in_order, rows
 from plots.draw import PlotsError, drawings, encode, write
 from plots.layout.figure_layout import Drawing
 from plots.layout.labels import (
     MPIS,
-    NOTHING,
     OPERATIONS,
     bytes_text,
     interval_text,
     mpi_name,
     operation_name,
-    percent_text,
-    ratio_text,
-    seconds_text,
 )
 from plots.layout.style import TRANSPORTS
+from plots.tables import stored_bench
 from plots.text.answers import answers
 from plots.text.headline import headline
 
@@ -67,6 +67,12 @@ def refresh(root: Path) -> list[Path]:
             found = find(load(results))
         parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
         written += _figures(root, name, found)
+    for path in sorted((root / DATA).glob("*.json.xz")):
+        bench = stored_bench.load(path)
+        name = f"measured: {path.name.removesuffix('.json.xz')}"
+        parts[f"{name}, headline"] = _wrapped(stored_bench.headline(bench))
+        parts[f"{name}, best"] = _wrapped(stored_bench.sentence(bench))
+        parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
     pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
 
@@ -146,10 +152,10 @@ def _steps(found: Findings) -> str:
     for mpi in in_order({mpi for mpi, *_ in steps}, MPIS):
         for transport in in_order({key[2] for key in steps}, TRANSPORTS):
             for operation in in_order({key[1] for key in steps}, OPERATIONS):
-                mine = [steps.get((mpi, operation, transport, step)) for step in chain.STEPS]
+                mine = [steps.get((mpi, operation, transport, step)) for step in STEPS]
                 shown = [NOTHING if row is None else _ratio(row) for row in mine]
                 body.append([mpi_name(mpi), transport, operation_name(operation), *shown])
-    return _markdown(["MPI", "transport", "operation", *chain.STEPS], body)
+    return _markdown(["MPI", "transport", "operation", *STEPS], body)
 
 
 def _ratio(row: Any) -> str:

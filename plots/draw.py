@@ -4,16 +4,16 @@ The same folder gives the same bytes, whatever the locale, the working directory
 """
 
 import io
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.findings.campaign import Findings, find
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import MPIS_ARE_ARMS
-from plots.analysis.findings import Findings, find
+from experiments.processes.whole_file import whole_file
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest
 from plots.figures.chain import chain
@@ -119,21 +119,17 @@ def encode(drawing: Drawing, form: str) -> bytes:
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write whole or not at all: a temporary neighbour, then renamed.
+    """Write whole or not at all.
 
     Raises:
         PlotsError: the folder cannot be made or written, or the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise PlotsError(
             f"{path} cannot be written ({error.strerror}); free some space or name another --out"
         ) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
     return path

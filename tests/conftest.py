@@ -4,6 +4,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,15 @@ SURVIVORS = {
 UNNOTICED = ("/bin/sh", "-c", 'trap "" USR1; "$@" || sleep 4; exit 0', "sh")
 """Some launchers may end the others all the same, so they hear of a death later than those do.
 MPICH's announces it by a signal, which would end a shell."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the fixtures of campaigns.py known to all tests; pytest imports no neighbours."""
+    found = spec_from_file_location("campaigns", Path(__file__).parent / "campaigns.py")
+    assert found is not None and found.loader is not None
+    campaigns = module_from_spec(found)
+    found.loader.exec_module(campaigns)
+    config.pluginmanager.register(campaigns, "campaigns")
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_the_report_of_an_archive_is_the_one_in_it(archive: Path, tmp_path: Path
 def test_a_damaged_archive_is_refused_by_its_name(archive: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn.tar.xz"
     torn.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
-    said = invoke("report", torn, "--out", tmp_path, fails=True)
-    assert f"{torn} is damaged or no archive" in said
-    assert "Traceback" not in said
+    output = invoke("report", torn, "--out", tmp_path, fails=True)
+    assert f"{torn} is damaged or no archive" in output
+    assert "Traceback" not in output
     assert list(tmp_path.iterdir()) == [torn]

@@ -34,23 +34,23 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("module", ["experiments.programs.harness", "plots.draw"])
 def test_copied_packages_ask_for_a_checkout(copy: Path, module: str) -> None:
-    said = run(copy, module)
-    assert f"experiments runs from a checkout of hbmcomm only, and {copy} is none" in said
-    assert "run ./inv in a checkout" in said
+    output = run(copy, module)
+    assert f"experiments runs from a checkout of hbmcomm only, and {copy} is none" in output
+    assert "run ./inv in a checkout" in output
 
 
 def test_the_project_of_somebody_else_is_no_checkout(copy: Path) -> None:
     (copy / "pyproject.toml").write_text('[project]\nname = "other"\n')
-    said = run(copy, "experiments.programs.harness")
-    assert said.count("\n") == 1
-    assert "it has no pyproject.toml of hbmcomm" in said
+    output = run(copy, "experiments.programs.harness")
+    assert output.count("\n") == 1
+    assert "it has no pyproject.toml of hbmcomm" in output
 
 
 def test_plots_alone_ask_for_a_checkout(copy: Path) -> None:
     shutil.rmtree(copy / "experiments")
-    said = run(copy, "plots.draw")
-    assert said.count("\n") == 1
-    assert "plots runs from a checkout of hbmcomm only" in said
+    output = run(copy, "plots.draw")
+    assert output.count("\n") == 1
+    assert "plots runs from a checkout of hbmcomm only" in output
 
 
 def test_beside_the_projects_own_file_the_suite_runs(copy: Path) -> None:

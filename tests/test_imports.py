@@ -1,8 +1,10 @@
-"""Imports go one way, tasks -> plots -> experiments -> hbmcomm, and never in a circle."""
+"""Imports go one way, tasks -> commands -> plots -> experiments -> hbmcomm, never in a circle."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -11,17 +13,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-STOREYS = ("hbmcomm", "experiments", "plots", "tasks")
+STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": ("_native", "memory", "collectives"),
-    "experiments": (
-        *("model", "console", "processes", "schedule", "environments", "programs", "results"),
-        *("analysis", "emulation", "provision", "jobs", "guests", "execution", "bench"),
-    ),
-    "plots": ("layout", "analysis", "numa_map", "tables", "figures", "text", "html"),
+    "hbmcomm": "errors _native memory collectives options allocation derived communicator",
+    "experiments": "model catalogue console processes schedule environments programs results "
+    "analysis emulation provision jobs guests execution bench",
+    "plots": "layout tables figures glossary draw text html site documentation",
+    "commands": "exits flags folders stored campaigns benches machines project",
 }
-"""The rooms of each storey: each may import those before it."""
+"""The folders and files of each storey: each may import those before it."""
+RANK_PROGRAMS = (
+    "experiments.programs.harness",
+    "experiments.programs.baselines.run",
+    "experiments.programs.external.run",
+    "experiments.programs.external.probe",
+    "experiments.bench.tune.program",
+)
+"""What mpiexec starts; ranks have numpy, mpi4py and cffi alone."""
 
 
 def name(path: Path) -> str:
@@ -30,8 +39,8 @@ def name(path: Path) -> str:
 
 @cache
 def modules() -> dict[str, Path]:
-    found = [ROOT / "tasks.py"]
-    for storey in STOREYS[:-1]:
+    found = list(ROOT.glob("*.py"))
+    for storey in STOREYS[:-2]:
         found += (ROOT / storey).rglob("*.py")
     return {name(path): path for path in found}
 
@@ -65,7 +74,7 @@ def room(module: str) -> str:
 
 
 def floor(module: str, storey: str) -> str:
-    """The first folder of a module below a storey, "" where there is none."""
+    """The folder or file of a module right below a storey; "" of a module elsewhere."""
     return (room(module) + ".").removeprefix(storey + ".").partition(".")[0]
 
 
@@ -88,14 +97,14 @@ def test_no_storey_imports_one_above_it() -> None:
     assert upward == []
 
 
-def test_the_library_is_reached_by_its_public_names_and_by_experiments_alone() -> None:
+def test_the_library_is_reached_by_its_public_names_and_never_by_the_plots() -> None:
     reached = {
         (storey(module), other)
         for module, others in imports().items()
         for other in others
         if storey(other) == "hbmcomm" != storey(module)
     }
-    assert reached == {("experiments", "hbmcomm")}
+    assert reached == {("experiments", "hbmcomm"), ("commands", "hbmcomm")}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -113,8 +122,8 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("storey", ORDER)
-def test_rooms_import_those_below_them_alone(storey: str) -> None:
-    floors = ORDER[storey]
+def test_rooms_and_root_files_import_those_before_them_alone(storey: str) -> None:
+    floors = ORDER[storey].split()
     upward = [
         f"{module} imports {other}"
         for module, others in imports().items()
@@ -123,13 +132,35 @@ def test_rooms_import_those_below_them_alone(storey: str) -> None:
         if floors.index(two) > floors.index(one)
     ]
     assert upward == []
-    folders = {path.name for path in (ROOT / storey).iterdir() if (path / "__init__.py").exists()}
-    assert folders <= set(floors)
+    parts = {floor(module, storey) for module in modules() if module.startswith(f"{storey}.")}
+    assert parts == set(floors)
 
 
 def test_no_room_holds_more_files_than_one_can_overlook() -> None:
     rooms = Counter(room(name) for name, path in modules().items() if path.stem != "__init__")
     assert {room: count for room, count in rooms.items() if count > 12} == {}
+
+
+def test_ranks_import_no_package_of_the_driver() -> None:
+    reached, waiting = set[str](), set(RANK_PROGRAMS)
+    while waiting:
+        reached |= waiting
+        waiting = set().union(*(imports()[each] for each in waiting)) - reached
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    driver = {re.split(r"[>=\[]", package)[0] for package in groups["driver"]}
+    assert {"pydantic", "pandas"} <= driver and len(reached) > 40
+    found = {
+        (module, package) for module in reached for package in _packages(modules()[module]) & driver
+    }
+    assert found == set()
+
+
+def _packages(path: Path) -> set[str]:
+    """The top names of everything that a file imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    whole = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    parts = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {each.partition(".")[0] for each in whole + parts}
 
 
 def test_a_circle_is_seen() -> None:

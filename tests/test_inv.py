@@ -29,12 +29,12 @@ COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
 def tree(tmp_path: Path) -> Path:
     """A checkout whose Python only writes down what it is asked for; no apt is within reach."""
     native = tmp_path / "hbmcomm" / "_native"
-    for folder in (native, tmp_path / ".venv" / "bin", tmp_path / "commands"):
+    for folder in (native / "waiting", tmp_path / ".venv" / "bin", tmp_path / "commands"):
         folder.mkdir(parents=True)
     shutil.copy(ROOT / "inv", tmp_path)
     for name in ("pyproject.toml", "constraints.txt", "setup.py"):
         (tmp_path / name).write_text(name)
-    for name in ("build.py", "layout.h", "wait.c"):
+    for name in ("build.py", "layout.h", "waiting/wait.c"):
         (native / name).write_text(name)
     python = tmp_path / ".venv" / "bin" / "python"
     python.write_text(PYTHON.format(real=sys.executable, calls=tmp_path / "calls"))
@@ -81,14 +81,12 @@ def test_everything_is_made_once(made: Callable[[], list[str]]) -> None:
     assert made() == ["task"]
 
 
-@pytest.mark.parametrize(
-    "source", ["hbmcomm/_native/wait.c", "hbmcomm/_native/layout.h", "hbmcomm/_native/build.py"]
-)
+@pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "build.py"])
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     tree: Path, made: Callable[[], list[str]], source: str
 ) -> None:
     made()
-    (tree / source).write_text("changed")
+    (tree / "hbmcomm" / "_native" / source).write_text("changed")
     assert made() == ["core", "task"]
     assert made() == ["task"]
 

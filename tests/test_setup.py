@@ -25,7 +25,9 @@ def test_a_current_core_is_kept_and_an_outdated_one_replaced_under_its_users(
         shutil.copy(ROOT / name, tmp_path / name)
     (native / "interface.h").write_text("int answer(void);\n")
     (native / "layout.h").write_text('#include "interface.h"\n')
-    (native / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
+    room = native / "room"
+    room.mkdir()
+    (room / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
     first = build(tmp_path)
     assert build(tmp_path) == first
     with (native / "_core.abi3.so").open("rb") as used:

@@ -26,7 +26,7 @@ from mpi4py import MPI
 comm = hbmcomm.Communicator(MPI.COMM_WORLD)
 x, total = comm.full(1000, comm.rank + 1.0), comm.empty(1000, "float64")
 comm.Allreduce(x, total)
-suite = [name for name in ("experiments", "plots", "tasks") if find_spec(name)]
+suite = [name for name in ("experiments", "plots", "commands", "tasks") if find_spec(name)]
 sys.stdout.write(f"{total.min()} {total.max()} {hbmcomm.__file__} {suite}\\n")
 """
 
@@ -74,5 +74,5 @@ def test_a_users_program_runs_in_an_environment_that_holds_the_wheel_alone(
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     (library,) = place.glob("lib/python3*/site-packages/hbmcomm/__init__.py")
-    said = mpirun(program, 2, prefix=place).output.splitlines()
-    assert said == [f"3.0 3.0 {library} []"] * 2
+    printed = mpirun(program, 2, prefix=place).output.splitlines()
+    assert printed == [f"3.0 3.0 {library} []"] * 2

@@ -24,16 +24,16 @@ from experiments.results import recorded
 KEYS = ("arm", *FACTORS)
 """What names a cell of a campaign, so that the other's can be found."""
 ALWAYS_OTHER = ("id", "began", "schedule", "format", "machine", "missing")
-"""Keys of campaign.json that differ between any two campaigns, or are told by the launches."""
+"""Keys of campaign.json that differ between any two campaigns, or that the launches record."""
 PASSING = ("load", "ipc", "mnt", "net", "pid", "user", "uts")
-"""Last parts of what launches recorded that always differ; the load is told in words of its own."""
+"""Last parts of what launches recorded that always differ; the load has words of its own."""
 SECTIONS = ("versions", "hashes", "machine", "datapath")
-"""Tables of a launch's environment, in the order in which their differences are told."""
+"""Tables of a launch's environment, in the order in which their differences are listed."""
 ABSENT = "not recorded"
 
 
 class NotComparable(ExperimentsError):
-    """Two campaigns of which nothing can be said side by side."""
+    """Two campaigns that cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _recorded(
 ) -> dict[str, str]:
     """{key: value} of what the launches of wanted arms and MPIs recorded.
 
-    A value that all of them share stands alone; else whose it is is named.
+    A value that all of them share has no name beside it; others name their arms and MPIs.
     """
     seen: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for launch in launches:
@@ -187,12 +187,14 @@ def _nodes(launches: Iterable[Mapping[str, Any]]) -> str:
     """The nodes that the launches saw, with and without CPUs, and which of them are HBM."""
     found = []
     for launch in launches:
-        told = launch["environment"].get("topology")
-        if not told:
+        topology = launch["environment"].get("topology")
+        if not topology:
             continue
-        cpus = sum(bool(node["cpus"]) for node in told["nodes"])
-        hbm = ", ".join(str(node["id"]) for node in told["nodes"] if node["is_hbm"])
-        found.append(f"{cpus} with CPUs, {len(told['nodes']) - cpus} without, HBM {hbm or 'none'}")
+        cpus = sum(bool(node["cpus"]) for node in topology["nodes"])
+        hbm = ", ".join(str(node["id"]) for node in topology["nodes"] if node["is_hbm"])
+        found.append(
+            f"{cpus} with CPUs, {len(topology['nodes']) - cpus} without, HBM {hbm or 'none'}"
+        )
     return "; ".join(dict.fromkeys(found)) or ABSENT
 
 
@@ -283,6 +285,6 @@ def _first_lack(first: pd.DataFrame, second: pd.DataFrame) -> str:
     for key in KEYS:
         levels = [sorted(set(side[key])) for side in (first, second)]
         if not set(levels[0]) & set(levels[1]):
-            told = [", ".join(map(str, each)) or "none" for each in levels]
-            return f"{key} {told[0]} against {told[1]}"
+            shown = [", ".join(map(str, each)) or "none" for each in levels]
+            return f"{key} {shown[0]} against {shown[1]}"
     return "each factor has levels in common, and no combination of them is in both"

@@ -1,4 +1,4 @@
-"""Launches whose CPUs did something else while they measured: a sentence each. Pure.
+"""Launches during which their CPUs did other work: a sentence each. Pure.
 
 programs/machine/disturbance.py counts.
 """

@@ -22,6 +22,7 @@ from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import named
 from experiments.model.lower_bound import COPY
+from experiments.processes.whole_file import whole_file
 from experiments.results import recorded, store
 
 FORMATS = ("osu", "csv", "parquet")
@@ -78,17 +79,13 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
             raise CannotExport("Parquet is no text; name a file for it with --out")
         _write_text(campaign, form, sys.stdout, raw)
         return
-    temporary = out.with_name(f".{out.name}.part")
     out.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with whole_file(out) as temporary:
         if form == "parquet":
             _write_parquet(_parts(campaign, raw), campaign, temporary)
         else:
             with temporary.open("w", encoding="utf-8", newline="") as file:
                 _write_text(campaign, form, file, raw)
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
@@ -118,8 +115,8 @@ def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path)
     try:
         for part in parts:
             table = arrow.Table.from_pandas(part, preserve_index=False)
-            told = {**(table.schema.metadata or {}), b"hbmcomm": json.dumps(campaign.header)}
-            table = table.replace_schema_metadata(told)
+            metadata = {**(table.schema.metadata or {}), b"hbmcomm": json.dumps(campaign.header)}
+            table = table.replace_schema_metadata(metadata)
             writer = writer or parquet.ParquetWriter(out, table.schema)
             writer.write_table(table)
     finally:
@@ -212,16 +209,16 @@ def osu(campaign: Campaign) -> Iterator[str]:
 
 
 def _osu_head(names: dict[str, Any], mpi: str, launches: int, warning: str) -> str:
-    told = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
-    told += [f"{names['form']} calls"] if names["form"] != PLAIN else []
-    told += ["emulated"] if names["emulated"] else []
-    told += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
-    told += [names["cadence"], f"cache {names['cache']}", f"{launches} launches"]
+    parts = [f"arm {names['arm']}", f"transport {names['transport']}", f"memory {names['kind']}"]
+    parts += [f"{names['form']} calls"] if names["form"] != PLAIN else []
+    parts += ["emulated"] if names["emulated"] else []
+    parts += [mpi or names["mpi"], f"{names['ranks']} ranks", names["binding"], names["locality"]]
+    parts += [names["cadence"], f"cache {names['cache']}", f"{launches} launches"]
     heads = [f"{head:>{FIELD}}" for head in ("Avg Latency(us)", "Min Latency(us)")]
     heads += [f"{'Max Latency(us)':>{FIELD}}", f"{'Iterations':>12}"]
     return (
         f"\n# OSU MPI {OSU_NAMES[names['operation']]} Latency Test (measured by hbmcomm)\n"
-        f"# {', '.join(told)}\n"
+        f"# {', '.join(parts)}\n"
         f"{warning}"
         f"# Datatype: {DATATYPES[names['dtype']]}.\n"
         f"{'# Size':<10}{''.join(heads)}\n"

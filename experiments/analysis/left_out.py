@@ -6,7 +6,7 @@ from typing import Any
 from experiments.model.contender_names import CALLS, MPI_ITSELF
 
 Call = tuple[str, str, str, str]
-"""The contender, the form and the operation, and what is to be said of them."""
+"""The contender, the form and the operation, and what became of them."""
 
 
 def notes(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -21,19 +21,19 @@ def notes(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         asked = launch.get("launch", {})
         for cell in launch["cells"]:
             if "wrong" in cell:
-                said = "left wrong data, not counted"
-                wrong.setdefault(_call(asked["arm"], cell, said), set()).add(cell["bytes"])
+                outcome = "left wrong data, not counted"
+                wrong.setdefault(_call(asked["arm"], cell, outcome), set()).add(cell["bytes"])
         for each in asked.get("without", ()):
             where = f"{asked['arm']}, {asked['ranks']} ranks"
             key = _call(where, each, f"left out once it failed: {each['why']}")
             failed.setdefault(key, set()).add(-1 if each["bytes"] is None else each["bytes"])
-    for (who, form, operation, said), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
+    for (who, form, operation, outcome), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
         sized = f"{', '.join(f'{size:,}' for size in sorted(sizes))} bytes"
         what = "any size" if -1 in sizes else sized
-        yield f"{who}: {form} {CALLS[operation]} of {what} {said}"
+        yield f"{who}: {form} {CALLS[operation]} of {what} {outcome}"
 
 
-def _call(where: str, cell: Mapping[str, Any], said: str) -> Call:
+def _call(where: str, cell: Mapping[str, Any], outcome: str) -> Call:
     name = cell["transport"]
     who = where if name == MPI_ITSELF else f"{name} beside {where}"
-    return who, cell["form"], cell["operation"], said
+    return who, cell["form"], cell["operation"], outcome

@@ -1,7 +1,7 @@
-"""Which transports an MPI chose in a launch: read from its own words in the launch's log. Pure.
+"""Which transports an MPI chose in a launch, by its messages in the launch's log. Pure.
 
-debug_output.py makes it say them; mpi_tool_interface.py asks for what it does not say. Each MPI
-has its own words; what is made of them has the same keys for all.
+debug_output.py turns the messages on; mpi_tool_interface.py asks for what they lack. Each MPI has
+its own messages; what is read from them has the same keys for all.
 """
 
 import re
@@ -17,7 +17,7 @@ _COPIERS = ("cma", "xpmem", "knem")
 """UCX's lanes that copy straight from a neighbour's memory; the others carry the messages."""
 
 _Ways = tuple[set[str], set[str], list[str]]
-"""Transports through shared memory, those over a network, and the words that told so."""
+"""Transports through shared memory, those over a network, and the words that name them."""
 
 
 def chosen(path: Mapping[str, Any], log: str) -> dict[str, str]:
@@ -32,14 +32,14 @@ def chosen(path: Mapping[str, Any], log: str) -> dict[str, str]:
         SINGLE_COPY: "CMA", "CMA from 1 MiB", or "none"; NETWORK: the transport between nodes;
         SAID: the MPI's own words. "none" for a way that no two ranks use, NOT_TOLD without words.
     """
-    told = path.get("told", {})
+    facts = path.get("told", {})
     readers = {"Open MPI": _open_mpi, "MPICH": _mpich, "Intel MPI": _intel}
-    read = readers.get(told.get("library", ""))
-    memory, network, words = read(told, log) if read else (set(), set(), [])
-    unknown = not words and told.get("ranks") != "1"
+    read = readers.get(facts.get("library", ""))
+    memory, network, words = read(facts, log) if read else (set(), set(), [])
+    unknown = not words and facts.get("ranks") != "1"
     return {
         SHARED_MEMORY: NOT_TOLD if unknown else _listed(memory),
-        SINGLE_COPY: _single_copy(path, told),
+        SINGLE_COPY: _single_copy(path, facts),
         NETWORK: NOT_TOLD if unknown else _listed(network),
         SAID: "; ".join(words) or NOT_TOLD,
     }
@@ -53,9 +53,9 @@ def added(environment: Mapping[str, Any], log: str) -> dict[str, Any]:
     return {**environment, "datapath": {**path, "chosen": chosen(path, log)}}
 
 
-def _single_copy(path: Mapping[str, Any], told: Mapping[str, str]) -> str:
+def _single_copy(path: Mapping[str, Any], facts: Mapping[str, str]) -> str:
     """By what a message showed, never by what the MPI means to do."""
-    copies = told.get("copies", "")
+    copies = facts.get("copies", "")
     if "one" not in copies or "not tried" in copies:
         return NONE if copies == "two" else NOT_TOLD
     means = "CMA" if path.get("cma") == "works" else "by other means than CMA"
@@ -63,7 +63,7 @@ def _single_copy(path: Mapping[str, Any], told: Mapping[str, str]) -> str:
     return f"{means} from {sizes[0]}" if sizes else means
 
 
-def _open_mpi(told: Mapping[str, str], log: str) -> _Ways:
+def _open_mpi(facts: Mapping[str, str], log: str) -> _Ways:
     memory: set[str] = set()
     network: set[str] = set()
     summary = re.findall(r"^ *((?:on|off)-host: +(.*?)) *$", log, re.MULTILINE)
@@ -85,13 +85,13 @@ def _connections(line: str) -> Iterable[tuple[str, list[str]]]:
                 yield name, [lane.partition(";")[0] for lane in lanes.split(",") if lane]
 
 
-def _mpich(told: Mapping[str, str], log: str) -> _Ways:
+def _mpich(facts: Mapping[str, str], log: str) -> _Ways:
     memory: set[str] = set()
     network: set[str] = set()
-    words = [f"{told['ranks']} ranks on {told['nodes']} node{'s' * (told['nodes'] != '1')}"]
-    if told["nodes"] != told["ranks"]:
+    words = [f"{facts['ranks']} ranks on {facts['nodes']} node{'s' * (facts['nodes'] != '1')}"]
+    if facts["nodes"] != facts["ranks"]:
         memory.add("posix")
-    if told["nodes"] == "1":  # its UCX makes lanes all the same, and nothing takes them
+    if facts["nodes"] == "1":  # its UCX makes lanes all the same, and nothing takes them
         return memory, network, words
     lanes = set(re.findall(r"UCX +INFO +\S+ ((?:intra|inter)-node) cfg#\d+ tag\((.*?)\)", log))
     for where, tagged in sorted(lanes):
@@ -107,17 +107,17 @@ def _mpich(told: Mapping[str, str], log: str) -> _Ways:
     return memory, network, words if words[1:] else []
 
 
-def _intel(told: Mapping[str, str], log: str) -> _Ways:
+def _intel(facts: Mapping[str, str], log: str) -> _Ways:
     loaded = re.search(r"(tuning_\w+?_(shm-ofi|shm|ofi)\.dat)", log)
     asked = re.search(r"I_MPI_FABRICS=(\S+)", log)
     if loaded is None and asked is None:
         return set(), set(), []
     fabrics = loaded[2] if loaded else asked[1] if asked else ""
     words = [loaded[1]] if loaded else [f"I_MPI_FABRICS={fabrics}"]
-    memory = {"shm"} if "shm" in fabrics and told["nodes"] != told["ranks"] else set()
+    memory = {"shm"} if "shm" in fabrics and facts["nodes"] != facts["ranks"] else set()
     network: set[str] = set()
     provider = re.search(r"MPI startup\(\): libfabric provider: (.*?) *$", log, re.MULTILINE)
-    if provider and (told["nodes"] != "1" or "shm" not in fabrics):
+    if provider and (facts["nodes"] != "1" or "shm" not in fabrics):
         nics = re.findall(r"MPI startup\(\): \d+ +\d+ +(\S+) *$", log, re.MULTILINE)
         network.add(" over ".join([f"libfabric {provider[1]}", *sorted(set(nics))[:1]]))
     return memory, network, words + ([f"libfabric provider: {provider[1]}"] if provider else [])

@@ -138,9 +138,9 @@ def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> N
         first_with.setdefault(launch["launch"]["mpi"], {}).setdefault(version, name)
     for flavour, versions in first_with.items():
         if len(versions) > 1:
-            told = ", ".join(f"{version} in {name}" for version, name in versions.items())
+            listed = ", ".join(f"{version} in {name}" for version, name in versions.items())
             raise store.ResultsError(
-                f"the launches of {folder} with {flavour} hold different MPIs ({told}), so they "
+                f"the launches of {folder} with {flavour} hold different MPIs ({listed}), so they "
                 "cannot be compared; measure again into another --out"
             )
 

@@ -88,9 +88,9 @@ def _few_blocks(blocks: int) -> Iterator[str]:
 
 
 def _emulated_machine(launches: Launches) -> Iterator[str]:
-    told = recorded.meaning(recorded.machines(map(recorded.machine, launches.values())))
-    if told:
-        yield told.removesuffix(".")
+    warning = recorded.meaning(recorded.machines(map(recorded.machine, launches.values())))
+    if warning:
+        yield warning.removesuffix(".")
 
 
 def _emulated(cells: pd.DataFrame) -> Iterator[str]:
@@ -124,12 +124,12 @@ def _other_files(launches: Launches) -> Iterator[str]:
             seen[part, mpi][value].append(name)
     for (part, mpi), names in sorted(seen.items()):
         if len(names) > 1:
-            told = "; ".join(
+            listed = "; ".join(
                 f"{value} in {each[0]}" + (f" and {len(each) - 1} more" if each[1:] else "")
                 for value, each in sorted(names.items())
             )
             which = f" with {mpi}" if len({each for _, each in seen}) > 1 else ""
-            yield f"the files of {part} are not the same in all launches{which}: {told}"
+            yield f"the files of {part} are not the same in all launches{which}: {listed}"
 
 
 def _elsewhere(launches: Launches) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
 
 
 def _moved(launches: Launches) -> Iterator[str]:
-    """Kinds whose pages were on other nodes after timing than before; nothing of older launches."""
+    """Kinds with pages on other nodes after timing than before; older launches recorded none."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for name, launch in launches.items():
         for rank in launch.get("ranks", []):
@@ -247,7 +247,7 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
-    """Arms of a block whose ranks were not set off alike: the wait for the last one differs."""
+    """Arms of a block with unlike barriers: the wait for the last rank differs."""
     keys = [key for key in ("block", *FACTORS) if key not in CONTAINER]
     stored = cells[cells["barrier"].notna() & (cells["barrier"] != "")]
     stored = stored.assign(transport=stored["transport"].replace(COUNTERPART))
@@ -263,7 +263,7 @@ def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _external(launches: Launches) -> Iterator[str]:
-    """What is unlike between an external program and the harness, as its launches tell it."""
+    """What is unlike between an external program and the harness, as its launches record it."""
     yield from dict.fromkeys(
         sentence
         for launch in launches.values()
@@ -272,13 +272,13 @@ def _external(launches: Launches) -> Iterator[str]:
 
 
 def _unstable(cells: pd.DataFrame) -> Iterator[str]:
-    told = []
+    shares = []
     for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
         share = float(group["unstable"].mean())
         if share > 0:
-            told.append(f"{100 * share:.0f} % in {arm} with {ranks} ranks")
-    if told:
+            shares.append(f"{100 * share:.0f} % in {arm} with {ranks} ranks")
+    if shares:
         yield (
             "cells unstable within their launch (standard deviation from 10 % of the mean, or an "
-            f"extreme 50 % off it): {', '.join(told)}"
+            f"extreme 50 % off it): {', '.join(shares)}"
         )

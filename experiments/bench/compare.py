@@ -1,8 +1,8 @@
 """Launch medians -> paired ratios of each peer, and which MPI is the best of each cell. Pure.
 
 Where MPIs were tried in several settings, each is shown in the setting in which it did best in that
-cell. The lowest of many medians is low by chance too: of N equals it lies below their true ratio,
-by the more the larger N is. That counts against direct, never for it.
+cell. The lowest of many medians is low by chance too: of N equals it is below their true ratio,
+the further the larger N is. That counts against direct, never for it.
 """
 
 import math

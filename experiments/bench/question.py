@@ -81,7 +81,7 @@ def ask(
     """The question that flags ask; an empty one means the usual.
 
     Raises:
-        ExperimentsError: naming the flag, what it said and what it may say.
+        ExperimentsError: naming the flag, its value and what it may be.
     """
     counts = tuple(quantities.parse_ranks(ranks)) if ranks else (min(max(2, cores), MOST_RANKS),)
     if min(counts) < 2:
@@ -160,11 +160,11 @@ def _sizes(text: str) -> tuple[int, ...]:
     return found
 
 
-def _one_of(flag: str, said: str, value: str, known: Iterable[str]) -> str:
+def _one_of(flag: str, given: str, value: str, known: Iterable[str]) -> str:
     choices = list(known)
     if value in choices:
         return value
     near = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
     shown = CALLS.values() if flag == "--ops" else choices
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise QuestionError(f"{flag}: unknown {said!r}; {hint}Known: {', '.join(shown)}")
+    raise QuestionError(f"{flag}: unknown {given!r}; {hint}Known: {', '.join(shown)}")

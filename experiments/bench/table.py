@@ -28,11 +28,14 @@ from experiments.bench.compare import (
 from experiments.model.contender_names import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
 from experiments.model.experiment import NUMPY
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.quantities import counted
-
-NOTHING = "–"
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-BINARY = ("B", "KiB", "MiB", "GiB")
+from experiments.model.quantities import (
+    NOTHING,
+    counted,
+    percent_text,
+    ratio_text,
+    seconds_text,
+    size_text,
+)
 
 
 def render(bench: Campaign) -> RenderableType:
@@ -80,9 +83,9 @@ def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
         cell = theirs[theirs["bytes"] == row.bytes]
         found = {each.peer: each for each in _rows(cell)}
         table.add_row(
-            bytes_text(int(row.bytes)),
+            size_text(int(row.bytes)) if row.bytes else NOTHING,
             seconds_text(float(row.seconds)),
-            percent_text(float(row.share)),
+            percent_text(float(row.share), 0),
             *(_peer(found.get(peer)) for peer in peers),
             _interval(cell[cell["best"]]),
         )
@@ -115,9 +118,9 @@ def _interval(rows: pd.DataFrame) -> Text:
 def _best_settings(theirs: pd.DataFrame) -> Iterator[RenderableType]:
     """The setting of the best MPI in each cell, where it is none as it comes."""
     best = theirs[theirs["best"] & (theirs["setting"] != DEFAULT)]
-    told = [f"{bytes_text(int(row.bytes))} {row.peer} {row.setting}" for row in _rows(best)]
-    if told:
-        yield Text(f"* in another setting than its default: {', '.join(told)}", style="dim")
+    shown = [f"{size_text(int(row.bytes))} {row.peer} {row.setting}" for row in _rows(best)]
+    if shown:
+        yield Text(f"* in another setting than its default: {', '.join(shown)}", style="dim")
 
 
 def _legend(bench: Campaign, theirs: pd.DataFrame) -> Iterator[RenderableType]:
@@ -158,7 +161,7 @@ def _noise(cells: pd.DataFrame) -> str:
             "unknown and nothing differs."
         )
     return (
-        f"Direct against itself strays {percent_text(floor, 1)}. An interval is coloured where "
+        f"Direct against itself strays {percent_text(floor)}. An interval is coloured where "
         "it lies beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
     )
 
@@ -184,7 +187,7 @@ def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
     if ratios.empty:
         return
     slower = [
-        f"{row.form} {CALLS[row.operation]} {bytes_text(int(row.bytes))} with {row.ranks} ranks "
+        f"{row.form} {CALLS[row.operation]} {size_text(int(row.bytes))} with {row.ranks} ranks "
         f"{ratio_text(row.ratio)}"
         for row in _rows(surely)
     ]
@@ -195,35 +198,3 @@ def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
         f"{counted(len(ratios), 'cell')}; below {SLOWER} with the whole interval and beyond the "
         f"noise floor: {'; '.join(slower) or 'none'}." + (f" {short}" if short else "")
     )
-
-
-def bytes_text(count: int) -> str:
-    """ "16 MiB"; a dash where an operation has no data."""
-    if not count:
-        return NOTHING
-    power = 0
-    while count % 1024 == 0 and power < len(BINARY) - 1:
-        count, power = count // 1024, power + 1
-    return f"{count} {BINARY[power]}"
-
-
-def seconds_text(seconds: float) -> str:
-    """Three significant digits: "12.3 µs"."""
-    if not math.isfinite(seconds):
-        return NOTHING
-    size, unit = next(((s, u) for s, u in UNITS if seconds >= s * 0.9995), UNITS[-1])
-    value = seconds / size
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{digits}f} {unit}"
-
-
-def ratio_text(ratio: float) -> str:
-    """ "1.04", "12.3", "104"."""
-    if not math.isfinite(ratio):
-        return NOTHING
-    return f"{ratio:.{2 if ratio < 9.995 else 1 if ratio < 99.95 else 0}f}"
-
-
-def percent_text(share: float, decimals: int = 0) -> str:
-    """ "93 %" of 0.93."""
-    return f"{100 * share:.{decimals}f} %" if math.isfinite(share) else NOTHING

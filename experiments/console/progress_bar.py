@@ -47,7 +47,7 @@ class Display:
         self._bar.stop()
 
     def begin(self, name: str, launches: int = 1) -> None:
-        """So many launches start, which run at the same time."""
+        """One launch starts, or several that run at the same time."""
         self._name, self._began, self._many = name, time.monotonic(), launches
         self._bar.update(self._task, description=name)
 

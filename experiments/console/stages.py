@@ -1,4 +1,4 @@
-"""Says what is being done and how long each stage took. Knows nothing of the stages themselves."""
+"""Shows the stages of a command and the time that each took. Knows no stage in particular."""
 
 import contextlib
 import time
@@ -9,11 +9,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 class Stages:
-    """The stages of one command, in the order in which they ended.
+    """The stages of one command, in the order of their ends.
 
     Args:
-        console: where the user reads; standard error by default. On a terminal a stage shows that
-            it is alive while it lasts.
+        console: standard error by default. On a terminal a spinner runs during a stage.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -26,10 +25,10 @@ class Stages:
 
     @contextlib.contextmanager
     def stage(self, name: str, spinner: bool = True) -> Iterator[None]:
-        """Time a stage and tell its end.
+        """Time a stage and print its end.
 
         Args:
-            spinner: off where the stage asks the user or has a display of its own.
+            spinner: off for a stage that asks the user or has a display of its own.
         """
         began = time.monotonic()
         with self._spinner(name) if spinner else contextlib.nullcontext():

@@ -1,8 +1,8 @@
-"""The rank program that finds out where memory of every kind is, in an emulated machine's guest.
+"""The rank program that finds the nodes of every kind's memory in an emulated machine's guest.
 
-Started as `mpiexec -n R python -m experiments.emulation.check FOLDER`, on the guest itself or in a
-container there. FOLDER holds check.json; rank 0 writes found.json beside it. It finds and does not
-judge: verdict.py does. Its allocations are few and small: so are HBM nodes there, and slow.
+Run as `mpiexec -n R python -m experiments.emulation.check FOLDER`, on the guest itself or in a
+container there. FOLDER holds check.json; rank 0 writes found.json beside it. verdict.py judges. The
+allocations are few and small, because the guest is slow and its HBM nodes are small.
 """
 
 import json
@@ -24,11 +24,11 @@ Answer = dict[str, Any]
 
 
 def main(folder: Path) -> None:
-    """One rank's whole life."""
+    """The program of one rank."""
     rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    asked = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
-    cpu = rank_process.pin(comm.rank, asked["binding"])
+    question = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
+    cpu = rank_process.pin(comm.rank, question["binding"])
     topology = hbmcomm.topology()
     node = topology.node_of_cpu(cpu)
     mine = {
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
         "cpu": cpu,
         "node": node,
         "memkind": _memkind(comm, node),
-        "memory": {kind: look(comm, kind, asked["bytes"]) for kind in asked["kinds"]},
+        "memory": {kind: look(comm, kind, question["bytes"]) for kind in question["kinds"]},
     }
     every = comm.gather(mine)
     if comm.rank == 0:
@@ -49,16 +49,16 @@ def main(folder: Path) -> None:
 
 
 def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
-    """Where a private array and arrays of the arena lie in a kind; a collective.
+    """The nodes of a private array and of arena arrays of a kind; a collective.
 
     Args:
         nbytes: of each array, a multiple of the page size and the number of ranks.
 
     Returns:
         {"private": {"pages": {node: bytes}, "way", "witness", "source"}, "arena": {"pages", "way",
-        "seen"}}: "pages" and "way" are hbmcomm's words, "witness" is what numa_maps has of the same
-        pages, and "seen" has by numa_maps, for each rank's segment, the {node: bytes} that this
-        rank has touched of it. In place of either: {"error": the error's class, "text"}.
+        "seen"}}: "pages" and "way" come from hbmcomm, "witness" from numa_maps for the same pages.
+        "seen" comes from numa_maps: for each rank's segment, {node: bytes} that this rank has
+        touched. Instead of either: {"error": the error's class, "text"}.
     """
     return {"private": _private(kind, nbytes, comm.rank), "arena": _arena(comm, kind, nbytes)}
 
@@ -74,7 +74,7 @@ def _private(kind: str, nbytes: int, rank: int) -> Answer:
 
 
 def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
-    """An exchange of all with all, so that every rank has touched every other's segment."""
+    """Exchange all with all, so that every rank touches every other rank's segment."""
     try:
         with hbmcomm.Communicator(comm, kind=kind, transport="direct") as shared:
             send = shared.full(nbytes, comm.rank, "uint8")
@@ -100,9 +100,9 @@ def _refusal(error: hbmcomm.HbmcommError) -> Answer:
 
 
 def _memkind(comm: MPI.Intracomm, node: int) -> Answer | None:
-    """memkind's own answers for this rank's CPU; the first rank of each node asks."""
+    """memkind's own answers for this rank's CPU, from the first rank of each node."""
     first = comm.allgather(node).index(node)
-    answers = memkind_alone.asked() if comm.rank == first else None
+    answers = memkind_alone.ask() if comm.rank == first else None
     comm.Barrier()
     return answers
 

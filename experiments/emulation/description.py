@@ -1,14 +1,16 @@
 """Machine descriptions: what a file in machines/ may say, and its typed, validated form.
 
-Boots nothing and knows nothing of QEMU. A typo is answered with the file, the key and the nearest
-valid name.
+Boots nothing and knows nothing of QEMU. A message for a typo names the file, the key and the
+nearest valid name.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
 
 from experiments.emulation.machine import (
     MEMORY_BLOCK,
@@ -20,7 +22,18 @@ from experiments.emulation.machine import (
     Processor,
 )
 from experiments.model.environment import MACHINES, machine_names
-from experiments.model.toml_validation import SpecError, unknown
+from experiments.model.errors import SpecError
+from experiments.model.validation import (
+    A_LIST,
+    Flag,
+    Form,
+    Line,
+    Number,
+    Numbers,
+    read,
+    unknown,
+    whole,
+)
 
 __all__ = ["Description", "from_dict", "load"]
 
@@ -62,41 +75,170 @@ def load(name: str) -> Description:
     return from_dict(values, path.stem, path.name)
 
 
+class _Memory(Form):
+    """[memory.NAME] of a file."""
+
+    hbm: Flag
+    gb_s: Annotated[
+        float | None,
+        Field(
+            strict=True,
+            ge=1,
+            le=FASTEST,
+            description=f"a number of 10^9 bytes/s, 1 to {FASTEST}, as the firmware's table holds",
+        ),
+    ] = None
+    ns: Annotated[int | None, whole(1, SLOWEST)] = None
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.gb_s is None) != (self.ns is None):
+            raise ValueError("gb_s and ns come together; add the other or drop both")
+        return self
+
+    def made(self, name: str) -> Memory:
+        """The memory, its bandwidth in bytes/s, rounded to what HMAT can hold."""
+        if self.gb_s is None:
+            return Memory(name, self.hbm)
+        bandwidth = round(self.gb_s * 1e9 / BANDWIDTH_STEP) * BANDWIDTH_STEP
+        return Memory(name, self.hbm, bandwidth, self.ns)
+
+
+class _Node(Form):
+    """[[node]] of a file."""
+
+    id: Annotated[int, whole(0)]
+    memory: Line
+    cpus: Annotated[tuple[Number, ...] | None, A_LIST] = None
+    near: Annotated[int | None, whole(0)] = None
+    mib: Annotated[int | None, whole(1, MOST_MIB)] = None
+    dax_mib: Annotated[int | None, whole(1, MOST_MIB)] = None
+
+    @model_validator(mode="after")
+    def _fits_linux(self) -> Self:
+        if (self.cpus is None) == (self.near is None):
+            raise ValueError("give cpus = [..], or near = the node whose CPUs it belongs to")
+        online, device = self.mib or 0, self.dax_mib or 0
+        if bool(online) == bool(device) or (device and self.cpus is not None):
+            raise ValueError(
+                "give mib, or dax_mib on a node without CPUs whose memory is not online yet"
+            )
+        block = MEMORY_BLOCK // MIB
+        if (online or device) % block:
+            raise ValueError(
+                f"{online or device} MiB; make it a multiple of {block} MiB, the blocks in which "
+                "Linux takes memory"
+            )
+        if device == block:
+            raise ValueError(
+                f"dax_mib {device} leaves no whole block of {device} MiB beside the kernel's "
+                f"notes; give {2 * device} at least"
+            )
+        return self
+
+    def made(self, memories: Mapping[str, Memory]) -> Node:
+        """The node, with its kind of memory."""
+        return Node(
+            id=self.id,
+            cpus=self.cpus or (),
+            memory_bytes=(self.mib or 0) * MIB,
+            dax_bytes=(self.dax_mib or 0) * MIB,
+            initiator=self.id if self.near is None else self.near,
+            memory=memories[self.memory],
+        )
+
+
+class _Processor(Form):
+    """[processor] of a file."""
+
+    vendor: Annotated[
+        str,
+        Field(
+            strict=True,
+            pattern=r"^[A-Za-z]{12}$",
+            description="CPUID's 12 letters: GenuineIntel",
+        ),
+    ]
+    family: Annotated[int, whole(1, 270)]
+    model: Annotated[int, whole(0, 255)]
+    name: Annotated[
+        str,
+        Field(
+            strict=True,
+            pattern=r"^[ -+\--~]{1,47}$",
+            description="ASCII: CPUID has 47 letters for it, and no comma here",
+        ),
+    ]
+
+
+class _Distances(Form):
+    """[distances] of a file."""
+
+    rows: Annotated[tuple[Numbers, ...], Field(description="rows, each a list of whole numbers")]
+
+
+class _Found(Form):
+    """[found] of a file."""
+
+    hbm: Numbers
+    evidence: Line
+    memkind: Numbers
+    memkind_differs: Line = ""
+
+
+class _Machine(Form):
+    """A file of machines/."""
+
+    title: Line
+    stands_for: Line
+    sockets: Annotated[int, whole(1)] = 1
+    processor: _Processor | None = None
+    memory: dict[str, _Memory]
+    node: Annotated[tuple[_Node, ...], Field(min_length=1)]
+    distances: _Distances
+    found: _Found
+    found_online: _Found | None = None
+
+    @model_validator(mode="after")
+    def _memories_are_known(self) -> Self:
+        for number, node in enumerate(self.node):
+            if node.memory not in self.memory:
+                raise ValueError(f"node {number}: {unknown('memory', node.memory, self.memory)}")
+        if (self.found_online is None) != all(not node.dax_mib for node in self.node):
+            raise ValueError(
+                "[found_online] is for machines with a node of dax_mib, and they need it; add the "
+                "one or drop the other"
+            )
+        return self
+
+
 def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
     """The validated description of what a file says; SpecError as load()."""
-    _keys(
-        values,
-        ("title", "stands_for", "memory", "node", "distances", "found"),
-        ("sockets", "processor", "found_online"),
-        source,
-    )
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
         raise SpecError(
             f"{source}: {name!r} becomes the guest's host name; name the file with small letters, "
             "digits and hyphens"
         )
-    memories = _memories(values["memory"], source)
-    nodes = _nodes(values["node"], memories, source)
-    found_online = values.get("found_online")
-    if (found_online is None) != all(not node.dax_bytes for node in nodes):
-        raise SpecError(
-            f"{source}: [found_online] is for machines with a node of dax_mib, and they need it; "
-            "add the one or drop the other"
-        )
+    given = read(_Machine, values, source)
+    memories = {key: each.made(key) for key, each in given.memory.items()}
+    nodes = tuple(each.made(memories) for each in given.node)
+    _check_nodes(nodes, source)
+    _check_distances(given.distances.rows, len(nodes), f"{source}, [distances]")
+    found = Found(**dict(given.found))
+    found_online = Found(**dict(given.found_online)) if given.found_online else None
+    _check_found(found, nodes, False, f"{source}, [found]")
+    if found_online:
+        _check_found(found_online, nodes, True, f"{source}, [found_online]")
     description = Description(
         name=name,
-        title=_text(values, "title", source),
-        stands_for=_text(values, "stands_for", source),
-        processor=_processor(values["processor"], source) if "processor" in values else None,
-        sockets=_whole(values, "sockets", source, 1) if "sockets" in values else 1,
+        title=given.title,
+        stands_for=given.stands_for,
+        processor=Processor(**dict(given.processor)) if given.processor else None,
+        sockets=given.sockets,
         nodes=nodes,
-        distances=_distances(values["distances"], len(nodes), source),
-        found=_found(values["found"], nodes, False, f"{source}, [found]"),
-        found_online=(
-            None
-            if found_online is None
-            else _found(found_online, nodes, True, f"{source}, [found_online]")
-        ),
+        distances=given.distances.rows,
+        found=found,
+        found_online=found_online,
     )
     if description.cpus % description.sockets:
         raise SpecError(
@@ -111,42 +253,8 @@ def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
     return description
 
 
-def _memories(table: object, source: str) -> dict[str, Memory]:
-    found = {}
-    for name, values in _table(table, f"{source}, [memory]").items():
-        place = f"{source}, [memory.{name}]"
-        values = _table(values, place)
-        _keys(values, ("hbm",), ("gb_s", "ns"), place)
-        if not isinstance(values["hbm"], bool):
-            raise SpecError(f"{place}: hbm {values['hbm']!r} must be true or false")
-        if ("gb_s" in values) != ("ns" in values):
-            raise SpecError(f"{place}: gb_s and ns come together; add the other or drop both")
-        told = "gb_s" in values
-        found[name] = Memory(
-            name=name,
-            hbm=values["hbm"],
-            bandwidth=_bandwidth(values["gb_s"], place) if told else None,
-            latency=_whole(values, "ns", place, 1, SLOWEST) if told else None,
-        )
-    return found
-
-
-def _bandwidth(gb_s: object, place: str) -> int:
-    """bytes/s, rounded to what HMAT can hold."""
-    number = gb_s if isinstance(gb_s, int | float) and not isinstance(gb_s, bool) else 0
-    if not 1 <= number <= FASTEST:  # nor does nan pass, nor infinity
-        raise SpecError(
-            f"{place}: gb_s {gb_s!r} must be a number of 10^9 bytes/s, 1 to {FASTEST}, what the "
-            "firmware's table holds"
-        )
-    return round(number * 1e9 / BANDWIDTH_STEP) * BANDWIDTH_STEP
-
-
-def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple[Node, ...]:
-    """The nodes, numbered as they stand; every CPU is on one of them."""
-    if not isinstance(listed, list) or not listed:
-        raise SpecError(f"{source}: node must be a list of tables, each [[node]]; found {listed!r}")
-    nodes = tuple(_node(values, memories, source) for values in listed)
+def _check_nodes(nodes: Sequence[Node], source: str) -> None:
+    """Nodes are numbered in order; every CPU is on one of them."""
     if [node.id for node in nodes] != list(range(len(nodes))):
         raise SpecError(
             f"{source}: the nodes are {', '.join(str(node.id) for node in nodes)}; "
@@ -177,71 +285,9 @@ def _nodes(listed: object, memories: Mapping[str, Memory], source: str) -> tuple
             f"{source}: Linux numbers the nodes with CPUs first, and they are "
             f"{', '.join(map(str, with_cpus))}; put the nodes without CPUs behind them"
         )
-    return nodes
 
 
-def _node(values: object, memories: Mapping[str, Memory], source: str) -> Node:
-    values = _table(values, f"{source}, [[node]]")
-    _keys(values, ("id", "memory"), ("cpus", "near", "mib", "dax_mib"), f"{source}, [[node]]")
-    number = _whole(values, "id", f"{source}, [[node]]", 0)
-    place = f"{source}, node {number}"
-    if ("cpus" in values) == ("near" in values):
-        raise SpecError(f"{place}: give cpus = [..], or near = the node whose CPUs it belongs to")
-    if ("mib" in values) == ("dax_mib" in values) or {"cpus", "dax_mib"} <= values.keys():
-        raise SpecError(
-            f"{place}: give mib, or dax_mib on a node without CPUs whose memory is not online yet"
-        )
-    memory = _text(values, "memory", place)
-    if memory not in memories:
-        raise SpecError(f"{place}: {unknown('memory', memory, memories)}")
-    size = _whole(values, "mib" if "mib" in values else "dax_mib", place, 1, MOST_MIB) * MIB
-    if size % MEMORY_BLOCK:
-        raise SpecError(
-            f"{place}: {size // MIB} MiB; make it a multiple of {MEMORY_BLOCK // MIB} MiB, the "
-            "blocks in which Linux takes memory"
-        )
-    if "dax_mib" in values and size == MEMORY_BLOCK:
-        raise SpecError(
-            f"{place}: dax_mib {size // MIB} leaves no whole block of {size // MIB} MiB beside the "
-            f"kernel's notes; give {2 * size // MIB} at least"
-        )
-    return Node(
-        id=number,
-        cpus=_numbers(values.get("cpus", []), "cpus", place),
-        memory_bytes=size if "mib" in values else 0,
-        dax_bytes=0 if "mib" in values else size,
-        initiator=number if "cpus" in values else _whole(values, "near", place, 0),
-        memory=memories[memory],
-    )
-
-
-def _processor(values: object, source: str) -> Processor:
-    place = f"{source}, [processor]"
-    values = _table(values, place)
-    _keys(values, ("vendor", "family", "model", "name"), (), place)
-    name = _text(values, "name", place)
-    if len(name) > 47 or "," in name or not name.isascii():
-        raise SpecError(
-            f"{place}: name {name!r}; CPUID has 47 letters for it, and no comma here; "
-            "write it in ASCII"
-        )
-    vendor = _text(values, "vendor", place)
-    if not re.fullmatch(r"[A-Za-z]{12}", vendor):
-        raise SpecError(f"{place}: vendor {vendor!r} must be CPUID's 12 letters: GenuineIntel")
-    return Processor(
-        vendor=vendor,
-        family=_whole(values, "family", place, 1, 270),
-        model=_whole(values, "model", place, 0, 255),
-        name=name,
-    )
-
-
-def _distances(values: object, count: int, source: str) -> tuple[tuple[int, ...], ...]:
-    place = f"{source}, [distances]"
-    values = _table(values, place)
-    _keys(values, ("rows",), (), place)
-    listed = values["rows"] if isinstance(values["rows"], list) else []
-    rows = tuple(_numbers(row, "rows", place) for row in listed)
+def _check_distances(rows: Sequence[Sequence[int]], count: int, place: str) -> None:
     if len(rows) != count or any(len(row) != count for row in rows):
         raise SpecError(f"{place}: write {count} rows of {count}, one for each node")
     for one, row in enumerate(rows):
@@ -252,25 +298,14 @@ def _distances(values: object, count: int, source: str) -> tuple[tuple[int, ...]
                     f"{place}: {distance} from node {one} to node {other}, {rows[other][one]} "
                     f"back; a node is at {OWN} from itself, others at 11 to 254, alike both ways"
                 )
-    return rows
 
 
-def _found(values: object, nodes: tuple[Node, ...], online: bool, place: str) -> Found:
+def _check_found(found: Found, nodes: Sequence[Node], online: bool, place: str) -> None:
     """What must be found, which the memories with hbm = true decide as well.
 
     Args:
         online: the dax devices are memory by then.
     """
-    values = _table(values, place)
-    _keys(values, ("hbm", "evidence", "memkind"), ("memkind_differs",), place)
-    found = Found(
-        hbm=_numbers(values["hbm"], "hbm", place),
-        evidence=_text(values, "evidence", place),
-        memkind=_numbers(values["memkind"], "memkind", place),
-        memkind_differs=(
-            _text(values, "memkind_differs", place) if "memkind_differs" in values else ""
-        ),
-    )
     for key, listed in (("hbm", found.hbm), ("memkind", found.memkind)):
         strange = sorted(set(listed) - set(range(len(nodes))))
         if strange:
@@ -288,44 +323,3 @@ def _found(values: object, nodes: tuple[Node, ...], online: bool, place: str) ->
             f"{place}: memkind finds nodes {list(found.memkind)} and hbmcomm {list(found.hbm)}; "
             "say in memkind_differs why they differ, and only where they do"
         )
-    return found
-
-
-def _table(value: object, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise SpecError(f"{place}: must be a table; found {value!r}")
-    return value
-
-
-def _keys(
-    table: Mapping[str, Any], needed: tuple[str, ...], others: tuple[str, ...], place: str
-) -> None:
-    """Refuse a key that is not known, and a needed one that is missing."""
-    for key in table:
-        if key not in (*needed, *others):
-            raise SpecError(f"{place}: {unknown('key', key, (*needed, *others))}")
-    for key in needed:
-        if key not in table:
-            raise SpecError(f"{place}: {key} is missing; see the others in machines/ for its form")
-
-
-def _text(table: Mapping[str, Any], key: str, place: str) -> str:
-    if not isinstance(table[key], str) or not table[key] or not table[key].isprintable():
-        raise SpecError(f"{place}: {key} {table[key]!r} must be a line of text")
-    return str(table[key])
-
-
-def _whole(
-    table: Mapping[str, Any], key: str, place: str, least: int, most: int | None = None
-) -> int:
-    value = table[key]
-    if type(value) is not int or value < least or (most is not None and value > most):
-        limits = f"{least} or more" if most is None else f"{least} to {most}"
-        raise SpecError(f"{place}: {key} {value!r} must be a whole number, {limits}")
-    return value
-
-
-def _numbers(value: object, key: str, place: str) -> tuple[int, ...]:
-    if not isinstance(value, list) or any(type(item) is not int or item < 0 for item in value):
-        raise SpecError(f"{place}: {key} {value!r} must be a list of whole numbers")
-    return tuple(value)

@@ -17,7 +17,7 @@ PAGE, PAGE_DESCRIPTION = 4096, 64
 
 @dataclass(frozen=True)
 class Processor:
-    """What CPUID says of the processor. Programs know some machines by it."""
+    """The processor that CPUID shows. Programs recognise some machines by it."""
 
     vendor: str
     family: int
@@ -30,7 +30,7 @@ class Memory:
     """One kind of memory of the machine.
 
     Attributes:
-        bandwidth: bytes/s that HMAT tells, as the guest's kernel has it; None: there is no HMAT.
+        bandwidth: bytes/s in the HMAT, as the guest's kernel shows it; None without HMAT.
         latency: nanoseconds, likewise.
     """
 
@@ -47,8 +47,8 @@ class Node:
     Attributes:
         cpus: their numbers; none on a node that is only memory.
         memory_bytes: at boot; 0 where the memory is a dax device until it is brought online.
-        dax_bytes: of that device, 0 where there is none.
-        initiator: the node whose CPUs it belongs to; its own id where it has CPUs.
+        dax_bytes: of that device; 0 without one.
+        initiator: the node of the CPUs that it belongs to; its own id if it has CPUs.
     """
 
     id: int
@@ -125,12 +125,12 @@ class Description:
 
     @property
     def cpus(self) -> int:
-        """How many there are in all."""
+        """The number of CPUs."""
         return sum(len(node.cpus) for node in self.nodes)
 
     @property
     def memory_bytes(self) -> int:
-        """At boot; the dax devices come on top."""
+        """Memory at boot, without the dax devices."""
         return sum(node.memory_bytes for node in self.nodes)
 
     @property
@@ -139,7 +139,7 @@ class Description:
 
     @property
     def hbm_nodes(self) -> tuple[Node, ...]:
-        """Those that are HBM on the machine that it stands for, be they online or not yet."""
+        """The nodes that are HBM on the modelled machine, online or not."""
         return tuple(node for node in self.nodes if node.is_hbm)
 
     @property
@@ -152,7 +152,7 @@ class Description:
 
     @property
     def has_hmat(self) -> bool:
-        """Whether the firmware tells bandwidths and latencies: of all nodes, or of none."""
+        """Whether the firmware has bandwidths and latencies: of all nodes or of none."""
         return all(node.memory.bandwidth for node in self.nodes)
 
     @property
@@ -170,8 +170,8 @@ class Description:
         Args:
             among: the nodes of it that are memory now; left out: all.
         """
-        there = [node for node in self.hbm_nodes if among is None or node.id in among]
-        own = tuple(node for node in there if node.initiator == number)
+        candidates = [node for node in self.hbm_nodes if among is None or node.id in among]
+        own = tuple(node for node in candidates if node.initiator == number)
         distances = self.distances[number]
-        least = min((distances[node.id] for node in there), default=0)
-        return own or tuple(node for node in there if distances[node.id] == least)
+        least = min((distances[node.id] for node in candidates), default=0)
+        return own or tuple(node for node in candidates if distances[node.id] == least)

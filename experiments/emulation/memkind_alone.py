@@ -1,6 +1,6 @@
-"""What memkind itself finds, asked without hbmcomm, for the CPUs that this process may run on.
+"""memkind's own answers, without hbmcomm, for the CPUs that this process may run on.
 
-Started afresh for every question, since memkind looks for memory once and remembers the answer:
+A new process for every question, because memkind looks for memory once and keeps the answer.
 `python -m experiments.emulation.memkind_alone` prints one JSON object, {kind: answer}.
 """
 
@@ -19,8 +19,8 @@ MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
 DEADLINE = 120.0  # seconds; emulated machines are slow
 
 
-def asked() -> dict[str, Any]:
-    """The answers, from a process of their own, which inherits the CPUs of this one."""
+def ask() -> dict[str, Any]:
+    """{kind: answer} from a new process, which inherits the CPUs of this one."""
     argv = [sys.executable, "-m", __name__]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=DEADLINE)
     if done.returncode:
@@ -36,7 +36,7 @@ def answer(library: Any, kind: str) -> dict[str, Any]:
     """Whether memkind has a kind and, if so, the nodes of a touched page of it.
 
     Returns:
-        {"nodes": [4], "policy": "bind:4"}, or {"error": memkind's words, "status": its code}.
+        {"nodes": [4], "policy": "bind:4"}, or {"error": memkind's message, "status": its code}.
     """
     handle = ctypes.c_void_p.in_dll(library, f"MEMKIND_{kind.upper()}")
     status = library.memkind_check_available(handle)
@@ -51,7 +51,7 @@ def answer(library: Any, kind: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints the answers for all kinds."""
+    """Print the answers for all kinds."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Whether memkind answers as a machine's description lets expect, and serves what it can. Pure.
+"""Compares memkind's answers with those that a machine's description lets expect. Pure.
 
-Its search for HBM is narrower than hbmcomm's: where the two differ, a row says why.
+memkind's search for HBM is narrower than hbmcomm's. A row gives the reason where the two differ.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ PREFERRED, INTERLEAVED = "prefer", "interleave"
 
 @dataclass(frozen=True)
 class Expected:
-    """What memkind makes of a kind.
+    """What memkind should answer for a kind.
 
     Attributes:
-        nodes: {node of the CPU that asks: the nodes}; none where it must say UNAVAILABLE.
-        policy: the kernel's word for how it takes them.
-        why: the reason where these are not hbmcomm's nodes.
+        nodes: {node of the asking CPU: the kind's nodes}; an empty set for UNAVAILABLE.
+        policy: the kernel's name of the policy.
+        why: the reason, where these are not hbmcomm's nodes.
     """
 
     nodes: Mapping[int, set[int]]
@@ -36,38 +36,40 @@ class Expected:
 
 
 def rows(
-    description: Description, nodes: Sequence[Node], told: Found, found: Mapping[str, Any]
+    description: Description, nodes: Sequence[Node], wanted: Found, found: Mapping[str, Any]
 ) -> Iterator[Row]:
-    """memkind's own answers, asked from the CPUs of each node, and what arrays it gave.
+    """memkind's own answers from the CPUs of each node, and the arrays that it provided.
 
     Args:
         nodes: those that have memory now.
         found: the content of question.FOUND.
     """
-    expected = _expected(description, nodes, told)
-    asked = {rank["node"]: rank["memkind"] for rank in found["ranks"] if rank["memkind"]}
+    expected = _expected(description, nodes, wanted)
+    answered = {rank["node"]: rank["memkind"] for rank in found["ranks"] if rank["memkind"]}
     version = found["memkind_version"]
     yield Row(
         "memkind",
         f"asked from nodes {placement_check.numbers(node.id for node in description.cpu_nodes)}",
-        f"version {version}, from nodes {placement_check.numbers(asked)}",
-        bool(version) and set(asked) == {node.id for node in description.cpu_nodes},
+        f"version {version}, from nodes {placement_check.numbers(answered)}",
+        bool(version) and set(answered) == {node.id for node in description.cpu_nodes},
     )
     for kind, one in expected.items():
-        yield _own_kind(kind, one, asked)
-    yield _givers(description, told, expected, found["ranks"])
+        yield _own_kind(kind, one, answered)
+    yield _givers(description, wanted, expected, found["ranks"])
 
 
-def _expected(description: Description, nodes: Sequence[Node], told: Found) -> dict[str, Expected]:
-    """By kind."""
+def _expected(
+    description: Description, nodes: Sequence[Node], wanted: Found
+) -> dict[str, Expected]:
+    """{kind: expectation}."""
     own = {
         cpu.id: [each for each in nodes if each.initiator == cpu.id]
         for cpu in description.cpu_nodes
     }
     high = {
-        cpu: {each.id for each in local if each.id in told.memkind} for cpu, local in own.items()
+        cpu: {each.id for each in local if each.id in wanted.memkind} for cpu, local in own.items()
     }
-    every, why = {cpu: set(told.memkind) for cpu in own}, ""
+    every, why = {cpu: set(wanted.memkind) for cpu in own}, ""
     fastest = high
     without = "without an HMAT memkind knows of no bandwidths, but that MCDRAM is faster than DDR4"
     if description.has_hmat:
@@ -75,8 +77,8 @@ def _expected(description: Description, nodes: Sequence[Node], told: Found) -> d
             cpu: {
                 each.id
                 for each in local
-                if told.memkind and (each.memory.bandwidth or 0) >= THRESHOLD
-            }  # a memkind that finds no HBM for some of the CPUs has none for any
+                if wanted.memkind and (each.memory.bandwidth or 0) >= THRESHOLD
+            }  # memkind that finds no HBM for some CPUs has none for any
             for cpu, local in own.items()
         }
         fastest = {
@@ -84,24 +86,24 @@ def _expected(description: Description, nodes: Sequence[Node], told: Found) -> d
             for cpu, local in own.items()
         }
         without = ""
-    if any(found != set(told.hbm) for found in every.values()):
+    if any(found != set(wanted.hbm) for found in every.values()):
         why = (
             "all that passes memkind's threshold, of the memory next to the CPU: of no other does "
             "the kernel tell the bandwidth; hbmcomm's hbw_all is all that it calls HBM"
         )
     return {
         "regular": Expected({cpu: set(own) for cpu in own}),
-        "hbw": Expected(high, why=told.memkind_differs),
-        "hbw_preferred": Expected(high, PREFERRED, told.memkind_differs),
+        "hbw": Expected(high, why=wanted.memkind_differs),
+        "hbw_preferred": Expected(high, PREFERRED, wanted.memkind_differs),
         "hbw_all": Expected(every, why=why),
         "hbw_interleave": Expected(every, INTERLEAVED, why),
         "highest_bandwidth_local": Expected(fastest, why=without),
     }
 
 
-def _own_kind(kind: str, expected: Expected, asked: Mapping[int, Mapping[str, Any]]) -> Row:
-    """One of memkind's kinds, by the nodes that its policy names and where its page is."""
-    answers = {cpu: kinds.get(kind, {}) for cpu, kinds in asked.items()}
+def _own_kind(kind: str, expected: Expected, answered: Mapping[int, Mapping[str, Any]]) -> Row:
+    """One of memkind's kinds: the nodes that its policy names, and the nodes of its page."""
+    answers = {cpu: kinds.get(kind, {}) for cpu, kinds in answered.items()}
     return Row(
         f"memkind's own {kind.upper()}, by node of the CPU",
         by_node(
@@ -118,7 +120,7 @@ def _own_kind(kind: str, expected: Expected, asked: Mapping[int, Mapping[str, An
 
 
 def _is(answer: Mapping[str, Any], policy: str, nodes: set[int]) -> bool:
-    """Whether an answer names these nodes and its page is on them; of none: whether it says so."""
+    """Whether an answer names these nodes and its page is on them, or is UNAVAILABLE for none."""
     if not nodes:
         return answer.get("status") == UNAVAILABLE
     word, _, named = answer.get("policy", "").partition(":")
@@ -138,20 +140,20 @@ def _in_words(answer: Mapping[str, Any]) -> str:
 
 def _givers(
     description: Description,
-    told: Found,
+    wanted: Found,
     expected: Mapping[str, Expected],
     ranks: Sequence[Mapping[str, Any]],
 ) -> Row:
-    """memkind gives the private arrays of a kind that it understands as hbmcomm does, else mmap."""
+    """memkind provides private arrays of kinds for which it has hbmcomm's nodes, else mmap does."""
 
     def promised(kind: str, cpu: int) -> set[int]:
         if kind == "regular":
             return {node.id for node in description.cpu_nodes}
         if kind in ("hbw", "hbw_preferred"):
-            return {node.id for node in description.local_hbm(cpu, told.hbm)}
-        return set(told.hbm)
+            return {node.id for node in description.local_hbm(cpu, wanted.hbm)}
+        return set(wanted.hbm)
 
-    kinds = [kind for kind in KINDS if told.hbm or kind not in HBW_KINDS]
+    kinds = [kind for kind in KINDS if wanted.hbm or kind not in HBW_KINDS]
     should = [
         {
             kind: "memkind" if expected[kind].nodes[node] == promised(kind, node) else "mmap"

@@ -1,7 +1,7 @@
-"""Where the pages of this process's mappings are, by /proc/self/numa_maps; needs no privilege.
+"""The nodes of the pages of this process's mappings, from /proc/self/numa_maps, without privilege.
 
-The kernel's own word on page tables, read without hbmcomm, so that it can bear witness for it: of a
-shared file each process tells the pages that it has itself touched.
+Reads the kernel's own view of page tables without hbmcomm, to check hbmcomm against it. In a shared
+file the kernel counts the pages that this process has touched.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ class Mapping:
     Attributes:
         start, end: the address of its first byte and of the byte after its last.
         file: device and inode of what it maps, as "00:01 2049"; "00:00 0" for no file.
-        policy: such as "bind:4", as the kernel words it.
+        policy: in the kernel's format, such as "bind:4".
         pages: {node: bytes} of the touched pages.
     """
 
@@ -35,13 +35,13 @@ class Mapping:
 
 
 def mappings() -> list[Mapping]:
-    """Those of this process."""
+    """The mappings of this process."""
     return parse((OWN / "maps").read_text(), (OWN / "numa_maps").read_text())
 
 
 def parse(maps: str, numa_maps: str) -> list[Mapping]:
-    """From the text of the two files; what came or went between the two readings is left out."""
-    places = {
+    """Mappings from the text of the two files, without those that one of the texts lacks."""
+    ranges = {
         int(start, 16): (int(end, 16), f"{device} {inode}")
         for start, end, device, inode in re.findall(
             r"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+)", maps, re.MULTILINE
@@ -49,16 +49,16 @@ def parse(maps: str, numa_maps: str) -> list[Mapping]:
     }
     found = []
     for line in numa_maps.splitlines():
-        first, policy, *told = line.split()
+        first, policy, *fields = line.split()
         start = int(first, 16)
-        if start in places:
-            end, file = places[start]
-            found.append(Mapping(start, end, file, policy, _pages(" ".join(told))))
+        if start in ranges:
+            end, file = ranges[start]
+            found.append(Mapping(start, end, file, policy, _pages(" ".join(fields))))
     return found
 
 
 def containing(address: int, among: Iterable[Mapping]) -> Mapping:
-    """The mapping that an address lies in; LookupError where none of them holds it."""
+    """The mapping that holds an address; LookupError if there is none."""
     for mapping in among:
         if mapping.start <= address < mapping.end:
             return mapping
@@ -66,14 +66,14 @@ def containing(address: int, among: Iterable[Mapping]) -> Mapping:
 
 
 def of_memory(address: int, nbytes: int) -> dict[int, int]:
-    """{node: bytes} of the touched pages under a stretch of this process's private memory.
+    """{node: bytes} of the touched pages in a range of this process's private memory.
 
-    The kernel tells of whole mappings. While it is asked, the stretch is one of its own: advice on
-    reading ahead parts it from its neighbours, and does nothing to pages that are there. (Not so
-    of a file's huge pages, shared memory's among them: where they are cut, page tables forget.)
+    The kernel counts whole mappings, so MADV_RANDOM splits the range into a mapping of its own for
+    the time of the count. That does not change pages of private memory. (It would change huge pages
+    of a file or of shared memory: page tables lose them where they are split.)
 
     Raises:
-        LookupError: it cannot be told from its neighbours.
+        LookupError: the range is not a mapping of its own.
     """
     first = address // mmap.PAGESIZE * mmap.PAGESIZE
     last = -(-(address + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -83,13 +83,13 @@ def of_memory(address: int, nbytes: int) -> dict[int, int]:
         if first <= mapping.start and mapping.end <= last:
             found.update(mapping.pages)
         elif mapping.start < last and first < mapping.end:
-            raise LookupError(f"{first:#x}-{last:#x} lies in a larger mapping: {mapping}")
+            raise LookupError(f"{first:#x}-{last:#x} is part of a larger mapping: {mapping}")
     _advise(first, last, mmap.MADV_NORMAL)
     return dict(sorted(found.items()))
 
 
 def of_file(file: str, among: Iterable[Mapping]) -> dict[int, int]:
-    """{node: bytes} of what this process has touched of a file, in all of its mappings."""
+    """{node: bytes} that this process has touched of a file, in all mappings of the file."""
     found: Counter[int] = Counter()
     for mapping in among:
         if mapping.file == file:
@@ -103,7 +103,7 @@ def _advise(first: int, last: int, advice: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "madvise")
 
 
-def _pages(told: str) -> dict[int, int]:
-    size = re.search(r"\bkernelpagesize_kB=(\d+)", told)
+def _pages(text: str) -> dict[int, int]:
+    size = re.search(r"\bkernelpagesize_kB=(\d+)", text)
     unit = int(size[1]) * 1024 if size else 0
-    return {int(node): int(count) * unit for node, count in re.findall(r"\bN(\d+)=(\d+)", told)}
+    return {int(node): int(count) * unit for node, count in re.findall(r"\bN(\d+)=(\d+)", text)}

@@ -1,4 +1,4 @@
-"""Where the bytes of each rank are and where they should be, as values and in words. Pure."""
+"""The nodes that hold each rank's bytes, and those that should, as values and as text. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +10,12 @@ from experiments.emulation.machine import PAGE
 
 @dataclass(frozen=True)
 class Pages:
-    """What was found of some memory.
+    """The nodes of some memory, as found.
 
     Attributes:
         on: {node: bytes}.
-        missing: bytes that are on no node; fewer than none where there are too many.
-        error: why there is no such memory; "" where there is.
+        missing: bytes that are on no node; negative if there are too many.
+        error: why there is no such memory; "" if there is.
     """
 
     on: Mapping[int, int]
@@ -39,16 +39,16 @@ class Pages:
 
 @dataclass(frozen=True)
 class Promise:
-    """Where all bytes should be: on these nodes, and `evenly` dealt out over them or anyhow."""
+    """All bytes should be on these nodes, in equal shares if `evenly`."""
 
     nodes: tuple[int, ...]
     evenly: bool = False
 
     def holds(self, pages: Pages, tolerance: float) -> bool:
-        """Whether every byte is where it should be.
+        """Whether every byte is on a promised node.
 
         Args:
-            tolerance: bytes by which a node's share may differ from an even one.
+            tolerance: bytes by which a node's share may differ from an equal one.
         """
         if pages.error or pages.missing or not pages.total or set(pages.on) - set(self.nodes):
             return False
@@ -63,11 +63,11 @@ class Promise:
 def of(
     answer: Mapping[str, Any] | None, nbytes: int, by: str = "pages", more: bool = False
 ) -> Pages:
-    """From check.py's answer.
+    """Pages from check.py's answer.
 
     Args:
-        nbytes: how much there should be, or at least be where there may be `more`.
-        by: whose word: "pages", hbmcomm's; "witness", that of the kernel's files.
+        nbytes: the expected size, or the least size if there may be `more`.
+        by: the source: "pages", hbmcomm; "witness", the kernel's files.
     """
     if answer and "error" in answer:
         return Pages({}, error=f"{answer['error']}: {answer['text']}")
@@ -79,7 +79,7 @@ def of(
 
 
 def together(views: Iterable[Pages]) -> Pages:
-    """Several views of the same memory as one; an error in any of them is an error in all."""
+    """Several views of one memory as one; an error in one is an error of all."""
     on: Counter[int] = Counter()
     missing = 0
     for view in views:
@@ -90,16 +90,16 @@ def together(views: Iterable[Pages]) -> Pages:
     return Pages(dict(sorted(on.items())), missing)
 
 
-def ranks(places: Sequence[object]) -> str:
-    """What holds for each rank in turn; what holds for all is said once."""
-    texts = [str(place) for place in places]
+def ranks(values: Sequence[object]) -> str:
+    """A text for each rank, or one for all if they are equal."""
+    texts = [str(value) for value in values]
     if len(set(texts)) == 1:
         return f"every rank: {texts[0]}"
     return "; ".join(f"rank {rank}: {text}" for rank, text in enumerate(texts))
 
 
 def numbers(found: Iterable[int]) -> str:
-    """Numbers as the kernel lists them: "0-3,8"; "none"."""
+    """Numbers in the kernel's list format: "0-3,8"; "none"."""
     runs: list[list[int]] = []
     for number in sorted(found):
         if runs and number == runs[-1][-1] + 1:

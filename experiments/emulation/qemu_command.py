@@ -1,4 +1,4 @@
-"""The QEMU command of an emulated machine. Starts nothing: who does is boot.py.
+"""The QEMU command of an emulated machine. boot.py starts it.
 
 Source of the options: QEMU's manual, "Invocation", for 7.2 and later. HMAT and nodes without CPUs
 need the machine type q35.
@@ -11,36 +11,36 @@ from experiments.emulation.machine import MIB, Description, Processor
 
 PROGRAM = "qemu-system-x86_64"
 VENDOR = "hbmcomm"
-"""The manufacturer in the guest's SMBIOS: that is how anything knows where it runs."""
+"""The manufacturer in the guest's SMBIOS, by which programs recognise the guest."""
 AGENT_PORT = "org.qemu.guest_agent.0"
 
 ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
 """TCG with a thread per CPU hung at times with soft lockups; one thread is as fast here."""
 
 DRIVE = "format=raw,if=virtio,snapshot=on,cache=unsafe,werror=report"
-"""What the guest writes goes to TMPDIR; where that is full the guest hears of it, and goes on."""
+"""QEMU keeps what the guest writes in TMPDIR. If that is full, the guest gets a write error."""
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 KERNEL_PARAMETERS = (
     *("console=ttyS0", "quiet"),
-    "panic=-1",  # a kernel that cannot go on ends QEMU at once (-no-reboot)
-    "mitigations=off",  # else every system call empties TCG's address translations
-    "nokaslr",  # else chance puts the kernel's 32 MiB into any node, an HBM node included
-    "swiotlb=noforce",  # nor are 64 MiB of a node kept for devices, none of which needs them
-    "transparent_hugepage=madvise",  # else memkind's heaps take 2 MiB for each of 32 arenas a kind
-    "numa_balancing=disable",  # the kernel moves no page: where one is was decided by us
+    "panic=-1",  # a panic ends QEMU at once (-no-reboot)
+    "mitigations=off",  # they empty TCG's address translations at every system call
+    "nokaslr",  # the kernel's 32 MiB must not be on a random node, such as HBM
+    "swiotlb=noforce",  # no device needs the 64 MiB that it would take of a node
+    "transparent_hugepage=madvise",  # memkind's heaps would take 2 MiB for each of 32 arenas a kind
+    "numa_balancing=disable",  # the kernel must not move pages from their chosen nodes
 )
 
 
 @dataclass(frozen=True)
 class Files:
-    """What a machine is started from, and where it is spoken to.
+    """The files that a machine is started from, and its socket and console.
 
     Attributes:
-        disk: a raw image of a file system; what the guest writes to it is dropped at the end.
-        agent: the socket that QEMU makes for the guest's agent.
-        console: the file that the guest's console is written to; not made for a shell.
+        disk: a raw image of a file system; the guest's writes are dropped at the end.
+        agent: the socket of the guest's agent, which QEMU makes.
+        console: the file of the guest's console output; not used with a shell.
     """
 
     kernel: Path
@@ -57,7 +57,7 @@ def arguments(
 
     Args:
         accelerator: one of ACCELERATORS.
-        shell: the console is this terminal, and the guest gives a shell on it.
+        shell: the guest runs a shell on this terminal.
     """
     return [
         PROGRAM,
@@ -90,7 +90,7 @@ def _machine(machine: Description) -> str:
 
 
 def _cpu(processor: Processor | None) -> str:
-    """All that the accelerator can do, under the name of the real processor."""
+    """All features of the accelerator, under the name of the real processor."""
     if processor is None:
         return "max"
     return (
@@ -104,7 +104,7 @@ def _cores(machine: Description) -> str:
 
 
 def _memory(machine: Description) -> str:
-    """At boot, and room in the address space for what comes as DIMMs."""
+    """Memory at boot, and address space for dax devices, which are DIMMs."""
     size = f"{machine.memory_bytes // MIB}M"
     if not machine.dax:
         return size
@@ -132,7 +132,7 @@ def _backend(name: str, size: int) -> str:
 
 
 def _distances(machine: Description) -> list[str]:
-    """One way of each pair: QEMU takes the way back to be as long."""
+    """Distances of each pair in one direction; QEMU uses them for both."""
     words = []
     for one, row in enumerate(machine.distances):
         for other in range(one + 1, len(row)):
@@ -141,7 +141,7 @@ def _distances(machine: Description) -> list[str]:
 
 
 def _hmat(machine: Description) -> list[str]:
-    """What the nodes' own CPUs get from them; the kernel tells programs no more than that."""
+    """Latency and bandwidth for the nodes' own CPUs; the kernel shows programs no other."""
     words = []
     for node in machine.nodes:
         pair = f"hmat-lb,initiator={node.initiator},target={node.id},hierarchy=memory"
@@ -185,5 +185,5 @@ def _terminal() -> list[str]:
 
 
 def _escaped(path: Path) -> str:
-    """As a value among others, which commas part."""
+    """A value in a list that commas separate."""
     return str(path).replace(",", ",,")

@@ -1,4 +1,4 @@
-"""One thing that must be so on an emulated machine, and what was found instead. Pure."""
+"""One expectation of an emulated machine, and what was found. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that must be so.
+    """One expectation and what was found.
 
     Attributes:
-        why: where the machine rightly differs from what one would think, the reason.
+        why: the reason, where the expectation is not the obvious one.
     """
 
     what: str
@@ -20,7 +20,7 @@ class Row:
 
 
 def same(what: str, expected: str, found: str) -> Row:
-    """What is right where both are the same words."""
+    """A row that is right if both texts are equal."""
     return Row(what, expected, found, expected == found)
 
 

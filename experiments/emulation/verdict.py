@@ -1,4 +1,4 @@
-"""Whether what check.py found is what a machine description says. Pure: values in, rows out."""
+"""Compares what check.py found with a machine description. Pure: values in, rows out."""
 
 import io
 import textwrap
@@ -17,7 +17,7 @@ from experiments.emulation.rows import Row, by_node, same
 __all__ = ["Row", "rows", "to_table"]
 
 LEAST_MEMORY = 0.8
-"""Of a node's memory; the kernel keeps a part for itself, of a small node with CPUs a large one."""
+"""Least share of a node's memory; the kernel keeps some, much of a small node with CPUs."""
 LONGEST = 90  # letters of a refusal in a table
 MARKS = {True: ("ok", "green"), False: ("WRONG", "bold red")}
 
@@ -25,24 +25,24 @@ MARKS = {True: ("ok", "green"), False: ("WRONG", "bold red")}
 def rows(
     description: Description, found: Mapping[str, Any], online: bool = False
 ) -> tuple[Row, ...]:
-    """All that the description says against what was found.
+    """All expectations of the description, with what was found.
 
     Args:
         found: the content of question.FOUND.
         online: the dax devices have been brought online.
     """
-    told = description.found_online if online else description.found
-    if told is None:
+    wanted = description.found_online if online else description.found
+    if wanted is None:
         raise ValueError(f"{description.name} has no dax device that could be online")
     nodes = tuple(node for node in description.nodes if node.memory_bytes or online)
     return (
         *_topology(description, nodes, found["topology"]),
         *_devices(description, found["topology"], online),
-        *_detection(told, found["topology"]["hbm"]),
-        *memkind_rows.rows(description, nodes, told, found),
+        *_detection(wanted, found["topology"]["hbm"]),
+        *memkind_rows.rows(description, nodes, wanted, found),
         *_ranks(description, found["ranks"]),
         _way(found["ranks"]),
-        *_memory(description, told, found["ranks"]),
+        *_memory(description, wanted, found["ranks"]),
     )
 
 
@@ -116,25 +116,25 @@ def _devices(description: Description, found: Mapping[str, Any], online: bool) -
     )
 
 
-def _detection(told: Found, found: Mapping[str, Any]) -> Iterator[Row]:
+def _detection(wanted: Found, found: Mapping[str, Any]) -> Iterator[Row]:
     yield same(
-        "HBM nodes", placement_check.numbers(told.hbm), placement_check.numbers(found["nodes"])
+        "HBM nodes", placement_check.numbers(wanted.hbm), placement_check.numbers(found["nodes"])
     )
-    sayings = [(f"node {node}: ", told.evidence) for node in told.hbm]
+    sayings = [(f"node {node}: ", wanted.evidence) for node in wanted.hbm]
     named = all(
         any(text.startswith(node) and words in text for text in found["evidence"])
         for node, words in sayings
     )
     yield Row(
         "by what evidence",
-        told.evidence + (", of each of them" if len(told.hbm) > 1 else ""),
+        wanted.evidence + (", of each of them" if len(wanted.hbm) > 1 else ""),
         found["rule"],
-        told.evidence in found["rule"] and named and not found["emulated"],
+        wanted.evidence in found["rule"] and named and not found["emulated"],
     )
 
 
 def _ranks(description: Description, ranks: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """Each rank runs on a CPU of its node, and there are ranks on all nodes with CPUs."""
+    """Each rank runs on a CPU of its node, and all nodes with CPUs have ranks."""
     home = {cpu: node.id for node in description.cpu_nodes for cpu in node.cpus}
     yield Row(
         "ranks and their CPUs",
@@ -146,7 +146,7 @@ def _ranks(description: Description, ranks: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def _way(ranks: Sequence[Mapping[str, Any]]) -> Row:
-    """hbmcomm asks for each page, and infers none."""
+    """hbmcomm asks the kernel for each page, and infers none."""
     ways = {
         each["way"]
         for rank in ranks
@@ -158,16 +158,16 @@ def _way(ranks: Sequence[Mapping[str, Any]]) -> Row:
 
 
 def _memory(
-    description: Description, told: Found, ranks: Sequence[Mapping[str, Any]]
+    description: Description, wanted: Found, ranks: Sequence[Mapping[str, Any]]
 ) -> Iterator[Row]:
-    """Arrays and segments of every kind, each against what the kind promises its rank."""
+    """Arrays and segments of every kind, with the nodes that the kind promises each rank."""
     size = nbytes(description)
     for kind in KINDS:
         answers = [rank["memory"].get(kind, {}) for rank in ranks]
-        if kind in HBW_KINDS and not told.hbm:
-            yield from (_refused(kind, where, told, answers) for where in ("private", "arena"))
+        if kind in HBW_KINDS and not wanted.hbm:
+            yield from (_refused(kind, where, wanted, answers) for where in ("private", "arena"))
             continue
-        promised = [_promise(kind, rank["node"], description, told) for rank in ranks]
+        promised = [_promise(kind, rank["node"], description, wanted) for rank in ranks]
         for where in ("private", "arena"):
             given = [each.get(where) for each in answers]
             yield _placed(f"{kind}: {where}", promised, given, size, where == "private")
@@ -175,26 +175,28 @@ def _memory(
 
 
 def _promise(
-    kind: str, node: int, description: Description, told: Found
+    kind: str, node: int, description: Description, wanted: Found
 ) -> placement_check.Promise:
-    """The nodes of a kind for a rank on a node, where all have memory to give.
+    """The nodes of a kind for a rank on a node, if all of them have free memory.
 
     A strict kind of several nodes fills the nearest first, as the kernel does; so does `regular`.
     """
     if kind == "regular":
         return placement_check.Promise((node,))
     if kind == "hbw_interleave":
-        return placement_check.Promise(told.hbm, evenly=True)
-    return placement_check.Promise(tuple(each.id for each in description.local_hbm(node, told.hbm)))
+        return placement_check.Promise(wanted.hbm, evenly=True)
+    return placement_check.Promise(
+        tuple(each.id for each in description.local_hbm(node, wanted.hbm))
+    )
 
 
-def _refused(kind: str, where: str, told: Found, answers: Sequence[Mapping[str, Any]]) -> Row:
+def _refused(kind: str, where: str, wanted: Found, answers: Sequence[Mapping[str, Any]]) -> Row:
     refusals = [each.get(where) or {} for each in answers]
     texts = sorted({f"{each.get('error')}: {each.get('text')}" for each in refusals})
     texts = [textwrap.shorten(text, LONGEST, placeholder=" ...") for text in texts]
     ok = all(each.get("error") == "KindUnavailable" for each in refusals)
-    named = all(told.evidence in str(each.get("text")) for each in refusals)
-    expected = f"KindUnavailable, with {told.evidence!r}"
+    named = all(wanted.evidence in str(each.get("text")) for each in refusals)
+    expected = f"KindUnavailable, with {wanted.evidence!r}"
     return Row(f"{kind}: {where}", expected, "; ".join(texts), ok and named and bool(texts))
 
 
@@ -205,29 +207,29 @@ def _placed(
     size: int,
     private: bool,
 ) -> Row:
-    """Arrays, of which every byte counts: by hbmcomm's word and, of private ones, by the kernel's.
+    """The nodes of arrays to the last byte: by hbmcomm and, for private arrays, by the kernel.
 
-    A witness tells of whole pages, so that it may have more: an array's neighbours in its first and
-    last page. Of an arena _seen has the kernel's word.
+    The kernel counts whole pages, so it may have more: an array's neighbours in its first and last
+    page. _seen has the kernel's count for an arena.
     """
     found = [placement_check.of(answer, size) for answer in answers]
     right = [one.holds(pages, PAGE) for one, pages in zip(promised, found, strict=True)]
-    told = placement_check.ranks(found)
+    text = placement_check.ranks(found)
     if private:
         witness = [placement_check.of(answer, size, by="witness", more=True) for answer in answers]
         right += [one.holds(seen, PAGE) for one, seen in zip(promised, witness, strict=True)]
-        if placement_check.ranks(witness) != told:
-            told += f"; numa_maps has {placement_check.ranks(witness)}"
-    return Row(what, placement_check.ranks(promised), told, all(right) and bool(found))
+        if placement_check.ranks(witness) != text:
+            text += f"; numa_maps has {placement_check.ranks(witness)}"
+    return Row(what, placement_check.ranks(promised), text, all(right) and bool(found))
 
 
 def _seen(
     kind: str, promised: Sequence[placement_check.Promise], answers: Sequence[Any], size: int
 ) -> Row:
-    """Each segment as page tables have it: all of it in its owner's, parts of it in the others'.
+    """Each segment in the page tables: all of it in its owner's, parts of it in the others'.
 
-    The owner has touched both of its arrays. Each of the others has read its own part of what the
-    owner sent, or written that into the owner's.
+    The owner has touched both of its arrays. Every other rank has read its own part of what the
+    owner sent, or written its part into the owner's array.
     """
     owns = [_view(answer, owner, 2 * size) for owner, answer in enumerate(answers)]
     others = [
@@ -243,15 +245,15 @@ def _seen(
         for views in (owns, others)
         for one, pages in zip(promised, views, strict=True)
     )
-    told = placement_check.ranks(others)
-    if placement_check.ranks(owns) != told:
-        told += f"; their owners have {placement_check.ranks(owns)}"
+    text = placement_check.ranks(others)
+    if placement_check.ranks(owns) != text:
+        text += f"; their owners have {placement_check.ranks(owns)}"
     what = f"{kind}: segments in page tables"
-    return Row(what, placement_check.ranks(promised), told, right and bool(answers))
+    return Row(what, placement_check.ranks(promised), text, right and bool(answers))
 
 
 def _view(answer: Mapping[str, Any] | None, owner: int, least: int) -> placement_check.Pages:
-    """What a rank has touched of a rank's segment, which must be so many bytes at least."""
+    """What a rank has touched of the owner's segment: `least` bytes or more."""
     if answer and "seen" in answer:
         return placement_check.of({"pages": answer["seen"][owner]}, least, more=True)
     return placement_check.of(answer, least, more=True)

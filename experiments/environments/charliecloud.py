@@ -1,8 +1,8 @@
 """Charliecloud: the image as a folder, run by an ordinary user in namespaces of its own.
 
 It shares the host's network, /dev with /dev/shm, process numbers and limits, and filters no system
-call: what there is to measure is the image's own libraries. There is nobody to give more or less
-privilege, so it has no profile.
+call: its cost is that of the image's own libraries. No engine grants privileges, so it has no
+profile.
 """
 
 from pathlib import Path

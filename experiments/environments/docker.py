@@ -1,7 +1,7 @@
 """A container engine: the same harness in one container for all ranks, or one for each rank.
 
-Docker, or Podman alike. What a container may do is told by the launch's profile (profiles.py), what
-several containers share by its layout (layouts.py).
+For Docker and Podman. The launch's profile says what a container may do (profiles.py), its layout
+what several containers share (layouts.py).
 """
 
 import sys

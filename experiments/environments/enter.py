@@ -1,4 +1,4 @@
-"""What an MPI calls as it calls ssh: runs a command in the container that a host stands for.
+"""What an MPI calls as it calls ssh: runs a command in the container of a host.
 
 `enter.sh [OPTIONS] HOST COMMAND...`, as ssh takes them. Ends what it started when it is told to
 end: a process of `docker exec` outlives whoever asked for it.
@@ -25,13 +25,13 @@ PATHS = "HBMCOMM_PATHS"
 ENDED = 128  # plus the signal's number: how a shell tells that a signal ended its command
 
 
-def told(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:
+def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:
     """The container to enter and the line for its shell.
 
     Launchers name files by their paths on this machine, and quote for a shell.
 
     Raises:
-        ValueError: no host, or one that no container stands for.
+        ValueError: no host, or one without a container.
     """
     words = list(argv)
     while words and words[0].startswith("-"):
@@ -51,7 +51,7 @@ def variables(
     """What the launcher is to find in its environment.
 
     Args:
-        containers: their names, by the hosts that they stand for.
+        containers: their names, by host.
         paths: in the containers, by those on this machine.
         python: the interpreter that holds this module.
     """
@@ -64,7 +64,7 @@ def variables(
 
 def main() -> int:
     """Enter, pass the output on, and return the command's exit code."""
-    container, line = told(sys.argv[1:], os.environ)
+    container, line = entry(sys.argv[1:], os.environ)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
     mark = f"{os.environ.get(tracking.MARK) or tracking.identity(os.getpid())}.{container}"

@@ -1,8 +1,8 @@
 """Several containers as one job: what of their namespaces they share, and how ranks get into them.
 
 `per-rank`: a container for each rank; they share /dev/shm, System V IPC and the process numbers.
-`isolated`: nothing is shared but a network. In both, a bridge is all that an MPI is told of: which
-ways its data takes is for the MPI to find, and nothing here forces it. Pure.
+`isolated`: nothing is shared but a network. In both, an MPI gets the bridge alone: which ways
+its data takes is for the MPI to find, and nothing here forces it. Pure.
 """
 
 from collections.abc import Mapping, Sequence

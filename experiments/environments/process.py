@@ -1,4 +1,4 @@
-"""What an environment answers with: a command that somebody else starts. Plain values."""
+"""What an environment returns: a command, which it does not start. Plain values."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ SWITCHES = {
     "ipc_mode": "--ipc",
     "pid_mode": "--pid",
 }
-"""The Docker SDK's options as switches of `docker run`, where one word stands for the other."""
+"""The Docker SDK's options as switches of `docker run`, where one word replaces the other."""
 GATEWAY = {
     "docker": "{{(index .IPAM.Config 0).Gateway}}",
     "podman": "{{(index .Subnets 0).Gateway}}",
@@ -68,8 +68,8 @@ class Container:
     """A command in a container.
 
     Attributes:
-        options: keyword arguments of the Docker SDK's containers.create; a seccomp filter stands in
-            them by its path.
+        options: keyword arguments of the Docker SDK's containers.create; a seccomp filter is
+            named by its path.
         engine: "docker" or "podman".
     """
 
@@ -117,8 +117,8 @@ class Job:
     Attributes:
         containers: in the order in which they start; all of one engine.
         process: its words may hold {gateway}, this machine's address on the network, {bridge},
-            the interface that has it, and {address0}, {address1} ... of the containers: nobody
-            knows them before all of these run.
+            the interface that has it, and {address0}, {address1} ... of the containers, which
+            are known once all of them run.
     """
 
     network: Network
@@ -128,13 +128,13 @@ class Job:
     def process_at(self, places: Mapping[str, str]) -> Process:
         """The process, with what was found for the words in braces."""
 
-        def told(word: str) -> str:
+        def filled(word: str) -> str:
             for name, value in places.items():
                 word = word.replace(f"{{{name}}}", value)
             return word
 
-        variables = {name: told(value) for name, value in self.process.environment.items()}
-        return Process(tuple(told(word) for word in self.process.argv), variables)
+        variables = {name: filled(value) for name, value in self.process.environment.items()}
+        return Process(tuple(filled(word) for word in self.process.argv), variables)
 
     def shell(self) -> str:
         """The lines that do the same."""
@@ -165,7 +165,7 @@ Command = Process | Container | Job
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell, in which variables hold what stands in braces."""
+    """A word for a shell, with a variable for each name in braces."""
     texts = PLACE.split(word)
     if len(texts) == 1:
         return shlex.quote(word)

@@ -2,7 +2,7 @@
 
 Whatever the profile: never root, no network, a read-only root with an empty /tmp, no new
 privileges, a limit of processes, and the CPUs, nodes and memory devices of the host. None of these
-lies on a way that data takes between ranks, so all profiles share them.
+is on a way that data takes between ranks, so all profiles share them.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Machine:
     Attributes:
         cpus, mems: what this process may use, in the kernel's list form: "0-3,8".
         dax: memory device files, such as /dev/dax0.0.
-        uid, gid: who owns what the container writes; never root.
+        uid, gid: the owner of what the container writes; never root.
         memlock: bytes that a process here may lock at most, -1 for no limit.
         groups: of the device files, beside gid: an engine passes a file in with its owner and mode.
     """
@@ -41,8 +41,8 @@ def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") 
         profile: "default": capabilities, seccomp filter, /dev/shm and limits as the engine gives
             them. "tuned": no capability at all, our filter, /dev/shm for the ranks, and as much
             locked memory as a rank has on the host. "privileged": everything the engine can give.
-        engine: "docker" or "podman", whose containers inherit the driver's limit of locked memory;
-            where it is told one limit, it overlooks those that it was configured with.
+        engine: "docker" or "podman". Podman's containers inherit the driver's limit of locked
+            memory; given one limit, it ignores those that it was configured with.
     """
     found = _common(machine, ranks) | _OWN[profile](machine, ranks)
     if engine == "podman":
@@ -54,7 +54,7 @@ def reading_refused(profile: str, engine: str, version: str) -> bool:
     """Whether the filter keeps ranks from reading each other's memory, even as the same user.
 
     Only the default filter of Docker before 23.0 does (moby/moby pull request 42083); an engine
-    whose version is not known may be one of these.
+    of an unknown version may be one of these.
     """
     if profile != "default" or engine != "docker":
         return False

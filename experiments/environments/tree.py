@@ -18,7 +18,7 @@ class Tree:
         flavour: the MPI, one of MPIS.
         tree: the folder that holds the image, and prefix of the environment in it.
         variables: for the ranks, beside what the MPI needs.
-        root: whether the driver is root, whose ranks are given another user.
+        root: whether the driver is root; its ranks then run as another user.
     """
 
     flavour: str

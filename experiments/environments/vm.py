@@ -1,7 +1,7 @@
 """An emulated machine: a launch in its guest, as on the host there or in Docker there.
 
 What the command is, host.py and docker.py know; here it is brought into the guest. The driver
-starts, watches and ends it as a process of its own: guests/inside.py stands in for it.
+starts, watches and ends it as a process of its own: guests/inside.py is that process.
 """
 
 import shlex
@@ -48,7 +48,7 @@ class Vm:
 def inside(
     agent: Path, folder: Path, words: Sequence[str], *options: str, python: str = sys.executable
 ) -> Process:
-    """The process of this machine that stands for a command in a guest.
+    """The process of this machine that runs a command in a guest.
 
     Args:
         agent: socket of the guest's agent.

@@ -25,7 +25,7 @@ class Loss(NamedTuple):
     Attributes:
         text: for the user: what failed, where its log is, what to do next.
         why: in a few words: "exit code 139".
-        cell: whose turn it was, where that is known.
+        cell: the cell of that turn, where it is known.
     """
 
     text: str

@@ -4,7 +4,7 @@ Puts together what provision and guests bring; starts no launch.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import docker
@@ -13,7 +13,7 @@ from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
-from experiments.model.environment import in_docker_there, machine_of
+from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.processes import executables
 from experiments.provision import podman
@@ -42,20 +42,25 @@ RUNTIMES = {
 
 
 @dataclass(frozen=True)
-class Equipment:
+class Backends:
     """What was made ready.
 
     Attributes:
-        clients: of the engines, by their names.
+        clients: of the engines, by the environments of this machine that they run.
         images: by environment and MPI.
         guests: of emulated machines, by machine and MPI.
-        missing: {environment or MPI: why it is left out}.
+        missing: {name of an environment or MPI: why it is left out}.
     """
 
-    clients: Mapping[str, docker.DockerClient] = field(default_factory=dict)
-    images: Mapping[tuple[str, str], Image] = field(default_factory=dict)
+    clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
+    images: Mapping[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
     guests: Mapping[tuple[str, str], Guest] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def engines(self) -> dict[str, docker.DockerClient]:
+        """The engines' clients, by the names of the engines."""
+        return {each.kind: client for each, client in self.clients.items()}
 
     def without_missing(self, experiment: Experiment) -> Experiment:
         """The experiment with what is left; the host alone where nothing is."""
@@ -66,7 +71,8 @@ class Equipment:
         asked = experiment.launches
         launches = replace(
             asked,
-            environments=left(asked.environments) or ("host",),
+            environments=tuple(each for each in asked.environments if str(each) not in self.missing)
+            or (BARE_HOST,),
             mpis=left(asked.mpis),
             tuned=left(asked.tuned),
         )
@@ -74,7 +80,7 @@ class Equipment:
 
 
 @contextlib.contextmanager
-def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> Iterator[Equipment]:
+def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> Iterator[Backends]:
     """Everything that the experiment's arms run with.
 
     Args:
@@ -87,7 +93,7 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
     """
     missing: dict[str, str] = {}
     flavours = experiment.launches.mpis
-    if not all(map(machine_of, experiment.launches.environments)):  # a guest has its image's
+    if not experiment.machine:  # a guest has its image's
         for flavour in flavours:
             try:
                 mpi.ensure(flavour, stages.say)
@@ -97,19 +103,19 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
                 missing[flavour] = f"left out, {lack}"
     with contextlib.ExitStack() as stack:
         present = tuple(flavour for flavour in flavours if flavour not in missing)
-        workshop = _Workshop(base, present, stages, stack)
-        workshop.missing |= missing
-        for name in experiment.launches.environments:
+        prepared = _Preparation(base, present, stages, stack)
+        prepared.missing |= missing
+        for environment in experiment.launches.environments:
             try:
-                workshop.equip(name)
+                prepared.equip(environment)
             except LACKS as lack:
                 if not optional:
                     raise
-                workshop.missing[name] = f"left out, {lack}"
-        yield Equipment(workshop.clients, workshop.images, workshop.guests, workshop.missing)
+                prepared.missing[str(environment)] = f"left out, {lack}"
+        yield Backends(prepared.clients, prepared.images, prepared.guests, prepared.missing)
 
 
-class _Workshop:
+class _Preparation:
     """Makes one environment after the other ready; what was made serves the next, too."""
 
     def __init__(
@@ -118,34 +124,34 @@ class _Workshop:
         self._base, self._mpis, self._stages, self._stack = base, mpis, stages, stack
         self._reached: dict[str, docker.DockerClient] = {}
         self._images: dict[str, Image] = {}
-        self.clients: dict[str, docker.DockerClient] = {}
-        self.images: dict[tuple[str, str], Image] = {}
+        self.clients: dict[EnvironmentId, docker.DockerClient] = {}
+        self.images: dict[tuple[EnvironmentId, str], Image] = {}
         self.guests: dict[tuple[str, str], Guest] = {}
         self.missing: dict[str, str] = {}
 
-    def equip(self, name: str) -> None:
+    def equip(self, environment: EnvironmentId) -> None:
         """Raises one of LACKS where the environment cannot be had."""
-        if name == "docker":
-            self.clients[name] = self._reach(name)
-            self.images |= {(name, flavour): self._built(flavour) for flavour in self._mpis}
-        elif name == "podman":
-            self.clients[name] = self._reach(name)
-            self.images |= {(name, flavour): self._brought(flavour) for flavour in self._mpis}
-        elif name in RUNTIMES:
-            program, package = RUNTIMES[name]
+        if environment in (DOCKER, PODMAN):
+            self.clients[environment] = self._reach(environment.kind)
+            self._keep(environment, self._built if environment == DOCKER else self._brought)
+        elif environment.kind in RUNTIMES:
+            program, package = RUNTIMES[environment.kind]
             if executables.find(program) is None:
                 raise engine.EngineMissing(
                     f"{program} is not installed", f"apt-get install -y {package}"
                 )
-            self.images |= {(name, flavour): self._unpacked(flavour) for flavour in self._mpis}
-        elif machine := machine_of(name):
-            boot.refuse(description.load(machine), self._base)
+            self._keep(environment, self._unpacked)
+        elif environment.machine:
+            boot.refuse(description.load(environment.machine), self._base)
             for flavour in self._mpis:
-                self.images[name, flavour] = self._built(flavour)
-                self._boot(machine, flavour, engine=in_docker_there(name))
+                self.images[environment, flavour] = self._built(flavour)
+                self._boot(environment.machine, flavour, engine=environment.has_engine)
+
+    def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
+        self.images |= {(environment, flavour): image_of(flavour) for flavour in self._mpis}
 
     def _built(self, flavour: str) -> Image:
-        """In Docker, once for all who need it."""
+        """In Docker, made once."""
         if flavour not in self._images:
             client = self._reach("docker")
             with self._stages.stage(f"{flavour} image"):

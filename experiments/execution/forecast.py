@@ -18,7 +18,7 @@ CONTAINER_START = 1.0  # seconds more for a container
 CELL = 0.03  # seconds to begin and end a cell and to give its turns
 UNTIMED = 10 + MOST_ROUNDS * FIRST  # operations of a cell that do not count, about
 CALL = 5e-6  # seconds of an operation without data
-YIELD = 1e-3  # seconds more of one whose ranks share a CPU
+YIELD = 1e-3  # seconds more where ranks share a CPU
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Forecast:
     Attributes:
         seconds: about the most; time caps are taken to be used up, and cells known well before
             take less.
-        together: by kind of memory, bytes of all buffers of the block that needs most, whose arms
-            are alive at once; they hold one kind at a time.
+        together: by kind of memory, bytes of all buffers of the block that needs most; its arms
+            are alive at once, and hold one kind at a time.
     """
 
     blocks: int
@@ -79,7 +79,7 @@ def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
     return launch.program, launch.ranks, bool(launch.layout), mpi, launch.setting
 
 
-def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
+def lines(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
     """The forecast in lines for a user.
 
     Args:
@@ -88,7 +88,7 @@ def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
     """
     sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in found.together.items())
     nodes = ", ".join(f"node {node}: {size / 2**30:.2f} GiB" for node, size in hbm.items())
-    lines = [
+    shown = [
         f"{found.launches} launches in {found.blocks} blocks: up to about "
         + _duration(found.seconds),
         f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
@@ -97,11 +97,11 @@ def told(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
     fast = (size for kind, size in found.together.items() if hbm and footprint.in_hbm(kind))
     too_much = max(fast, default=0) > footprint.NODE_SHARE * sum(hbm.values())
     if too_much or max(found.together.values()) > footprint.MEMORY_SHARE * memory:
-        lines.append(
+        shown.append(
             "not all of it fits at once: where a block does not fit, its arms run one after the "
             "other, and a launch that does not fit alone is refused: ask for smaller --sizes"
         )
-    return lines
+    return shown
 
 
 def _duration(seconds: float) -> str:

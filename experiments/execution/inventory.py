@@ -1,30 +1,73 @@
-"""environment.json: what a campaign ran with, for a reader who has neither machine nor image.
+"""What a campaign runs with, for a reader without the machine and the image.
 
-Written once, when a campaign begins. What each launch found itself is in its own result.
+Written once, when a campaign begins: images and engines into campaign.json, packages into
+environment.json. What each launch found itself is in its own result.
 """
 
 import hashlib
+import json
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import docker
 
-from experiments.execution.backends import Equipment
-from experiments.model.environment import machine_of
+from experiments.emulation import description
+from experiments.execution.backends import Backends
 from experiments.model.experiment import Experiment
 from experiments.model.launch import FORMAT
+from experiments.provision.engines import engine
 from experiments.provision.images import installed
 from experiments.provision.images.image import Image
+from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import mpi
 
 NAME = "environment.json"
 
 
-def inventory(experiment: Experiment, found: Equipment) -> dict[str, Any]:
+def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
+    """The part of campaign.json that says what the arms run with, and what is missing."""
+    containers: dict[str, dict[str, dict[str, str]]] = {}
+    for (environment, flavour), each in found.images.items():
+        containers.setdefault(str(environment), {})[flavour] = {
+            "image": each.id,
+            "base": each.base,
+            "python": each.python,
+            "inputs": each.inputs,
+        }
+    return {
+        "containers": containers,
+        "engines": {name: engine.parts(client) for name, client in found.engines.items()},
+        "emulated": emulated(experiment, found),
+        "missing": [f"{name}: {why}" for name, why in found.missing.items()],
+    }
+
+
+def emulated(experiment: Experiment, found: Backends) -> dict[str, Any]:
+    """The emulated machine, and what emulates it; empty where none does."""
+    machine, flavour = experiment.machine, experiment.launches.mpis[0]
+    if not machine:
+        return {}
+    guest = found.guests[machine, flavour]
+    return {
+        "machine": machine,
+        "description": described(machine),
+        "accelerator": guest.accelerator,
+        "qemu": qemu_binary.version(),
+        "disk": guest.disk.id,
+    }
+
+
+def described(machine: str) -> dict[str, Any]:
+    """The description of an emulated machine, as JSON holds it."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(description.load(machine))))
+    return plain
+
+
+def inventory(experiment: Experiment, found: Backends) -> dict[str, Any]:
     """The packages of driver, ranks and system, and the recipe of each MPI's image."""
-    on_host = not all(map(machine_of, experiment.launches.environments))
     images: dict[str, dict[str, Any]] = {}
     for (environment, flavour), image in found.images.items():
         client = found.clients.get(environment)
@@ -37,7 +80,7 @@ def inventory(experiment: Experiment, found: Equipment) -> dict[str, Any]:
         "mpis": {
             flavour: installed.of_python(mpi.prefix(flavour))
             for flavour in experiment.launches.mpis
-            if on_host
+            if not experiment.machine
         },
         "images": images,
     }

@@ -1,21 +1,17 @@
 """The launches of a block that are alive together, and take turns.
 
-The ranks of one sleep while another's are timed. turns.py says who measures when, channel.py
+The ranks of one sleep while another's are timed. turns.py decides the order of turns, channel.py
 carries that to the ranks.
 """
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-import docker
-
-from experiments.execution import launching
 from experiments.execution.attempts import Loss
-from experiments.execution.launching import RESUME, Environment, Environments
+from experiments.execution.launching import RESUME, LaunchContext
 from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
@@ -43,11 +39,8 @@ class Member:
 
     def __init__(
         self,
-        folder: Path,
+        context: LaunchContext,
         launch: Launch,
-        environment: Environment,
-        client: "docker.DockerClient | None",
-        owner: tuple[int, int],
         ends: contextlib.ExitStack,
         refuse: Refuse,
     ) -> None:
@@ -56,17 +49,18 @@ class Member:
         Raises:
             ContainerRefused: the engine does not want it.
         """
-        self.launch, self._folder, self._ends, self._refuse = launch, folder, ends, refuse
+        self.launch, self._context, self._ends, self._refuse = launch, context, ends, refuse
         self.loss: Loss | None = None
         self._numbers = {cell: number for number, cell in enumerate(launch.plan)}
-        self._log = log_of(folder, launch.name)
-        self._place = ends.enter_context(store.incoming(folder, launch.name))
+        self._log = log_of(context.folder, launch.name)
+        self._place = ends.enter_context(store.incoming(context.folder, launch.name))
         usual = launch.setting in ("", DEFAULT)
         patience = START_PATIENCE if usual else SETTING_PATIENCE
         self._channel = ends.enter_context(
             Channel(self._place, launch.ranks, self._check, patience)
         )
-        self._command = launching.prepare(self._place, launch, environment, owner)
+        self._command = context.prepare(launch, self._place)
+        client = context.client(launch)
         self._poll = ends.enter_context(running(self._command, self._log, client))
 
     def await_start(self) -> None:
@@ -115,8 +109,8 @@ class Member:
         add_chosen(self._place, self._log)
         if len(company) > 1:
             store.add(self._place, {"company": list(company)})
-        launching.look_at(self._folder, self.launch, self._place, self._command)
-        store.accept(self._folder, self.launch.name, self._place)
+        self._context.check(self.launch, self._place, self._command)
+        store.accept(self._context.folder, self.launch.name, self._place)
 
     def _turn(self) -> Cell | None:
         """Whose turn it is."""
@@ -150,18 +144,14 @@ class Member:
 
 
 def run(
-    folder: Path,
+    context: LaunchContext,
     launches: Sequence[Launch],
-    environments: Environments,
-    clients: Mapping[str, docker.DockerClient],
-    owner: tuple[int, int],
     within: Callable[[float], None],
     refuse: Refuse,
 ) -> dict[str, Loss]:
     """Measure the launches of a block in turns, and take in what they found.
 
     Args:
-        folder, environments, clients, owner: as runner.run() takes them.
         within: called with the share that is done, 0 to 1.
         refuse: raises where the loss of a launch ends all.
 
@@ -190,11 +180,8 @@ def run(
     with contextlib.ExitStack() as block:
         for launch in launches:
             ends = block.enter_context(contextlib.ExitStack())
-            client = clients.get(launch.environment)
             try:
-                members[launch.name] = Member(
-                    folder, launch, environments(launch), client, owner, ends, refuse
-                )
+                members[launch.name] = Member(context, launch, ends, refuse)
             except ContainerRefused as refusal:
                 losses[launch.name] = Loss(str(refusal), "refused by the engine")
                 ends.close()

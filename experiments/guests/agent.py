@@ -1,4 +1,4 @@
-"""Speaks with qemu-guest-agent in a guest: starts commands there, reads and writes small files.
+"""Client of qemu-guest-agent: starts commands in a guest, reads and writes small files there.
 
 The agent serves one connection at a time. Knows no launch and no machine.
 Source: the QEMU Guest Agent Protocol Reference.
@@ -18,9 +18,9 @@ from typing import Any
 
 from experiments.model.errors import ExperimentsError
 
-DELIMITER = b"\xff"  # before the first request, so that the agent forgets half a one before it
+DELIMITER = b"\xff"  # makes the agent drop a request that an earlier client cut short
 CHUNK = 2**20  # bytes of a file in one message
-ANSWER_PATIENCE = 60.0  # seconds for one answer of a guest that also computes
+ANSWER_PATIENCE = 60.0  # seconds for one answer of a busy guest
 POLL = 0.1  # seconds
 LINE = 2**16
 
@@ -30,48 +30,48 @@ class GuestLost(ExperimentsError):
 
 
 class Refused(ExperimentsError):
-    """The agent says no; the text holds its own."""
+    """The agent refuses; the text holds its reason."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command in the guest ended, and what it said on both its outputs."""
+    """The exit code of a command in the guest, and its output, errors included."""
 
     code: int
     output: str
 
 
 class Agent:
-    """An open connection; it speaks from the moment in which the guest answers."""
+    """An open connection to the agent; greet() comes first."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._unread = b""
 
     def start(self, words: Sequence[str], capture: bool = False) -> int:
-        """Start a command as root, with the agent's own variables; its process number there.
+        """Start a command as root, with the agent's environment; its PID in the guest.
 
         Args:
             words: the program's path or name, then its arguments.
-            capture: keep what it says, for ended().
+            capture: keep its output for ended().
         """
-        asked = {"path": words[0], "arg": list(words[1:]), "capture-output": capture}
-        return int(self._ask("guest-exec", asked)["pid"])
+        command = {"path": words[0], "arg": list(words[1:]), "capture-output": capture}
+        return int(self._ask("guest-exec", command)["pid"])
 
     def ended(self, process: int) -> Ended | None:
-        """How a started command ended, or None while it runs; can be asked once after its end."""
-        told = self._ask("guest-exec-status", {"pid": process})
-        if not told["exited"]:
+        """How a started command ended, None while it runs. The agent answers once after its end."""
+        status = self._ask("guest-exec-status", {"pid": process})
+        if not status["exited"]:
             return None
-        said = [base64.b64decode(told.get(part, "")) for part in ("out-data", "err-data")]
-        code = told["exitcode"] if "exitcode" in told else -told.get("signal", 1)
-        return Ended(code, b"".join(said).decode(errors="replace"))
+        output = [base64.b64decode(status.get(part, "")) for part in ("out-data", "err-data")]
+        code = status["exitcode"] if "exitcode" in status else -status.get("signal", 1)
+        return Ended(code, b"".join(output).decode(errors="replace"))
 
     def run(self, *words: str, patience: float = ANSWER_PATIENCE) -> Ended:
         """Run a command to its end.
 
         Raises:
-            GuestLost: it does not end within so many seconds.
+            GuestLost: it does not end in time.
         """
         process, deadline = self.start(words, capture=True), time.monotonic() + patience
         while (found := self.ended(process)) is None:
@@ -81,10 +81,10 @@ class Agent:
         return found
 
     def read(self, path: str, offset: int = 0, most: float = math.inf) -> bytes:
-        """A file of the guest from an offset on. FileNotFoundError where it cannot be opened.
+        """A file of the guest from an offset on. FileNotFoundError if it cannot be opened.
 
         Args:
-            most: bytes, a little more at times: one that grows may have no end.
+            most: bytes at which reading stops, after a whole message; for a file that grows.
         """
         try:
             opened = self._open(path, "rb")
@@ -93,18 +93,18 @@ class Agent:
         parts, got = [], 0
         with opened as handle:
             if offset:
-                asked = {"handle": handle, "offset": offset, "whence": "set"}
-                self._ask("guest-file-seek", asked)
+                position = {"handle": handle, "offset": offset, "whence": "set"}
+                self._ask("guest-file-seek", position)
             while got < most:
-                told = self._ask("guest-file-read", {"handle": handle, "count": CHUNK})
-                parts.append(base64.b64decode(told["buf-b64"]))
-                got += told["count"]
-                if told["eof"] or not told["count"]:
+                chunk = self._ask("guest-file-read", {"handle": handle, "count": CHUNK})
+                parts.append(base64.b64decode(chunk["buf-b64"]))
+                got += chunk["count"]
+                if chunk["eof"] or not chunk["count"]:
                     break
         return b"".join(parts)
 
     def write(self, path: str, content: bytes) -> None:
-        """Make or replace a file of the guest; root's. Refused where there is no room."""
+        """Make or replace a file of the guest, as root. Refused if there is no room."""
         with self._open(path, "wb") as handle:
             for start in range(0, len(content), CHUNK):
                 chunk = base64.b64encode(content[start : start + CHUNK]).decode()
@@ -123,7 +123,7 @@ class Agent:
             self._ask("guest-file-close", {"handle": handle})
 
     def greet(self, patience: float) -> None:
-        """Wait until the agent answers, and forget what was said to others before."""
+        """Wait until the agent answers, and drop answers to earlier clients."""
         token = secrets.randbelow(2**31)
         self._send(DELIMITER + _request("guest-sync-delimited", {"id": token}))
         deadline = time.monotonic() + patience
@@ -163,10 +163,10 @@ class Agent:
 
 @contextlib.contextmanager
 def connected(path: Path, patience: float = ANSWER_PATIENCE) -> Iterator[Agent]:
-    """The agent behind a guest's socket, once it has answered.
+    """A connection to the agent at a socket, once it has answered.
 
     Raises:
-        GuestLost: nobody answers within so many seconds.
+        GuestLost: there is no answer in time.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         deadline = time.monotonic() + patience

@@ -1,6 +1,6 @@
 """Boots an emulated machine, waits until its guest answers, and ends it.
 
-One process of QEMU, whose end ends everything in it: nothing that a guest writes outlives it.
+A machine is one process of QEMU. Its end ends all of it, and removes what the guest wrote.
 """
 
 import contextlib
@@ -23,27 +23,27 @@ from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch, tracking
 from experiments.provision.qemu import accelerator, qemu_binary
 
-PATIENCE = 120.0  # seconds until a guest answers; with TCG it takes some five
+PATIENCE = 120.0  # seconds until a guest answers; about five with TCG
 ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
 END_PATIENCE = 5.0  # seconds
 POLL = 0.1  # seconds
 LAST_LINES = 8  # of the console, in the message of a machine that does not boot
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes; what is free may vary
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes; free memory would vary
 ROOM = 64 * MIB  # bytes; an engine in the guest and three containers wrote 3 MiB
 START_ENGINE = "/usr/local/lib/guest/start-engine"
 
 
 class BootFailed(ExperimentsError):
-    """The machine does not come up; the text holds its last words."""
+    """The machine does not boot; the text holds the last lines of its console."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """A machine that runs and answers.
+    """A booted machine.
 
     Attributes:
         socket: of its agent, which serves one connection at a time.
-        console: file with what its kernel said.
+        console: file with the messages of its kernel.
         accelerator: "kvm" or "tcg".
         disk: what it was booted from.
     """
@@ -60,7 +60,7 @@ class Guest:
         """A connection to the agent.
 
         Raises:
-            GuestLost: the guest does not answer; with its last words.
+            GuestLost: the guest does not answer; with the last lines of its console.
         """
         try:
             with agent.connected(self.socket) as connection:
@@ -69,7 +69,7 @@ class Guest:
             raise GuestLost(f"{self.description.name}: {lost}{_last_words(self.console)}") from None
 
     def death(self) -> str:
-        """How QEMU ended, with the guest's last words; "" while it runs."""
+        """How QEMU ended, with the last lines of the console; "" while it runs."""
         code = self.process.poll()
         return "" if code is None else f"QEMU ended with code {code};{_last_words(self.console)}"
 
@@ -84,7 +84,7 @@ class Guest:
 
 
 def refuse(description: Description, base: str) -> None:
-    """Say what lacks before minutes are spent on an image and a disk.
+    """Raise if the machine cannot boot, before minutes are spent on an image and a disk.
 
     Args:
         base: base image: "auto", "bootstrap" or an image's name.
@@ -100,7 +100,7 @@ def refuse(description: Description, base: str) -> None:
             f"{description.name} has {wanted // MIB} MiB of memory and this machine "
             f"{MEMORY // MIB} MiB; make its nodes smaller"
         )
-    writes = Path(os.environ.get("TMPDIR", "/var/tmp"))  # where QEMU keeps what a guest writes
+    writes = Path(os.environ.get("TMPDIR", "/var/tmp"))  # QEMU keeps there what a guest writes
     try:
         free = shutil.disk_usage(writes).free
     except OSError as error:
@@ -118,20 +118,20 @@ def refuse(description: Description, base: str) -> None:
 def booted(
     description: Description, disk: Disk, say: Callable[[str], None] = print
 ) -> Iterator[Guest]:
-    """The machine, from its first answer until the block ends.
+    """A booted machine for the time of the block.
 
-    The thread that enters must outlive the block: QEMU ends with it, as it does with the process.
+    The calling thread must outlive the block: QEMU ends with that thread (PR_SET_PDEATHSIG).
 
     Raises:
         QemuMissing, BootFailed: each says what to do.
     """
-    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place:
-        files = _files(disk, place)
+    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder:
+        files = _files(disk, folder)
         accelerated = accelerator.best()
         say(f"{description.name}: booting with {accelerated.upper()}")
         began = time.monotonic()
         words = _command(qemu_command.arguments(description, files, accelerated))
-        log = place / "qemu.log"
+        log = folder / "qemu.log"
         process = _start(words, log)
         try:
             guest = Guest(description, disk, accelerated, files.agent, files.console, process)
@@ -143,17 +143,17 @@ def booted(
 
 
 def shell(description: Description, disk: Disk) -> int:
-    """The machine with a shell on this terminal; QEMU's exit code once it has ended."""
-    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as place, _terminal_kept():
+    """Run the machine with a shell on this terminal; QEMU's exit code."""
+    with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder, _terminal_kept():
         arguments = qemu_command.arguments(
-            description, _files(disk, place), accelerator.best(), shell=True
+            description, _files(disk, folder), accelerator.best(), shell=True
         )
         return subprocess.run(_command(arguments), check=False).returncode
 
 
 @contextlib.contextmanager
 def _terminal_kept() -> Iterator[None]:
-    """This terminal's settings, which QEMU changes, as they were: a QEMU that is killed cannot."""
+    """Restore this terminal's settings after the block; a killed QEMU does not."""
     if not os.isatty(0):
         yield
         return
@@ -164,18 +164,18 @@ def _terminal_kept() -> Iterator[None]:
         termios.tcsetattr(0, termios.TCSANOW, settings)
 
 
-def _files(disk: Disk, place: Path) -> qemu_command.Files:
+def _files(disk: Disk, folder: Path) -> qemu_command.Files:
     return qemu_command.Files(
         kernel=disk.kernel,
         initramfs=disk.initramfs,
         disk=disk.image,
-        agent=place / "agent",
-        console=place / "console.log",
+        agent=folder / "agent",
+        console=folder / "console.log",
     )
 
 
 def _command(arguments: list[str]) -> list[str]:
-    """QEMU, ended with whoever started it."""
+    """QEMU's command; QEMU ends with the process that starts it."""
     until = [executables.find("setpriv") or "setpriv", "--pdeathsig=TERM", "--"]
     return [*until, qemu_binary.program(), *arguments[1:]]
 
@@ -198,22 +198,22 @@ def _await(guest: Guest, log: Path) -> None:
     while time.monotonic() < deadline and guest.process.poll() is None:
         with contextlib.suppress(GuestLost), agent.connected(guest.socket, POLL * 10):
             return
-    told = log.read_text(encoding="utf-8", errors="replace").strip()
+    errors = log.read_text(encoding="utf-8", errors="replace").strip()
     what = "ended" if guest.process.poll() is not None else f"is silent for {PATIENCE:.0f} s"
     raise BootFailed(
         f"the emulated machine {guest.description.name} {what} while it booted: "
-        f"{told or 'QEMU said nothing'}{_last_words(guest.console)}"
+        f"{errors or 'QEMU printed nothing'}{_last_words(guest.console)}"
     )
 
 
 def _last_words(console: Path) -> str:
     try:
-        said = console.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = console.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
-        said = []
-    if not said:
+        lines = []
+    if not lines:
         return ""
-    return "".join(f"\n    {line}" for line in ["the guest's last words:", *said[-LAST_LINES:]])
+    return "".join(f"\n    {line}" for line in ["the guest's last words:", *lines[-LAST_LINES:]])
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -1,4 +1,4 @@
-"""What stands behind `invoke vm`: which machines there are, a shell in one, a command, a check."""
+"""`./inv vm`: a table of the machines, a shell in one, a command, a check."""
 
 import contextlib
 import io
@@ -30,11 +30,11 @@ from experiments.processes import scratch
 from experiments.provision.engines import engine
 from experiments.provision.images import image
 
-LAST_LINES = 12  # of what a check said that failed
+LAST_LINES = 12  # of a failed check's output
 
 
 def machines() -> str:
-    """A table of the machines: name, what it stands for."""
+    """A table of the machines: name, and the real machine that it models."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for name in machine_names():
         found = description.load(name)
@@ -45,7 +45,7 @@ def machines() -> str:
 
 
 def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
-    """A shell in a guest on this terminal; the exit code of the machine."""
+    """Run a shell in a guest on this terminal; the machine's exit code."""
     machine = description.load(name)
     if not os.isatty(0):
         raise ExperimentsError(
@@ -58,30 +58,30 @@ def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
 
 
 def run(name: str, line: str, mpi: str, base: str, stages: Stages) -> int:
-    """A shell line in a guest, as its ordinary user; its exit code. What it says, it says here."""
+    """Run a shell line in a guest as its ordinary user, its output relayed; its exit code."""
     with _booted(name, mpi, base, stages) as booted, _folder() as folder:
         command = inside(booted.socket, folder, ["sh", "-c", line])
         return subprocess.run(command.argv, check=False).returncode
 
 
 def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
-    """Whether a machine shows what its description says, and memory lies where its kind promises.
+    """Compare a machine with its description, and the pages of each kind with its nodes.
 
     Raises:
-        BootFailed: the program that finds out failed, with its last words.
+        BootFailed: the check itself failed; with its last lines.
     """
     with _booted(name, mpi, base, stages) as booted, stages.stage("check"):
         return checked(booted, mpi)
 
 
 def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[Row, ...]:
-    """The same of a guest that runs, whose dax devices may have been brought online."""
+    """check() of a booted guest; `online` if its dax devices have been brought online."""
     machine = booted.description
-    with _folder() as place:
-        folder, log = place / "check", place / "log"
+    with _folder() as outer:
+        folder, log = outer / "check", outer / "log"
         folder.mkdir()
-        asked = json.dumps(question.question(machine))
-        (folder / question.QUESTION).write_text(asked, encoding="utf-8")
+        text = json.dumps(question.question(machine))
+        (folder / question.QUESTION).write_text(text, encoding="utf-8")
         python = f"{image.PREFIX}/bin/python"
         program = (python, "-m", "experiments.emulation.check", str(LAUNCHES / folder.name))
         ranks = question.ranks(machine)
@@ -90,10 +90,10 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         code = execute(inside(booted.socket, folder, words), log, None, _wait)
         found = folder / question.FOUND
         if code or not found.exists():
-            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
             raise BootFailed(
-                f"the check in {machine.name} ended with code {code}; its last words:\n"
-                + "\n".join(f"    {line}" for line in said)
+                f"the check in {machine.name} ended with code {code}; its last lines:\n"
+                + "\n".join(f"    {line}" for line in lines)
             )
         return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")), online)
 
@@ -106,7 +106,7 @@ def _booted(name: str, mpi: str, base: str, stages: Stages) -> Iterator[Guest]:
 
 
 def _disk(machine: Description, mpi: str, base: str, stages: Stages) -> Disk:
-    """The disk; an engine runs only for as long as making it takes."""
+    """The guest's disk; an engine runs only while it is made."""
     boot.refuse(machine, base)
     with engine.running() as client:
         with stages.stage("image"):
@@ -116,7 +116,7 @@ def _disk(machine: Description, mpi: str, base: str, stages: Stages) -> Disk:
 
 
 def _folder() -> contextlib.AbstractContextManager[Path]:
-    """For what goes into a guest and comes back; a killed command's goes with the next one."""
+    """A folder to exchange files with a guest; that of a killed command goes with the next one."""
     return scratch.folder(Path(tempfile.gettempdir()), "hbmcomm-vm-")
 
 

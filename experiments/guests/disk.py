@@ -1,7 +1,7 @@
-"""The disk that an emulated machine's guest starts from: a harness image, a kernel, an engine.
+"""Makes the disk of emulated machines' guests: a harness image, a kernel, an engine.
 
-Made by Docker's builder and mkfs.ext4, kept until what goes into it changes. The guest's engine is
-given its images here: loading them in the guest would take minutes. Boots nothing.
+Docker's builder and mkfs.ext4 make it again when an input changes. The guest's engine gets its
+images here, because loading them in the guest would take minutes. Boots nothing.
 """
 
 import contextlib
@@ -31,11 +31,13 @@ RECIPE = ROOT / "docker" / "guest"
 DISKS = BUILD / "guest"
 LOG = BUILD / "guest.log"
 ENGINE_LOG = BUILD / "guest-dockerd.log"
-WORKING = "hbmcomm"  # the guest's working directory; below it lies what of the checkout is named
+WORKING = (
+    "hbmcomm"  # the guest's working directory, with the files of the checkout that commands name
+)
 ENGINE_DATA = "var/lib/docker"
 SIZE = "4G"  # of the file system; the file holds only what is written
 MAKERS = (Path(__file__), Path(exported.__file__))
-"""What is done with the recipe's image: the disk is another one when these are."""
+"""The modules that make the disk; it is made again when they change."""
 START_PATIENCE = 60  # seconds until a private engine answers
 POLL = 0.1  # seconds
 
@@ -50,7 +52,7 @@ class Disk:
 
     Attributes:
         image: of an ext4 file system, raw.
-        id: tells what went into it.
+        id: hash of its inputs.
     """
 
     kernel: Path
@@ -60,11 +62,11 @@ class Disk:
 
 
 def refuse(base: str) -> None:
-    """Raise GuestMissing where no guest can be made on this choice of base."""
+    """Raise GuestMissing if no guest can be made on this choice of base."""
     suite = base_image.expected(base)
     if suite is not None and not suite.makes_guests:
         raise GuestMissing(
-            f"the guest of an emulated machine stands on Debian, and base {base} would be "
+            f"the guest of an emulated machine needs a Debian base, and base {base} would be "
             f"{suite.image} here; add --base {distro_releases.GUESTS.image}"
         )
 
@@ -72,24 +74,26 @@ def refuse(base: str) -> None:
 def ensure(
     client: docker.DockerClient, image: Image, progress: Callable[[str], None] = print
 ) -> Disk:
-    """The disk with a harness image, as it should be today.
+    """The disk with a harness image, made if it is missing or out of date.
 
     Raises:
         GuestMissing, ImageBuildFailed, EngineMissing: each says what to do.
     """
     inputs = inputs_of(image)
-    with scratch.alone(DISKS):
+    with scratch.locked(DISKS):
         folder = DISKS / f"{image.mpi}-{inputs}"
         if not folder.is_dir():
             _refuse_others(image)
             progress(f"guest: building its system for {image.tag}")
             try:
                 built = building.build(client, build_options(image, inputs), _recipe(), LOG)
-                with scratch.folder(DISKS, ".new-") as place:
-                    _make(client, image, built, place, progress)
-                    scratch.settle(place / "disk", folder)
-                    scratch.remove_superseded(folder, place)
-                _remove_superseded(client)  # not before: what was built may be nameless by now
+                with scratch.folder(DISKS, ".new-") as new:
+                    _make(client, image, built, new, progress)
+                    scratch.settle(new / "disk", folder)
+                    scratch.remove_superseded(folder, new)
+                _remove_superseded(
+                    client
+                )  # not earlier: the new image itself may be nameless by now
             except FAILURES as error:
                 raise EngineMissing(
                     f"the container engine failed while the guest's disk was made: {error}",
@@ -104,24 +108,22 @@ def ensure(
 
 
 def tag(mpi: str) -> str:
-    """The name of the image that the disk is made of."""
+    """The name of the image that becomes the disk."""
     return f"hbmcomm:guest-{mpi}"
 
 
 def inputs_of(image: Image) -> str:
-    """What the disk with a harness image is known by today."""
+    """Hash of the inputs of a harness image's disk."""
     makers = [(path.name, path) for path in MAKERS]
     return inputs_hash(image, [*_recipe(), *makers], seccomp.text())
 
 
 def inputs_hash(image: Image, files: list[tuple[str, Path]], rules: str) -> str:
-    """Changes when the disk would, but for newer versions that apt may have.
-
-    Short, for a file's name.
+    """A short hash of everything that the disk depends on, except for the versions that apt has.
 
     Args:
-        files: name and file of everything that decides how it is made.
-        rules: what it holds of the checkout.
+        files: name and file of everything that takes part in making it.
+        rules: the text of the seccomp rules in it.
     """
     digest = hashlib.sha256(f"{image.id} {image.tag} {image.base} {rules}".encode())
     for name, path in files:
@@ -130,7 +132,7 @@ def inputs_hash(image: Image, files: list[tuple[str, Path]], rules: str) -> str:
 
 
 def build_options(image: Image, inputs: str) -> dict[str, Any]:
-    """What the engine's build is asked for, the context apart. Pure."""
+    """The arguments of the engine's build, except for the context."""
     return {
         "tag": tag(image.mpi),
         "buildargs": {"IMAGE": image.id, "BASE": image.base},
@@ -140,7 +142,7 @@ def build_options(image: Image, inputs: str) -> dict[str, Any]:
 
 
 def mkfs_command(tree: Path, image: Path) -> list[str]:
-    """The command that makes a file system of a folder. No journal: nothing written is kept."""
+    """The command that makes a file system of a folder. No journal, because no write is kept."""
     return [
         *(executables.find("mkfs.ext4") or "mkfs.ext4", "-q", "-F", "-m", "0", "-L", "guest"),
         *("-O", "^has_journal", "-E", "lazy_itable_init=0,root_owner=0:0"),
@@ -153,13 +155,13 @@ def _recipe() -> list[tuple[str, Path]]:
 
 
 def _remove_superseded(client: docker.DockerClient) -> None:
-    """Remove this checkout's older images of guests, which a new one has left nameless."""
+    """Remove this checkout's older guest images, which lost their name to a new one."""
     ours = [f"{STAGE_LABEL}=guest", f"{CHECKOUT_LABEL}={checkout()}"]
     client.images.prune(filters={"dangling": True, "label": ours})
 
 
 def _refuse_others(image: Image) -> None:
-    """Say what lacks before a minute is spent on the disk."""
+    """Raise if a program or root is missing, before a minute is spent on the disk."""
     for program, package in (
         ("mkfs.ext4", "e2fsprogs"),
         ("dockerd", "docker.io"),
@@ -182,11 +184,11 @@ def _make(
     client: docker.DockerClient,
     image: Image,
     built: str,
-    place: Path,
+    folder: Path,
     progress: Callable[[str], None],
 ) -> None:
-    """Kernel, initramfs and file system of what was built of an image, into place/disk."""
-    tree, disk = place / "tree", place / "disk"
+    """Write kernel, initramfs and file system of the built image into folder/disk."""
+    tree, disk = folder / "tree", folder / "disk"
     tree.mkdir()
     disk.mkdir()
     exported.tree(client, built, tree, "--same-owner")
@@ -207,9 +209,9 @@ def _make(
 
 
 def _seed(client: docker.DockerClient, image: Image, data: Path) -> None:
-    """An image into a folder that an engine takes for its own."""
+    """Load an image into a folder that becomes the data folder of an engine."""
     with private_engine(data) as private:
-        # streamed, never whole; without its name, which another checkout may have taken by now
+        # streamed; by id, because another checkout may have taken the name by now
         archive: Any = client.images.get(image.id).save()
         (loaded,) = private.images.load(archive)
         repository, _, tag = image.tag.partition(":")
@@ -218,15 +220,15 @@ def _seed(client: docker.DockerClient, image: Image, data: Path) -> None:
 
 @contextlib.contextmanager
 def private_engine(data: Path) -> Iterator[docker.DockerClient]:
-    """A client of an engine of our own over a folder of images, which it makes if need be.
+    """A client of a private engine over a data folder.
 
     Raises:
-        GuestMissing: it does not start.
+        GuestMissing: the engine does not start.
     """
-    with scratch.folder(scratch.SHORT, "hbmcomm-engine-") as place:
-        daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, place))
+    with scratch.folder(scratch.SHORT, "hbmcomm-engine-") as folder:
+        daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, folder))
         try:
-            with contextlib.closing(_answered(f"unix://{place}/socket", daemon)) as client:
+            with contextlib.closing(_answered(f"unix://{folder}/socket", daemon)) as client:
                 yield client
         finally:
             dockerd.end(daemon)

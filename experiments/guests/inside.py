@@ -1,7 +1,7 @@
-"""A launch's command in a guest: what stands here for it, started and ended like any process.
+"""Runs a launch's command in a guest; the driver starts and ends it like any process.
 
-Brings the launch's folder to the guest, runs the command there, relays what it says, keeps the
-progress file up to date, and brings back what the command wrote. Ends with the command's exit code.
+Copies the launch's folder to the guest, runs the command there, relays its output, keeps the
+progress file up to date, and copies back what the command wrote. Ends with the command's exit code.
 """
 
 import argparse
@@ -21,101 +21,101 @@ from experiments.model.errors import ExperimentsError
 
 USER = 1000
 WORKING = "/hbmcomm"
-"""The working directory in the guest: what of the checkout commands name, such as the tuned filter,
-lies below it."""
+"""The working directory in the guest, with those files of the checkout that commands name, such as
+the tuned filter."""
 POLL = 0.3  # seconds between two looks
-LOOK = agent.CHUNK  # bytes of what the command says in one look: it may say more, and faster
+LOOK = agent.CHUNK  # bytes of output in one look; a command may write faster
 PATIENCE = 120.0  # seconds for a guest that another client keeps busy
-END_PATIENCE = 1.0  # seconds in which a command must end that was told to
+END_PATIENCE = 1.0  # seconds between SIGTERM and SIGKILL
 VARIABLES = (
     *("PATH=/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"),
-    "OPENBLAS_NUM_THREADS=1",  # else NumPy starts a thread for each CPU: 5 s to load there, not 3
+    "OPENBLAS_NUM_THREADS=1",  # a thread for each CPU makes NumPy's import take 5 s there, not 3
 )
 PROGRESS = "progress"
 
 
 def run(socket: Path, folder: Path, words: Sequence[str], root: bool, after: str) -> int:
-    """The command in the guest over a folder, whatever it writes there brought back; its code.
+    """Run the command in the guest over a copy of a folder, copy back its files; its exit code.
 
     Args:
-        folder: on this machine; of the same name below LAUNCHES in the guest.
+        folder: on this machine; its copy in the guest has the same name below LAUNCHES.
         root: run it as root, not as an ordinary user.
-        after: a line for the guest's shell, run as root once the command has ended, or has been.
+        after: a line for the guest's shell, run as root after the command's end.
     """
-    place = str(LAUNCHES / folder.name)
+    remote = str(LAUNCHES / folder.name)
     with agent.connected(socket, PATIENCE) as guest:
-        told = _noted()
-        brought = _bring(guest, folder, place)
-        process = guest.start(_as_one(words, place, root))
+        signals = _signals()
+        brought = _bring(guest, folder, remote)
+        process = guest.start(_as_one(words, remote, root))
         try:
-            return _attend(guest, process, folder, place, told)
+            return _attend(guest, process, folder, remote, signals)
         finally:
             if after:
                 guest.run("/bin/sh", "-c", after)
-            _fetch(guest, folder, place, brought)
+            _fetch(guest, folder, remote, brought)
 
 
-def _bring(guest: Agent, folder: Path, place: str) -> set[str]:
-    """The folder's files to the guest, the user's there; their names."""
-    here = [path for path in folder.iterdir() if path.is_file()]
-    made = f"rm -rf {shlex.quote(place)} && mkdir -p {shlex.quote(place)}"
+def _bring(guest: Agent, folder: Path, remote: str) -> set[str]:
+    """Copy the folder's files to the guest, owned by its user; their names."""
+    files = [path for path in folder.iterdir() if path.is_file()]
+    made = f"rm -rf {shlex.quote(remote)} && mkdir -p {shlex.quote(remote)}"
     _do(guest, made)
-    for path in here:
-        guest.write(f"{place}/{path.name}", path.read_bytes())
-    _do(guest, f"chown -R {USER}:{USER} {shlex.quote(place)}")
-    return {path.name for path in here}
+    for path in files:
+        guest.write(f"{remote}/{path.name}", path.read_bytes())
+    _do(guest, f"chown -R {USER}:{USER} {shlex.quote(remote)}")
+    return {path.name for path in files}
 
 
-def _as_one(words: Sequence[str], place: str, root: bool) -> list[str]:
-    """The command with a session of its own, so that it can be ended whole, and with its log."""
+def _as_one(words: Sequence[str], remote: str, root: bool) -> list[str]:
+    """The command in a session of its own, so that a signal reaches all of it, with a log."""
     user = [] if root else ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups"]
-    line = f"cd {WORKING} && exec {shlex.join(words)} >{shlex.quote(_log(place))} 2>&1"
+    line = f"cd {WORKING} && exec {shlex.join(words)} >{shlex.quote(_log(remote))} 2>&1"
     return ["/usr/bin/setsid", *user, "env", "-i", *VARIABLES, "sh", "-c", line]
 
 
-def _noted() -> list[int]:
-    """Where signals that tell this process to end are noted from now on, to be looked at.
+def _signals() -> list[int]:
+    """A list that collects SIGTERM and SIGINT from now on, for the caller to check.
 
-    What they would cut off is an exchange with the guest, and sight of what that begins or ends.
+    An interrupted exchange with the guest would hide what it began or ended.
     """
-    told: list[int] = []
+    signals: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda number, frame: told.append(number))
-    return told
+        signal.signal(each, lambda number, frame: signals.append(number))
+    return signals
 
 
-def _attend(guest: Agent, process: int, folder: Path, place: str, told: list[int]) -> int:
-    """Relay the command's words and its progress until it ends, or must; its exit code."""
-    said = 0
+def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list[int]) -> int:
+    """Relay the command's output and progress until it ends or a signal arrives; its exit code."""
+    relayed = 0
     while True:
         found: Ended | None = guest.ended(process)
-        more = _relay(guest, place, said)
-        said += more
+        more = _relay(guest, remote, relayed)
+        relayed += more
         if found is not None:
-            while more and not told:
-                more = _relay(guest, place, said)
-                said += more
+            while more and not signals:
+                more = _relay(guest, remote, relayed)
+                relayed += more
             return found.code if found.code >= 0 else 128 - found.code
-        progress = _read(guest, f"{place}/{PROGRESS}")
+        progress = _read(guest, f"{remote}/{PROGRESS}")
         if progress is not None:
             (folder / PROGRESS).write_bytes(progress)
-        if told:
+        if signals:
             _end(guest, process)
             return 128 + signal.SIGTERM
         if more < LOOK:
             time.sleep(POLL)
 
 
-def _relay(guest: Agent, place: str, said: int) -> int:
-    """What has been said since, as much as one look takes; its length."""
-    more = _read(guest, _log(place), said, LOOK) or b""
+def _relay(guest: Agent, remote: str, relayed: int) -> int:
+    """Relay new output, as much as one look takes; its length."""
+    more = _read(guest, _log(remote), relayed, LOOK) or b""
     sys.stdout.buffer.write(more)
     sys.stdout.buffer.flush()
     return len(more)
 
 
 def _end(guest: Agent, process: int) -> None:
-    """Ask the command's whole group to end, then end it."""
+    """End the command's process group, by SIGTERM and then by SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         guest.run("/bin/sh", "-c", f"kill -s {number.value} -- -{process}")
         deadline = time.monotonic() + END_PATIENCE
@@ -125,21 +125,21 @@ def _end(guest: Agent, process: int) -> None:
             time.sleep(POLL)
 
 
-def _fetch(guest: Agent, folder: Path, place: str, brought: set[str]) -> None:
-    """The files that the command wrote, to the folder on this machine; no folders in it."""
-    line = f"cd {shlex.quote(place)} && find . -maxdepth 1 -type f -printf '%f\\n'"
+def _fetch(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
+    """Copy the files that the command wrote to the folder on this machine; no subfolders."""
+    line = f"cd {shlex.quote(remote)} && find . -maxdepth 1 -type f -printf '%f\\n'"
     names = guest.run("/bin/sh", "-c", line).output.split("\n")
     for name in names:
         if name and name not in brought:
-            content = _read(guest, f"{place}/{name}")
+            content = _read(guest, f"{remote}/{name}")
             if content is not None:
                 (folder / name).write_bytes(content)
-    _do(guest, f"rm -rf {shlex.quote(place)} {shlex.quote(_log(place))}")
+    _do(guest, f"rm -rf {shlex.quote(remote)} {shlex.quote(_log(remote))}")
 
 
-def _log(place: str) -> str:
-    """Beside the folder, not in it: it is relayed, not fetched. The user makes it."""
-    return f"/tmp/{Path(place).name}.log"
+def _log(remote: str) -> str:
+    """The log, beside the folder because it is relayed and not fetched. The user makes it."""
+    return f"/tmp/{Path(remote).name}.log"
 
 
 def _read(guest: Agent, path: str, offset: int = 0, most: float = math.inf) -> bytes | None:
@@ -163,10 +163,10 @@ def main() -> None:
     parser.add_argument("--root", action="store_true", help="run the command as root")
     parser.add_argument("--after", default="", help="a shell line for the guest, run as root")
     parser.add_argument("words", nargs="+")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM, before the guest has answered
     try:
-        sys.exit(run(asked.agent, asked.folder, asked.words, asked.root, asked.after))
+        sys.exit(run(options.agent, options.folder, options.words, options.root, options.after))
     except ExperimentsError as error:
         print(error, file=sys.stderr)
         sys.exit(os.EX_UNAVAILABLE)

@@ -67,7 +67,7 @@ class Channel(contextlib.ExitStack):
                 self._orders.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
                 self.callback(os.close, self._orders[-1])
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nobody reads there yet
+                if error.errno != errno.ENXIO:  # no reader yet
                     raise
                 self._check()
                 if time.monotonic() > deadline:

@@ -95,10 +95,10 @@ def _running(container: Any) -> Any:
         time.sleep(POLL)
         container.reload()
     if container.status != "running":
-        told = container.logs().decode(errors="replace").strip() or "it said nothing"
+        output = container.logs().decode(errors="replace").strip() or "it said nothing"
         raise ContainerRefused(
             f"container {container.name} is {container.status} where it should wait for its rank: "
-            f"{told}; see that the image holds sleep; finished launches are kept for --resume"
+            f"{output}; see that the image holds sleep; finished launches are kept for --resume"
         )
     return container
 
@@ -123,7 +123,7 @@ def _interface(address: str) -> str:
 
 
 def _address(client: docker.DockerClient) -> dict[str, str]:
-    """The engine's address as a variable of those who start ranks; the driver's own by default."""
+    """The engine's address as a variable for launchers of ranks; the driver's own by default."""
     path = getattr(client.api.get_adapter(client.api.base_url), "socket_path", None)
     return {"DOCKER_HOST": f"unix://{path}"} if path else {}
 

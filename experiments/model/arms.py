@@ -1,19 +1,24 @@
 """What is compared within a block: environments in their profiles and layouts, or MPIs. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
 from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
-from experiments.model.environment import ENGINES, in_docker_there, machine_of
+from experiments.model.environment import BARE_HOST, LAYOUTS, EnvironmentId
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
-TWIN = "host-again"  # the A/A arm: the host once more
-ALONE = "host-alone"  # the host once more, without the other arms: one launch of a campaign
+"""The name of the reference arm: the host without a container."""
+TWIN = "host-again"
+"""The name of the A/A arm: the host once more."""
+ALONE = "host-alone"
+"""The name of the host's launch without the other arms; a campaign has one."""
 ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
-HARNESS = "harness"  # the program that every arm runs, but those of an external one
+HARNESS = "harness"
+"""The program that every arm runs, except the arms of external programs."""
 EXTERNAL_MPI = {"IMB": "impi"}
 """The MPI that an external program is linked with; such a program takes no turns."""
 
@@ -31,14 +36,16 @@ class CellOf(Protocol):
 
 @dataclass(frozen=True)
 class Arm:
-    """What is compared within a block; profile and layout are "" where there is no container.
+    """What is compared within a block.
 
     Attributes:
+        name: unique within a block; names arms in figures and files, and is never parsed.
+        profile, layout: "" where there is no container.
         mpi, setting: where MPIs are the arms; else "".
     """
 
     name: str
-    environment: str
+    environment: EnvironmentId
     profile: str = ""
     layout: str = ""
     program: str = HARNESS
@@ -69,7 +76,7 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
         return [
             Arm(
                 flavour if setting == DEFAULT else f"{flavour}-{setting}",
-                HOST,
+                BARE_HOST,
                 mpi=flavour,
                 setting=setting,
             )
@@ -77,28 +84,38 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             for setting in settings(flavour, flavour in asked.tuned)
         ]
     found = []
-    for name in asked.environments:
-        if name == HOST:
-            found.append(Arm(HOST, HOST))
-        elif machine_of(name) and not in_docker_there(name):
-            found.append(Arm(_plain(name), name))
-        elif name in ENGINES or in_docker_there(name):
+    for each in asked.environments:
+        if each.has_engine:
             found += [
-                Arm(f"{_plain(name)}-{profile}-{layout}", name, profile, layout)
+                Arm(f"{each.in_names}-{profile}-{layout}", each, profile, layout)
                 for profile, layout in product(asked.profiles, asked.layouts)
             ]
         else:
-            found.append(Arm(name, name, layout="one"))
-    if HOST in asked.environments:
-        found += [Arm(TWIN, HOST)] if asked.aa_pair else []
+            layout = LAYOUTS[0] if each.is_container else ""
+            found.append(Arm(each.in_names, each, layout=layout))
+    if BARE_HOST in asked.environments:
+        found += [Arm(TWIN, BARE_HOST)] if asked.aa_pair else []
         found += [
-            Arm(program.lower(), HOST, program=program)
+            Arm(program.lower(), BARE_HOST, program=program)
             for program in asked.external
             if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
     return found
 
 
-def _plain(environment: str) -> str:
-    """As it may stand in the names of files and containers."""
-    return environment.replace(":", "-")
+def stored_arm(launch: Mapping[str, Any]) -> Arm:
+    """The arm of a stored launch, of any format.
+
+    Args:
+        launch: its key "launch", as Launch.to_dict() made it.
+    """
+    setting = launch.get("setting", "")
+    return Arm(
+        launch["arm"],
+        EnvironmentId.parse(launch["environment"]),
+        launch["profile"],
+        launch["layout"],
+        launch.get("program", HARNESS),
+        launch["mpi"] if setting else "",
+        setting,
+    )

@@ -1,4 +1,4 @@
-"""Where the checkout lies and where what is built goes. Knows no file in particular."""
+"""The folders of the checkout and of what is built. Knows no file in particular."""
 
 from pathlib import Path
 

@@ -1,18 +1,70 @@
 """Names of what a launch runs on: environments, profiles, layouts, MPIs, emulated machines."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 MPIS = ("openmpi", "mpich", "impi")
-ENVIRONMENTS = ("host", "userland", "docker", "podman", "charliecloud", "apptainer")
-ENGINES = ("docker", "podman")
-"""Environments whose containers have a profile and a layout; the others have their one way."""
 PROFILES = ("default", "tuned", "privileged")
 LAYOUTS = ("one", "per-rank", "isolated")
+ENGINES = ("docker", "podman")
 
 VM, VM_DOCKER = "vm", "vm-docker"
-"""In an emulated machine, "vm:NAME": as on the host, and in Docker there, "vm-docker:NAME"."""
+"""Kinds of environments in an emulated machine: "vm:NAME" runs as on the host, "vm-docker:NAME" in
+Docker there."""
 MACHINES = Path(__file__).parents[1] / "emulation" / "machines"
 """A file for each emulated machine; emulation/description.py reads them."""
+
+
+@dataclass(frozen=True)
+class EnvironmentId:
+    """Where a launch runs. Its text is parsed once, where it enters: "docker", "vm:plain".
+
+    Attributes:
+        kind: the text before the colon.
+        machine: the emulated machine, "" for the real one.
+    """
+
+    kind: str
+    machine: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "EnvironmentId":
+        """The environment of a text; any name is taken, as stored files may have unknown ones."""
+        kind, _, machine = text.partition(":")
+        return cls(kind, machine)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.machine}" if self.machine else self.kind
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether it is in an emulated machine."""
+        return self.kind in (VM, VM_DOCKER)
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether a container engine runs its launches, in a profile and a layout each."""
+        return self.kind in ENGINES or self.kind == VM_DOCKER
+
+    @property
+    def is_container(self) -> bool:
+        """Whether its launches run in a container, or in the image's files without one."""
+        return self.kind not in (BARE_HOST.kind, VM)
+
+    @property
+    def in_names(self) -> str:
+        """The text as names of files and containers may hold it."""
+        return str(self).replace(":", "-")
+
+
+BARE_HOST = EnvironmentId("host")
+USERLAND = EnvironmentId("userland")
+DOCKER = EnvironmentId("docker")
+PODMAN = EnvironmentId("podman")
+CHARLIECLOUD = EnvironmentId("charliecloud")
+APPTAINER = EnvironmentId("apptainer")
+ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER)
+"""The environments of this machine."""
 
 
 def machine_names() -> list[str]:
@@ -20,17 +72,6 @@ def machine_names() -> list[str]:
     return sorted(path.stem for path in MACHINES.glob("*.toml"))
 
 
-def emulated() -> tuple[str, ...]:
+def emulated() -> tuple[EnvironmentId, ...]:
     """The environments in emulated machines."""
-    return tuple(f"{way}:{name}" for way in (VM, VM_DOCKER) for name in machine_names())
-
-
-def machine_of(environment: str) -> str:
-    """The emulated machine that an environment runs in, "" for a real one."""
-    way, _, name = environment.partition(":")
-    return name if way in (VM, VM_DOCKER) else ""
-
-
-def in_docker_there(environment: str) -> bool:
-    """Whether it is Docker in an emulated machine."""
-    return environment.partition(":")[0] == VM_DOCKER
+    return tuple(EnvironmentId(kind, name) for kind in (VM, VM_DOCKER) for name in machine_names())

@@ -9,6 +9,7 @@ from typing import Any
 
 import hbmcomm
 from experiments.model.contender_names import PLAIN
+from experiments.model.environment import BARE_HOST, EnvironmentId
 
 OPERATIONS = (
     *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
@@ -62,7 +63,7 @@ class Launches:
         tuned: MPIs that are an arm in each of their settings.
     """
 
-    environments: tuple[str, ...] = ("host",)
+    environments: tuple[EnvironmentId, ...] = (BARE_HOST,)
     profiles: tuple[str, ...] = ("tuned",)
     layouts: tuple[str, ...] = ("one",)
     mpis: tuple[str, ...] = ("openmpi",)
@@ -107,4 +108,11 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as campaign.json holds them."""
-        return asdict(self)
+        values = asdict(self)
+        values["launches"]["environments"] = tuple(map(str, self.launches.environments))
+        return values
+
+    @property
+    def machine(self) -> str:
+        """The emulated machine that all launches run in, "" where they run in none."""
+        return self.launches.environments[0].machine

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.model.arms import EXTERNAL_MPI
 from experiments.model.contender_names import NO_TRANSPORT, PLAIN
-from experiments.model.environment import machine_of
+from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import ARENA, Measurement
 from experiments.model.lower_bound import BARRIER, COPY
 
@@ -83,7 +83,7 @@ class Launch:
     experiment: str
     block: int
     arm: str
-    environment: str
+    environment: EnvironmentId
     profile: str
     layout: str
     program: str
@@ -111,7 +111,7 @@ class Launch:
     @property
     def takes_turns(self) -> bool:
         """Whether its ranks can sleep while those of other arms measure."""
-        return self.program not in EXTERNAL_MPI and not machine_of(self.environment)
+        return self.program not in EXTERNAL_MPI and not self.environment.is_emulated
 
     @property
     def spares_peers(self) -> bool:
@@ -143,13 +143,14 @@ class Launch:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the harness reads them."""
-        return asdict(self)
+        return asdict(self) | {"environment": str(self.environment)}
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Launch":
         """The inverse of to_dict."""
         return Launch(
             **values
+            | {"environment": EnvironmentId.parse(values["environment"])}
             | {"cells": tuple(Cell(**cell) for cell in values["cells"])}
             | {"measurement": Measurement(**values["measurement"])}
             | {"without": tuple(LeftOut(**each) for each in values.get("without", ()))}

@@ -12,7 +12,7 @@ BARRIER = "barrier"
 def traffic(operation: str, ranks: int) -> float:
     """Bytes that must cross the memory bus, read and written, per byte of message and in all.
 
-    Counted for one node whose ranks each hold a message of one byte: every input byte that is
+    Counted for one node, where each rank holds a message of one byte: every input byte that is
     needed is read once, every output byte is written once.
     """
     n = ranks

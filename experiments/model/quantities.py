@@ -1,11 +1,18 @@
-"""Sizes and rank counts as a user writes them: "1KiB:64MiB", "2,4,8"; counted things. Pure."""
+"""Sizes and rank counts as users write them, and numbers as they read them. Pure.
 
+Independent of the locale.
+"""
+
+import math
 import re
 from collections.abc import Iterable
 
-from experiments.model.toml_validation import SpecError
+from experiments.model.errors import SpecError
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+NOTHING = "–"
+"""In place of a number that does not exist."""
 RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
 
 
@@ -57,3 +64,44 @@ def parse_ranks(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise SpecError(f"ranks {text!r} do not parse; write whole numbers: 2,4,8") from None
+
+
+def size_text(count: int) -> str:
+    """A size as parse_size() reads it, in the largest unit that divides it: "64 KiB", "1500 B"."""
+    fitting = [unit for unit, size in UNITS.items() if unit and count % size == 0]
+    unit = fitting[-1] if count else "B"
+    return f"{count // UNITS[unit]} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Three significant digits and a unit: "12.3 µs"; a dash for NaN."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    size, unit = next(((s, u) for s, u in TIMES if abs(seconds) >= s * 0.9995), TIMES[-1])
+    return f"{significant(seconds / size)} {unit}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A plain decimal with so many significant digits, never in powers of ten."""
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value: 9.996 is 10.0
+    return f"{value:.{max(0, digits - 1 - exponent)}f}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Two decimals: "1.04"; from 10 on three digits: "12.3"; below 0.1 one: "0.004"; NaN: dash."""
+    if not math.isfinite(ratio):
+        return NOTHING
+    if abs(ratio) < 0.095:
+        return significant(ratio, 1)
+    if abs(ratio) < 9.995:
+        return f"{ratio:.2f}"
+    return f"{ratio:.1f}" if abs(ratio) < 99.95 else f"{ratio:.0f}"
+
+
+def percent_text(share: float, decimals: int = 1) -> str:
+    """ "3.1 %" of 0.031; a dash for NaN."""
+    return f"{100 * share:.{decimals}f} %" if math.isfinite(share) else NOTHING

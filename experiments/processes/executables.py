@@ -1,4 +1,4 @@
-"""Where a program of the system lies. Root's folders count for everyone, on PATH or not."""
+"""Finds programs of the system, also in root's folders that are not on a user's PATH."""
 
 import os
 import shutil

@@ -1,7 +1,7 @@
-"""A results folder belongs to one driver at a time; its lock file says what that driver began.
+"""The lock on a results folder: one driver at a time. Its file notes what that driver began.
 
-The lock outlives a killed driver for as long as its guard cleans up: both hold the same open file.
-Cleans nothing itself.
+A driver and its watchdog hold the same open file, so the lock of a killed driver lasts until its
+watchdog has cleaned up. Cleans nothing itself.
 """
 
 import contextlib
@@ -18,24 +18,23 @@ from experiments.model.errors import ExperimentsError
 from experiments.processes import tracking
 
 NAME = ".driver"  # of the lock file in a results folder
-PATIENCE = 120.0  # seconds that a guard may take: an engine alone gets 30 to end
-TELL_PATIENCE = 1.0  # seconds in which a driver has said who it is
+PATIENCE = 120.0  # seconds that a watchdog may take: an engine alone gets 30 to end
+NOTE_PATIENCE = 1.0  # seconds between a driver's lock and its first note
 POLL = 0.05  # seconds
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a file system that knows none
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system without locks
 
 Facts = dict[str, Any]
 
 
 class FolderTaken(ExperimentsError):
-    """Another driver measures into the folder, or the guard of a killed one does not come to an
-    end."""
+    """Another driver measures into the folder, or the watchdog of a killed one does not end."""
 
 
-class Claim:
-    """The lock on a results folder, held until it is released and by whoever inherits it.
+class FolderLock:
+    """A results folder's lock, held until it is released, by every process that inherits it.
 
     Attributes:
-        descriptor: of the open lock file; closed in other programs unless it is passed on.
+        descriptor: of the open lock file; other programs get it by pass_fds only.
     """
 
     def __init__(self, folder: Path, descriptor: int, made: bool = False) -> None:
@@ -43,20 +42,19 @@ class Claim:
         self._folder, self._made = folder, made
 
     def facts(self) -> Facts:
-        """What holders have noted; empty in a new claim, unless they and their guards were
-        killed."""
+        """The holders' notes. Not empty in a new lock if a driver and its watchdog were killed."""
         return _facts(self.descriptor)
 
     def note(self, **facts: Any) -> None:
-        """Add facts, as JSON holds them; one noted before gives way."""
+        """Add facts of types that JSON has; a later value of a name replaces an earlier one."""
         os.write(self.descriptor, (json.dumps(facts) + "\n").encode())
 
     def forget(self) -> None:
-        """Nothing is noted any more."""
+        """Remove all notes."""
         os.ftruncate(self.descriptor, 0)
 
     def release(self) -> None:
-        """Give the folder back; one that was made for this claim and holds nothing else goes."""
+        """Unlock the folder; remove it if it was made for this lock and is empty."""
         with contextlib.suppress(FileNotFoundError):
             (self._folder / NAME).unlink()
         os.close(self.descriptor)
@@ -65,48 +63,47 @@ class Claim:
                 self._folder.rmdir()
 
 
-def take(folder: Path, say: Callable[[str], None]) -> Claim:
-    """Claim a results folder, made where it is missing; waits for the guard of a killed driver.
+def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
+    """Lock a results folder, made if it is missing; waits for the watchdog of a killed driver.
 
     Raises:
-        FolderTaken: by whom, and what to do.
+        FolderTaken: naming the other driver and what to do.
     """
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    path, began, told = folder / NAME, time.monotonic(), False
+    path, began, announced = folder / NAME, time.monotonic(), False
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         facts = _facts(descriptor)
         if _lock(descriptor) and _leads_to(path, descriptor) and not _alive(facts):
-            return Claim(folder, descriptor, made)
+            return FolderLock(folder, descriptor, made)
         os.close(descriptor)
         _refuse(folder, facts, time.monotonic() - began)
-        if facts and not told:
+        if facts and not announced:
             say(f"waiting until what a killed driver left of {folder} is cleared away")
-            told = True
+            announced = True
         time.sleep(POLL)
 
 
-def place() -> str:
-    """Where process numbers mean what they mean here: this boot, this namespace."""
+def pid_namespace() -> str:
+    """Identity of this boot and PID namespace, within which PIDs can be compared."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _alive(facts: Facts) -> bool:
-    """Whether the driver that noted these facts runs; a file system without locks tells no other
-    way."""
-    return bool(facts) and facts["place"] == place() and tracking.lives(facts["driver"])
+    """Whether the driver that noted these facts runs; for file systems without locks."""
+    return bool(facts) and facts["place"] == pid_namespace() and tracking.lives(facts["driver"])
 
 
 def _refuse(folder: Path, facts: Facts, waited: float) -> None:
     """Fail where waiting does not help."""
     if not facts:
-        if waited > TELL_PATIENCE:
+        if waited > NOTE_PATIENCE:
             raise FolderTaken(f"{folder} is locked ({folder / NAME}); name another --out")
         return
     pid = facts["driver"].partition(".")[0]
-    if facts["place"] != place():
+    if facts["place"] != pid_namespace():
         raise FolderTaken(
             f"a driver on another machine or in a container ({facts['host']}, process {pid}) "
             f"measures into {folder}; let it finish, or name another --out"
@@ -136,7 +133,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _leads_to(path: Path, descriptor: int) -> bool:
-    """Whether the path still names the open file: who held it before has removed it."""
+    """Whether the path still names the open file, which its former holder may have removed."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -144,7 +141,7 @@ def _leads_to(path: Path, descriptor: int) -> bool:
 
 
 def _facts(descriptor: int) -> Facts:
-    """Everything noted, later lines over earlier; one cut short by a kill is left out."""
+    """All notes, later lines over earlier ones, without a line that a kill cut short."""
     found: Facts = {}
     for line in os.pread(descriptor, os.fstat(descriptor).st_size, 0).splitlines():
         with contextlib.suppress(ValueError):

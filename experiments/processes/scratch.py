@@ -1,6 +1,6 @@
-"""Temporary folders that outlive a killed maker, until the next one removes them.
+"""Temporary folders. The folder of a killed process is removed by the next one that makes one.
 
-A folder's name says who made it. Knows nothing of what is made in it.
+A folder's name holds the identity of its maker. Knows nothing of the folders' content.
 """
 
 import contextlib
@@ -17,27 +17,27 @@ from pathlib import Path
 from experiments.processes import folder_lock, tracking
 
 SHORT = Path("/tmp")
-"""For folders with sockets in them, whose paths have 107 letters at most, wherever TMPDIR is."""
-FORGOTTEN = 24 * 3600.0  # seconds after which a maker is gone who cannot be asked: another boot's
+"""For folders with sockets: a socket's path has 107 letters at most, and TMPDIR can be long."""
+FORGOTTEN = 24 * 3600.0  # seconds after which a maker on another boot or namespace is gone
 
 
 @contextlib.contextmanager
 def folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """An empty folder for as long as the block lasts; what killed makers left is removed first.
+    """An empty folder for the time of the block; folders of killed processes are removed first.
 
     Args:
-        prefix: begins the names of all folders made for this purpose.
+        prefix: of the names of all folders made for this purpose.
     """
     remove_abandoned(parent, prefix)
-    place = Path(tempfile.mkdtemp(prefix=f"{prefix}{maker()}-", dir=parent))
+    made = Path(tempfile.mkdtemp(prefix=f"{prefix}{maker()}-", dir=parent))
     try:
-        yield place
+        yield made
     finally:
-        remove(place)
+        remove(made)
 
 
 def settle(made: Path, name: Path) -> None:
-    """Give a whole folder its name, unless another process was quicker with the same one."""
+    """Rename a complete folder, unless another process has already made one of that name."""
     try:
         made.rename(name)
     except OSError:
@@ -45,23 +45,23 @@ def settle(made: Path, name: Path) -> None:
             raise
 
 
-def remove_superseded(folder: Path, place: Path) -> None:
-    """Remove the folders whose names are this one's up to its last dash: what older inputs made.
+def remove_superseded(folder: Path, bin: Path) -> None:
+    """Remove folders of older inputs: with this one's name, except for what follows its last dash.
 
-    They lose their names first: half of one must not be taken for the whole.
+    They are renamed first, so that a half removed one is not taken for a complete one.
 
     Args:
-        place: a temporary folder on the same file system, which goes after this.
+        bin: a temporary folder on the same file system, which the caller removes.
     """
     for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
         if other != folder:
-            with contextlib.suppress(FileNotFoundError):  # another process was quicker
-                other.rename(place / other.name)
+            with contextlib.suppress(FileNotFoundError):  # another process did it
+                other.rename(bin / other.name)
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """No other process makes something in the folder meanwhile."""
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from making something in the folder at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -69,43 +69,43 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders whose makers are gone."""
-    for place in parent.glob(f"{prefix}*-*"):
-        who = place.name.removeprefix(prefix).rpartition("-")[0]
+    """Remove the folders of makers that are gone."""
+    for found in parent.glob(f"{prefix}*-*"):
+        made_by = found.name.removeprefix(prefix).rpartition("-")[0]
         with contextlib.suppress(FileNotFoundError, ValueError):
-            if is_gone(who, time.time() - place.stat().st_mtime):
-                remove(place)
+            if is_gone(made_by, time.time() - found.stat().st_mtime):
+                remove(found)
 
 
 def maker() -> str:
-    """Who this process is, to those who come after it."""
-    return f"{_here()}.{tracking.identity(os.getpid())}"
+    """Identity of this process across boots and PID namespaces: "NAMESPACE.PID.START"."""
+    return f"{_namespace()}.{tracking.identity(os.getpid())}"
 
 
-def is_gone(who: str, age: float = 0.0) -> bool:
+def is_gone(maker: str, age: float = 0.0) -> bool:
     """Whether a maker no longer runs.
 
     Args:
-        age: of what it made, in seconds, where that may decide.
+        age: of what it made, in seconds; decides for a maker on another boot or namespace.
     """
-    where, _, identity = who.partition(".")
-    return not tracking.lives(identity) if where == _here() else age > FORGOTTEN
+    namespace, _, process = maker.partition(".")
+    return not tracking.lives(process) if namespace == _namespace() else age > FORGOTTEN
 
 
-def remove(place: Path) -> None:
-    """Remove a folder, whatever a killed debootstrap has mounted in it."""
-    for point in mounted_below(place, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
+def remove(folder: Path) -> None:
+    """Remove a folder and what a killed mmdebstrap left mounted in it."""
+    for point in mounted_below(folder, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
         subprocess.run(["umount", "--lazy", point], capture_output=True, check=False)
-    if not mounted_below(place, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
-        shutil.rmtree(place, ignore_errors=True)  # a maker's orphan may still write there
+    if not mounted_below(folder, Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
+        shutil.rmtree(folder, ignore_errors=True)  # a child of its maker may still write there
 
 
-def mounted_below(place: Path, mountinfo: str) -> list[str]:
-    """Mount points in a folder, the innermost first, as proc(5) mountinfo tells them. Pure."""
+def mounted_below(folder: Path, mountinfo: str) -> list[str]:
+    """Mount points in a folder, the innermost first, from the text of proc(5) mountinfo."""
     points = [line.split()[4] for line in mountinfo.splitlines()]
-    return sorted((point for point in points if point.startswith(f"{place}/")), reverse=True)
+    return sorted((point for point in points if point.startswith(f"{folder}/")), reverse=True)
 
 
-def _here() -> str:
-    """A short name of this boot and process namespace."""
-    return hashlib.sha256(folder_lock.place().encode()).hexdigest()[:8]
+def _namespace() -> str:
+    """A short hash of this boot and PID namespace."""
+    return hashlib.sha256(folder_lock.pid_namespace().encode()).hexdigest()[:8]

@@ -1,6 +1,6 @@
-"""What killed ranks leave on the machine: processes and shared-memory files. Finds and ends them.
+"""Finds and removes what killed ranks leave: processes and shared-memory files.
 
-A rank that ends by itself, or under a launcher that lives, cleans up; one that was killed cannot.
+A rank that ends by itself, or under a live launcher, cleans up; a killed one cannot.
 """
 
 import contextlib
@@ -13,27 +13,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 MARK = "HBMCOMM_LAUNCH"
-"""Variable by which the processes of one launch are known, whatever group they are in. A launch's
-mark begins with its driver's identity, which marks all else that this driver starts."""
+"""Environment variable that marks the processes of one launch, in any process group. The mark of a
+launch begins with its driver's identity, which marks everything else that the driver starts."""
 DAEMON = "HBMCOMM_DAEMON"
-"""Variable by which an engine is known that a driver started: it serves others until it is told."""
+"""Environment variable that marks an engine that a driver started. It can serve other drivers after
+that one has ended."""
 DAEMONS = ("dockerd", "podman")
-"""Programs that end in good order when told to; what they started carries their variables too."""
+"""Programs that end their children on SIGTERM. The children carry the variable as well."""
 
 SHM = Path("/dev/shm")
 SEGMENTS = ("sm_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*", "hbmcomm.*")
-"""How Open MPI, MPICH and Intel MPI name the files that their ranks share, and transport direct
-where it cannot share nameless ones: only until every rank has mapped them."""
+"""Names of the files that ranks of Open MPI, MPICH and Intel MPI share. Transport direct has files
+only where memfd is refused, and only until every rank has mapped them."""
 
-END_PATIENCE = 2.0  # seconds until what is killed is gone
+END_PATIENCE = 2.0  # seconds until a killed process is gone
 MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
 POLL = 0.02  # seconds
 
 
 def identity(pid: int) -> str:
-    """Which process has this number now: "PID.START", of clock ticks since boot; "" where none.
+    """The process that has this PID now, as "PID.START" in clock ticks since boot; "" where none.
 
-    Numbers come again, a number with its start does not. A zombie has ended.
+    PIDs are reused; (PID, start time) is not. A zombie has ended.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -43,9 +44,14 @@ def identity(pid: int) -> str:
     return "" if state == "Z" else f"{pid}.{rest[18]}"
 
 
-def lives(who: str) -> bool:
+def lives(process: str) -> bool:
     """Whether the process of that identity still runs."""
-    return identity(int(who.partition(".")[0])) == who
+    return identity(pid_of(process)) == process
+
+
+def pid_of(process: str) -> int:
+    """The PID in an identity."""
+    return int(process.partition(".")[0])
 
 
 def new_mark() -> str:
@@ -54,18 +60,18 @@ def new_mark() -> str:
 
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What an engine is started with: known as this process's, and not among what it measures."""
+    """The environment of an engine that this process starts, marked as its engine."""
     rest = {name: value for name, value in environment.items() if name != MARK}
     return rest | {DAEMON: identity(os.getpid())}
 
 
 def segments() -> set[Path]:
-    """The shared-memory files of ranks that are there now."""
+    """The shared-memory files of ranks that exist now."""
     return {path for pattern in SEGMENTS for path in SHM.glob(pattern)}
 
 
 def mapped() -> set[Path]:
-    """The shared-memory files that living processes map, as far as they can be looked into."""
+    """The shared-memory files that living processes map, as far as /proc can be read."""
     found = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
@@ -77,87 +83,87 @@ def mapped() -> set[Path]:
 
 
 def marked(mark: str) -> set[str]:
-    """Identities of living processes with the mark, or with one that begins with it."""
+    """Identities of living processes that carry the mark, or one that begins with it."""
     return _with_variable(MARK, mark)
 
 
-def ask_marked(mark: str, patience: float) -> int:
-    """Ask every process with the mark to end, wait for that; how many there were.
+def terminate_marked(mark: str, patience: float) -> int:
+    """Send SIGTERM to every process with the mark and wait; the number of processes.
 
-    A launcher that is asked removes its folder below /tmp.
+    On SIGTERM a launcher removes its folder below /tmp.
     """
-    asked = marked(mark)
-    _signal(asked, signal.SIGTERM)
-    _await_end(asked, patience)
-    return len(asked)
+    found = marked(mark)
+    _signal(found, signal.SIGTERM)
+    _await_end(found, patience)
+    return len(found)
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process whose environment carries the mark, and wait until none is left."""
+    """Kill every process that carries the mark, and wait until none is left."""
     deadline = time.monotonic() + END_PATIENCE
     while (found := marked(mark)) and time.monotonic() < deadline:
         _signal(found, signal.SIGKILL)
-        _await_end(found, deadline - time.monotonic())  # its memory goes after its environment
-        for who in found:
-            remove_job_folder(int(who.partition(".")[0]))
+        _await_end(found, deadline - time.monotonic())  # its memory is freed after its environment
+        for process in found:
+            remove_job_folder(pid_of(process))
 
 
 def remove_job_folder(launcher: int) -> None:
     """Remove the temporary folder of an Open MPI launcher that was killed.
 
     The next launcher with its PID would find it and refuse to start ("The PMIx server's listener
-    thread failed to start", exit code 213). There is none after a launcher that ended by itself.
-    Where a process has this PID, it may be a later launcher, whose folder this is.
+    thread failed to start", exit code 213). A launcher that ended by itself leaves no folder.
+    A process that has this PID now may be a later launcher, with this folder.
     """
     if identity(launcher):
         return
     shutil.rmtree(Path(tempfile.gettempdir(), f"ompi.{launcher}"), ignore_errors=True)
 
 
-def end_daemons(driver: str, patience: float, but: str = "") -> int:
-    """End the engines that a driver started, which end what they started; how many there were.
+def end_daemons(driver: str, patience: float, used: str = "") -> int:
+    """End the engines that a driver started, and so their children; the number of engines.
 
     Args:
-        but: identity of one that others use.
+        used: identity of an engine that other processes use, which stays.
     """
     found = {
-        who
-        for who in _with_variable(DAEMON, driver)
-        if who != but and _name(int(who.partition(".")[0])) in DAEMONS
+        process
+        for process in _with_variable(DAEMON, driver)
+        if process != used and _name(pid_of(process)) in DAEMONS
     }
     _end(found, patience)
     return len(found)
 
 
 def daemon_of_ours(pid: int) -> str:
-    """The identity of a process that some driver started as an engine; "" of any other."""
+    """The identity of a process that any driver started as an engine; "" for other processes."""
     with contextlib.suppress(OSError):
         if f"\0{DAEMON}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
             return identity(pid)
     return ""
 
 
-def end_daemon(who: str, patience: float) -> None:
-    """End one engine, which ends what it started."""
-    _end({who}, patience)
+def end_daemon(process: str, patience: float) -> None:
+    """End one engine, and so its children."""
+    _end({process}, patience)
 
 
 def remove_segments(before: set[Path]) -> None:
-    """Remove this user's files that came since `before` and that no living process maps.
+    """Remove this user's files that are newer than `before` and that no living process maps.
 
-    Another job gets time to map the file that it may just have made.
+    Another job may just have made a file, and gets time to map it.
     """
-    came = segments() - before
-    if came:
+    added = segments() - before
+    if added:
         time.sleep(MAP_PATIENCE)
-    for path in came - mapped():
+    for path in added - mapped():
         with contextlib.suppress(OSError):
             if path.stat().st_uid == os.getuid():
                 path.unlink()
 
 
 def _with_variable(name: str, value: str) -> set[str]:
-    """Living processes but this one; one that has ended shows no environment."""
+    """Living processes except this one; the environment of an ended process is empty."""
     whole, begun, found = f"{name}={value}".encode(), f"{name}={value}.".encode(), set()
     for path in Path("/proc").glob("[0-9]*/environ"):
         pid = int(path.parent.name)
@@ -177,10 +183,10 @@ def _name(pid: int) -> str:
 
 
 def _signal(processes: set[str], number: int) -> None:
-    for who in processes:
+    for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if lives(who):
-                os.kill(int(who.partition(".")[0]), number)
+            if lives(process):
+                os.kill(pid_of(process), number)
 
 
 def _end(processes: set[str], patience: float) -> None:
@@ -191,5 +197,5 @@ def _end(processes: set[str], patience: float) -> None:
 
 def _await_end(processes: set[str], patience: float) -> None:
     deadline = time.monotonic() + patience
-    while any(lives(who) for who in processes) and time.monotonic() < deadline:
+    while any(map(lives, processes)) and time.monotonic() < deadline:
         time.sleep(POLL)

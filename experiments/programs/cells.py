@@ -62,12 +62,12 @@ class Cells:
 
     @property
     def found(self) -> list[dict[str, Any]]:
-        """What is stored of each cell that was ended, or cannot be measured, in their order."""
+        """The stored record of each cell that ended or cannot be measured, in order."""
         return [self._found[number] for number in sorted(self._found)]
 
     def carry_out(self, order: Order) -> Answer:
-        """Do what the driver wants of all ranks now."""
-        self._comm.Barrier()  # it is noted whose turn this is
+        """Carry out the driver's next order on all ranks."""
+        self._comm.Barrier()  # all ranks know now which contender has the turn
         match order.action:
             case Action.BEGIN:
                 return self._begin(order.cell)
@@ -117,7 +117,7 @@ class Cells:
             raise Unavailable(self._entrants.lacks(cell)) from None
 
     def _end(self, number: int) -> None:
-        """Keep what was timed, where the last result is right as well."""
+        """Keep the samples if the last result is right as well."""
         contest, _ = self._plan[number]
         begun = self._begun.pop(number)  # it holds the buffers
         if not self._is_right(number, begun.trial):
@@ -125,14 +125,14 @@ class Cells:
         begun.trial.close()
         key, taken = f"c{number:05d}", begun.timer.samples()
         self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}
-        told = {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
-        told |= {"begins": f"{key}.begin", "began_ns": list(taken.began), "contest": contest}
-        told |= {"emulated": begun.pool.emulated, "barrier": self._entrants.barrier(begun.tight)}
+        record = {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
+        record |= {"begins": f"{key}.begin", "began_ns": list(taken.began), "contest": contest}
+        record |= {"emulated": begun.pool.emulated, "barrier": self._entrants.barrier(begun.tight)}
         del begun
-        self._keep(number, told)
+        self._keep(number, record)
 
     def _is_right(self, number: int, trial: Trial) -> bool:
-        """Whether an operation leaves what it should; a peer that does not is noted and ended."""
+        """Whether the data is right; a peer with wrong data is recorded and ended."""
         try:
             trial.check()
         except WrongResult as wrong:
@@ -144,7 +144,7 @@ class Cells:
         return True
 
     def _keep(self, number: int, found: Mapping[str, Any]) -> None:
-        """Store it; give the buffers back after a kind's last cell, before any arm makes others."""
+        """Store the cell; after the last one of a kind, free its buffers for other arms."""
         _, cell = self._plan[number]
         self._found[number] = asdict(cell) | dict(found)
         self._left[cell.memory] -= 1

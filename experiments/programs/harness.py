@@ -21,7 +21,7 @@ from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.machine import cgroup, datapath, disturbance, facts, nodes, versions
-from experiments.programs.machine.mpi_tool_interface import told
+from experiments.programs.machine.mpi_tool_interface import report
 from experiments.programs.measure import orders
 from experiments.programs.measure.alone import conduct_alone
 from experiments.programs.measure.pools import Pools
@@ -78,7 +78,7 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     Args:
         paths: datapath.probe() of this rank.
     """
-    said = told(comm)
+    reported = report(comm)
     every = comm.gather(paths)
     if every is None:
         return {}
@@ -89,14 +89,14 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
         "topology": nodes.nodes(),
         "datapath": every[0]
         | {tried: _summary(every, tried) for tried in datapath.TRIED}
-        | {"told": said},
+        | {"told": reported},
     }
 
 
 def measure(
     comm: MPI.Intracomm, launch: Launch, carry_out: Callable[[Order], Answer], folder: Path
 ) -> dict[str, float]:
-    """Every cell, in the turns that the driver gives; else rank 0 decides as the driver would.
+    """Measure every cell in the turns that the driver gives; without a driver rank 0 decides.
 
     Returns:
         How long this rank slept between turns, and used the CPU nevertheless: see orders.Orders.
@@ -115,7 +115,7 @@ def _summary(every: list[dict[str, Any]], key: str) -> str:
 
 
 def run(folder: Path) -> None:
-    """main(), where a rank's error ends all ranks."""
+    """Run main(); an error of one rank ends all ranks."""
     rank_process.run(main, folder)
 
 

@@ -21,7 +21,7 @@ EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all oth
 
 
 def die_with_parent() -> None:
-    """A rank whose launcher is gone must not go on alone."""
+    """End this rank when its launcher ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -39,6 +39,6 @@ def run(main: Callable[[Path], None], folder: Path) -> None:
     except BaseException as error:
         if not isinstance(error, EXPECTED):
             traceback.print_exc()
-        told = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
-        print(told, file=sys.stderr, flush=True)
+        message = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
+        print(message, file=sys.stderr, flush=True)
         MPI.COMM_WORLD.Abort(1)

@@ -57,13 +57,13 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
     """A client of the service that answers now, or None; starts none.
 
     Args:
-        driver: a process whose service is asked where this user's does not answer.
+        driver: a process that may have started a service, used if this user's does not answer.
     """
     return _connect(own_address()) or (_connect(started_address(driver)) if driver else None)
 
 
 def hindrance() -> EngineMissing | None:
-    """Why none can be started from here; None where running() would."""
+    """The reason why running() would fail; None where it would not."""
     if executables.find("podman") is None:
         remedy = INSTALL if os.geteuid() == 0 else f"sudo {INSTALL}"
         return EngineMissing("Podman is not installed", remedy)
@@ -77,7 +77,7 @@ def hindrance() -> EngineMissing | None:
 
 
 def own_address() -> str:
-    """Where a service of this user's would answer: what CONTAINER_HOST says, else root's socket."""
+    """The address of this user's service: CONTAINER_HOST, else the default socket."""
     return os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock"
 
 
@@ -97,12 +97,12 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
     """
     if capabilities >> SYS_RESOURCE & 1:
         return None
-    told = f'"nofile={files}:{files}", "nproc={processes}:{processes}"'
-    return f"[containers]\ndefault_ulimits = [{told}]\n"
+    limits = f'"nofile={files}:{files}", "nproc={processes}:{processes}"'
+    return f"[containers]\ndefault_ulimits = [{limits}]\n"
 
 
 def start(address: str, log: Path) -> dockerd.Process:
-    """A service in a session of its own; a driver's guard knows it by its environment."""
+    """Start a service in a session of its own; a driver's watchdog finds it by its environment."""
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = tracking.daemon_environment(os.environ)
     files, processes = (
@@ -132,7 +132,7 @@ def ensure_image(
     mpi: str = "openmpi",
     progress: Callable[[str], None] = print,
 ) -> Image:
-    """The image for an MPI in Podman: Docker's very bits where Docker answers, else built here.
+    """The image for an MPI in Podman: copied from Docker if Docker answers, else built.
 
     Raises:
         EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
@@ -152,7 +152,7 @@ def bring(
     found: Image,
     progress: Callable[[str], None],
 ) -> None:
-    """Bring an image of Docker's to Podman, unless it is there. It keeps its identity.
+    """Copy an image from Docker to Podman, unless Podman has it. It keeps its id.
 
     Raises:
         EngineMissing: one of them fails.

@@ -21,7 +21,7 @@ STAMP = ".test-tools"
 
 
 class SuiteFailed(ExperimentsError):
-    """Something is wrong; what it is stands in the output above."""
+    """A check or a test failed; the output above has the details."""
 
 
 def commands(marks: str, cores: int) -> list[list[str]]:

@@ -1,13 +1,12 @@
 """A campaign as one file to hand over: raw data, logs, environment, figures, report, checksums.
 
-Unpacked, it is a results folder again; unarchive.py does that. The same folder gives the same
+Unpacked, it is a results folder again; unarchive.py does that. A folder always gives the same
 bytes: entries by name, without owners and times.
 """
 
 import hashlib
 import io
 import lzma
-import os
 import re
 import tarfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
+from experiments.processes.whole_file import whole_file
 from experiments.results.unarchive import PART, SUMS
 
 SUFFIX = ".tar.xz"
@@ -63,8 +63,7 @@ def archive(folder: Path, drawn: Path, out: Path) -> str:
     name = folder.resolve().name
     entries = {**dict(_stored(folder)), **dict(_below(drawn, DRAWN)), **dict(_explained())}
     sums = io.StringIO()
-    temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
+    with whole_file(out) as temporary:
         with (
             lzma.open(temporary, "wb", preset=PRESET) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
@@ -74,11 +73,7 @@ def archive(folder: Path, drawn: Path, out: Path) -> str:
                 sums.write(f"{hashlib.sha256(content).hexdigest()}  {entry}\n")
                 _add(tar, f"{name}/{entry}", content)
             _add(tar, f"{name}/{SUMS}", sums.getvalue().encode())
-        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return digest
+        return hashlib.sha256(temporary.read_bytes()).hexdigest()
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What results tell of emulated machines: whether a launch ran on one, and what that means. Pure.
+"""Whether a launch ran on an emulated machine, by its result, and what that means. Pure.
 
 Such a machine shows nodes, distances and bandwidths as its description has them, and its kernel
 places pages by them: that is real. How long anything takes there is QEMU's business.
@@ -15,8 +15,8 @@ COLUMN = "emulated_machine"
 
 def machine(launch: Mapping[str, Any]) -> str:
     """ "knl-snc4-flat (tcg)", or NOT_EMULATED; so are launches of before such machines."""
-    told = launch["environment"].get("machine", {})
-    return str(told.get("emulated", NOT_EMULATED))
+    facts = launch["environment"].get("machine", {})
+    return str(facts.get("emulated", NOT_EMULATED))
 
 
 def machines(column: Iterable[Any]) -> list[str]:
@@ -26,9 +26,9 @@ def machines(column: Iterable[Any]) -> list[str]:
 
 def meaning(names: Iterable[str]) -> str:
     """What readers of any number from these machines must know; "" where there is none."""
-    told = ", ".join(sorted(names))
+    every = ", ".join(sorted(names))
     return (
-        f"Emulated machine {told}: where ranks and pages are is real, times mean nothing."
-        if told
+        f"Emulated machine {every}: where ranks and pages are is real, times mean nothing."
+        if every
         else ""
     )

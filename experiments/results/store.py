@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT
+from experiments.processes.whole_file import whole_file
 from experiments.results import formats
 
 HEADER = ("name", "experiment", "seed", "schedule")
@@ -34,17 +35,12 @@ class ResultsError(ExperimentsError):
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write whole or not at all: a temporary neighbour, flushed to disk, then renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(values, file, indent=1, sort_keys=True)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write whole or not at all, flushed to disk."""
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        json.dump(values, file, indent=1, sort_keys=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def refuse_existing(folder: Path) -> None:

@@ -5,12 +5,16 @@ any name is taken here, where spec.py refuses those that this machine does not k
 stored form lacks has its default; one that this version does not know is left out.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+import json
+from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.model.environment import EnvironmentId
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
+
+FORM = TypeAdapter(Experiment)
 
 
 class Damaged(ExperimentsError):
@@ -27,36 +31,24 @@ def experiment(values: object, source: str) -> Experiment:
     Raises:
         Damaged: a value has a form that no campaign writes.
     """
-    found = _read(Experiment, values, f"{source}: experiment")
-    assert isinstance(found, Experiment)
-    return found
-
-
-def _read(form: Any, value: object, place: str) -> Any:
-    """A value in the form of a field: a dataclass, a tuple, a mapping or a plain type."""
-    origin, inside = get_origin(form), get_args(form)
-    if is_dataclass(form) and isinstance(value, Mapping):
-        return _read_fields(form, value, place)
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_read(inside[0], each, place) for each in value)
-    if origin is Mapping and isinstance(value, Mapping):
-        return {str(key): _read(inside[1], each, f"{place}.{key}") for key, each in value.items()}
-    if form is float and type(value) is int:
-        return float(value)
-    if type(value) is not form:
+    try:
+        return FORM.validate_json(json.dumps(_parsed(values)), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = ("experiment", *(each for each in first["loc"] if isinstance(each, str)))
+        found = None if first["type"] == "missing" else first["input"]
         raise Damaged(
-            f"{place} holds {value!r}, which no campaign writes: the file is damaged; take it from "
-            "its archive again, or measure again into another --out"
-        )
-    return value
+            f"{source}: {'.'.join(keys)} holds {found!r}, which no campaign writes: the file is "
+            "damaged; take it from its archive again, or measure again into another --out"
+        ) from error
 
 
-def _read_fields(form: Any, values: Mapping[str, Any], place: str) -> Any:
-    forms = get_type_hints(form)
-    found = {}
-    for field in fields(form):
-        required = field.default is MISSING and field.default_factory is MISSING
-        if field.name in values or required:
-            value = values.get(field.name)
-            found[field.name] = _read(forms[field.name], value, f"{place}.{field.name}")
-    return form(**found)
+def _parsed(values: Any) -> Any:
+    """The values with each environment's text as the fields of an EnvironmentId."""
+    match values:
+        case {"launches": {"environments": [*texts]} as launches}:
+            parsed = [
+                vars(EnvironmentId.parse(text)) if isinstance(text, str) else text for text in texts
+            ]
+            return {**values, "launches": {**launches, "environments": parsed}}
+    return values

@@ -126,9 +126,7 @@ def conduct(
             continue
         group = max(answer.group for answer in able.values())
         tight = all(answer.tight for answer in able.values())
-        pace = {cell: 0.0 for _, cell in able}
-        for (_, cell), answer in able.items():
-            pace[cell] = max(pace[cell], answer.seconds * group)
+        pace = _pace(able, group)
         counts, fewest, rounds = _dealt(pace, asked, len(able) == 1)
         deadline = time.monotonic() + asked.time_cap * len(able)
         for turn in range(1, rounds + 1):
@@ -148,16 +146,24 @@ def numbers(contests: Sequence[Sequence[object]]) -> list[range]:
     return [range(*each) for each in pairwise(ends)]
 
 
+def _pace(able: Mapping[Entry, Answer], group: int) -> dict[int, float]:
+    """Seconds of one interval of each cell, in the slowest arm."""
+    pace = {cell: 0.0 for _, cell in able}
+    for (_, cell), answer in able.items():
+        pace[cell] = max(pace[cell], answer.seconds * group)
+    return pace
+
+
 def _dealt(
     pace: Mapping[int, float], asked: Measurement, alone: bool
 ) -> tuple[dict[int, int], int, int]:
     """Intervals in a turn of each cell, and the fewest and the most turns of all.
 
     The fewest hold min_iterations of each cell, the most come first: MOST_ROUNDS, max_iterations.
-    An entry alone takes turns with nobody: they only say how often the clock is looked at.
+    An entry without company takes no turns: they only decide how often the clock is read.
 
     Args:
-        pace: seconds of one interval of each cell, in the slowest arm.
+        pace: as _pace() gives it.
     """
     counts, most = dict[int, int](), MOST_ROUNDS
     for cell, seconds in pace.items():

@@ -13,13 +13,13 @@ HERE = Path(__file__).parent
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "interface.h").read_text(encoding="utf-8"))
 ffibuilder.cdef('extern "Python" int hbm_interrupted(void);')
-ffibuilder.cdef('extern "Python" int hbm_program_folds(uintptr_t, const void *, void *, uint64_t);')
+ffibuilder.cdef('extern "Python" int hbm_user_reduces(uintptr_t, const void *, void *, uint64_t);')
 ffibuilder.cdef('extern "Python" int hbm_heap_grows(void *, uint64_t, uint64_t);')
 ffibuilder.set_source(
     "hbmcomm._native._core",
     '#include "layout.h"',
-    sources=[str(path) for path in sorted(HERE.glob("[!_]*.c"))],
-    depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"))],
+    sources=[str(path) for path in sorted(HERE.glob("*/*.c"))],
+    depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"), *HERE.glob("*/*.h"))],
     include_dirs=[str(HERE)],
     # Without debug information, which names folders, the same sources give the same bytes.
     extra_compile_args=[

@@ -1,11 +1,11 @@
-/* Counters of what a call costs in cache lines, for tests alone: nothing unless HBM_COUNTERS is set.
+/* Counters of a call's cost in cache lines, for tests alone: nothing unless HBM_COUNTERS is set.
 
-   Remote lines are those of other ranks' control blocks that this rank read, and lines of messages
-   that it read from or wrote to other ranks' memory. A hop is a word that one rank wrote and another
-   waited for: the longest chain of hops bounds the time of a call on any machine.
+   Remote lines are lines of other ranks' control blocks that this rank read, and lines of messages
+   that it read from or wrote to other ranks' memory. A hop is a word that one rank wrote and
+   another waited for: the longest chain of hops bounds the time of a call on any machine.
 
-   A test may also take down one by one what a rank stores and reads, in order (`events`): from that
-   docs/costs.md derives expected times. */
+   A test may also record each store and read of a rank, in order (`events`); docs/costs.md derives
+   expected times from that. */
 #ifndef HBMCOMM_COUNTERS_H
 #define HBMCOMM_COUNTERS_H
 
@@ -14,60 +14,60 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define STEPS_COUNTED 16 /* a word's hops are kept for so many steps: others may read old ones late */
+#define STEPS_COUNTED 16 /* a word keeps its last hops: others may read old ones late */
 #define HOPS_OF_WORD _Atomic uint32_t hops[STEPS_COUNTED];
 #define HOPS_OF_POST _Atomic uint32_t hops;
 #define HOPS_BYTES 64
 
 typedef struct {
-    char kind;      /* s: stores a word; r: has read one of `rank`; d, w: bytes read from, written to it */
+    char kind;      /* s: stores a word; r: reads one of `rank`; d, w: reads or writes its data */
     int rank;
-    uint64_t place; /* of the word, in its owner's control block */
-    uint64_t value; /* what was stored or waited for; bytes */
+    uint64_t offset; /* offset of the word in its owner's control block */
+    uint64_t value; /* the value stored or awaited; bytes */
 } hbm_event;
 
 #define COUNTERS                                                                   \
     struct {                                                                       \
-        uint64_t words, posts, data_lines, written_lines, folded_bytes, most_hops; \
+        uint64_t words, posts, data_lines, written_lines, reduced_bytes, most_hops; \
         hbm_event *events;                                                         \
-        uint64_t event_count, event_room; /* 0: nothing is taken down */           \
+        uint64_t event_count, event_room; /* 0: nothing is recorded */           \
     } count;
-#define take_down(c, ...)                                                          \
+#define record_event(c, ...)                                                          \
     ((c)->count.event_count < (c)->count.event_room                                \
          ? (void)((c)->count.events[(c)->count.event_count++] = (hbm_event){__VA_ARGS__}) : (void)0)
-#define place_of_word(c, owner, w)                                                 \
+#define offset_of_word(c, owner, w)                                                 \
     ((uint64_t)((uintptr_t)(w) - (uintptr_t)(c)->peers[owner].control))
-#define take_down_read(c, from, w, value)                                          \
+#define record_read(c, from, w, value)                                          \
     ((from) != (c)->rank && (value)                                                \
-         ? take_down(c, 'r', from, place_of_word(c, from, w), value) : (void)0)
-#define take_down_store(c, w, value)                                               \
-    take_down(c, 's', (c)->rank, place_of_word(c, (c)->rank, w), value)
-#define take_down_data(c, kind, other, bytes)                                      \
-    ((other) != (c)->rank && (bytes) ? take_down(c, kind, other, 0, bytes) : (void)0)
+         ? record_event(c, 'r', from, offset_of_word(c, from, w), value) : (void)0)
+#define record_store(c, w, value)                                               \
+    record_event(c, 's', (c)->rank, offset_of_word(c, (c)->rank, w), value)
+#define record_data(c, kind, other, bytes)                                      \
+    ((other) != (c)->rank && (bytes) ? record_event(c, kind, other, 0, bytes) : (void)0)
 #define hops_at(w, step) (&(w)->hops[(step) % STEPS_COUNTED])
 #define count_word(o, from, w, step)                                               \
-    (take_down_read((o)->comm, from, w, step),                                     \
+    (record_read((o)->comm, from, w, step),                                     \
      (o)->comm->count.words += (from) != (o)->comm->rank,                          \
      (void)((step) ? take_hops(o, hops_at(w, step)) : (void)0))
 #define count_post(o, from, p)                                                     \
-    (take_down_read((o)->comm, from, p, (o)->sequence),                            \
+    (record_read((o)->comm, from, p, (o)->sequence),                            \
      (o)->comm->count.posts += (from) != (o)->comm->rank, take_hops(o, &(p)->hops))
 #define lines_of(c, other, bytes) ((other) == (c)->rank ? 0 : ((bytes) + LINE - 1) / LINE)
 #define count_data(c, from, bytes)                                                 \
-    (take_down_data(c, 'd', from, bytes), (c)->count.data_lines += lines_of(c, from, bytes))
+    (record_data(c, 'd', from, bytes), (c)->count.data_lines += lines_of(c, from, bytes))
 #define count_written(c, to, bytes)                                                \
-    (take_down_data(c, 'w', to, bytes), (c)->count.written_lines += lines_of(c, to, bytes))
-#define count_folded(c, bytes) ((c)->count.folded_bytes += (bytes))
+    (record_data(c, 'w', to, bytes), (c)->count.written_lines += lines_of(c, to, bytes))
+#define count_reduced(c, bytes) ((c)->count.reduced_bytes += (bytes))
 #define larger(a, b) ((a) > (b) ? (a) : (b))
 #define take_hops(o, remote)                                                       \
     ((void)((o)->hops = larger(atomic_load_explicit(remote, memory_order_relaxed), (o)->hops)))
 #define count_hops(o)                                                              \
     ((o)->comm->count.most_hops = larger((o)->hops, (o)->comm->count.most_hops))
 #define set_word_hops(o, w, step)                                                  \
-    (take_down_store((o)->comm, w, at_step(o, step)),                              \
+    (record_store((o)->comm, w, at_step(o, step)),                              \
      atomic_store_explicit(hops_at(w, step), (o)->hops + 1, memory_order_relaxed))
 #define set_post_hops(o, p)                                                        \
-    (take_down_store((o)->comm, p, (o)->sequence),                                 \
+    (record_store((o)->comm, p, (o)->sequence),                                 \
      atomic_store_explicit(&(p)->hops, (o)->hops + 1, memory_order_relaxed))
 
 #else
@@ -80,7 +80,7 @@ typedef struct {
 #define count_post(o, from, p) ((void)0)
 #define count_data(c, from, bytes) ((void)0)
 #define count_written(c, to, bytes) ((void)0)
-#define count_folded(c, bytes) ((void)0)
+#define count_reduced(c, bytes) ((void)0)
 #define count_hops(o) ((void)0)
 #define set_word_hops(o, w, step) ((void)0)
 #define set_post_hops(o, p) ((void)0)

@@ -1,12 +1,12 @@
 """Asks the kernel on which NUMA nodes the pages of an array are.
 
-Three ways, best first: move_pages (exact), get_mempolicy (exact, slower), numa_maps with pagemap
-(needs no privilege; of a mapping on several nodes, an array's part is taken in proportion).
-Containers refuse the first two by default.
+Three methods, best first: move_pages (exact), get_mempolicy (exact, slower), numa_maps with pagemap
+(needs no privilege; for a mapping on several nodes, an array's part is in proportion). Containers
+refuse the first two by default.
 
-Of a dax device's pages the kernel tells nothing, or the wrong thing (tried with 6.1: move_pages
-says ENOENT, numa_maps nothing, get_mempolicy the node that the device is attached to instead of its
-own). They cannot move, and are where the device is: on its target node, which sysfs knows.
+For pages of a dax device the kernel's answers are missing or wrong (tried with 6.1: move_pages
+returns ENOENT, numa_maps nothing, get_mempolicy the node that the device is attached to). They
+cannot move: they are on the device's target node, which sysfs gives.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
-from hbmcomm.memory.dax import devices
-from hbmcomm.memory.dax.devices import Device
+from hbmcomm.memory.dax import dax_file
+from hbmcomm.memory.dax.dax_file import DaxFile
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.policy.kernel import PAGE
 
 _PAGES_AT_ONCE = 2**16
 
-Way = Callable[[int, int], dict[int, int]]
+Method = Callable[[int, int], dict[int, int]]
 """From the first byte and the byte after the last to {node: bytes}; OSError where refused."""
 
 
 def placement(array: NDArray[Any]) -> dict[int, int]:
     """{node: bytes} of the touched pages under an array, from its lowest byte to its highest.
 
-    Pages that nobody has touched are nowhere yet and do not count, but for a device's, all of which
-    are there. A device's target node counts by its number even while it is no node.
+    Untouched pages are not counted, except on a device, where all pages exist. A device's target
+    node is counted by its number even while it is no node.
 
     Raises:
-        PlacementUnknown: The kernel refuses all three ways, or knows no target node of a device.
+        PlacementUnknown: The kernel refuses all three methods, or gives no target node of a device.
     """
     found: Counter[int] = Counter()
     for low, high, device in _parts(array):
@@ -48,8 +48,8 @@ def placement(array: NDArray[Any]) -> dict[int, int]:
             found.update(_ask(low, high)[1])
         elif device.node is None:
             raise PlacementUnknown(
-                f"the kernel knows no node of {device.path} (target_node of {device.name} in "
-                "sysfs); where its memory is, only the machine's description can tell"
+                f"the kernel gives no node of {device.path} (target_node of {device.name} in "
+                "sysfs); see the machine's documentation for where its memory is"
             )
         else:
             found[device.node] += high - low
@@ -57,23 +57,23 @@ def placement(array: NDArray[Any]) -> dict[int, int]:
 
 
 def placement_method(array: NDArray[Any] | None = None) -> str:
-    """How `placement` comes to know: "move_pages", "get_mempolicy", "numa_maps" or "device".
+    """The method of `placement`: "move_pages", "get_mempolicy", "numa_maps" or "device".
 
     Args:
-        array: The one that is meant; left out: one of ordinary memory. Parts of an array that lie
-            on a device are told by that ("device"), whatever else it spans.
+        array: The array; left out: one of ordinary memory. The method is "device" if any part of
+            it is on a device.
     """
     if array is not None and any(device for _, _, device in _parts(array)):
         return "device"
     return _ask(*byte_bounds(np.ones(1)))[0]
 
 
-def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, Device | None]]:
-    """The array's range of addresses, in parts that lie on a device and parts that do not."""
+def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, DaxFile | None]]:
+    """The array's range of addresses, in parts on a device and parts that are not."""
     if not array.size:
         return
     start, end = byte_bounds(array)
-    for low, high, device in devices.mapped(start, end):
+    for low, high, device in dax_file.mapped(start, end):
         if start < low:
             yield start, low, None
         yield low, high, device
@@ -84,13 +84,13 @@ def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, Device | None]]:
 
 def _ask(start: int, end: int) -> tuple[str, dict[int, int]]:
     refusals = []
-    for name, way in _WAYS.items():
+    for name, method in _METHODS.items():
         try:
-            return name, way(start, end)
+            return name, method(start, end)
         except OSError as error:
             refusals.append(f"{name} ({error.strerror or error})")
     raise PlacementUnknown(
-        f"the kernel does not say where pages are; refused: {', '.join(refusals)}; "
+        f"the kernel does not give the nodes of pages; refused: {', '.join(refusals)}; "
         f"{kernel.POLICY_CALLS_IN_A_CONTAINER}"
     )
 
@@ -121,14 +121,14 @@ def _by_numa_maps(start: int, end: int) -> dict[int, int]:
             continue
         touched = sum(_overlap(page, page + PAGE, low, high) for page in _touched_pages(low, high))
         before, total = 0, sum(pages.values())
-        for node, count in pages.items():  # in proportion, and to the byte in all
+        for node, count in pages.items():  # in proportion; the sum is exact
             upto = before + count
             found[node] += touched * upto // total - touched * before // total
             before = upto
     return {node: nbytes for node, nbytes in sorted(found.items()) if nbytes}
 
 
-_WAYS: dict[str, Way] = {
+_METHODS: dict[str, Method] = {
     "move_pages": _by_move_pages,
     "get_mempolicy": _by_get_mempolicy,
     "numa_maps": _by_numa_maps,
@@ -145,8 +145,8 @@ def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:
 def _touched_pages(start: int, end: int) -> Iterator[int]:
     """Addresses of the pages of a range that have been written, from pagemap.
 
-    A page only read is the kernel's page of zeros, which is on some node by chance: present, but
-    neither this process's alone (bit 56) nor of a file or shared memory (bit 61).
+    A page that was only read is the kernel's page of zeros, on an arbitrary node: it is present,
+    but neither exclusive to this process (bit 56) nor of a file or shared memory (bit 61).
     """
     with Path("/proc/self/pagemap").open("rb") as pagemap:
         for first, last in _chunks(start, end):

@@ -3,21 +3,15 @@
 import pandas as pd
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from plots.analysis.findings import (
-    BASELINE,
-    BASELINES,
-    HOST,
-    Findings,
-    alerts,
-    in_order,
-    rows,
-    usual,
-)
+from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
+from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.model.arms import HOST
 from plots.figures.facets import Part, parts
 from plots.figures.marks import HOLLOW, points, size_axis, transport_handles
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
+    alerts,
     bytes_text,
     operation_name,
     ranks_text,
@@ -85,7 +79,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     return Drawing(
         NAME,
         f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE}{part.said}, {ranks_text(part.ranks)}",
+        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
         "Time of a collective over NumPy arrays: by transports of hbmcomm between the ranks of an "
         "MPI, by threads of one process, and by multiprocessing, over its shared memory and "
         "through its queues. All took turns on the same CPUs. Each point is the median over "
@@ -98,12 +92,12 @@ def _drawing(part: Part, found: Findings) -> Drawing:
 
 def _description(ratios: pd.DataFrame, part: Part) -> str:
     mine = ratios[(ratios["ranks"] == part.ranks) & ratios["mpi"].isin(set(part.frame["mpi"]))]
-    said = [
+    sentences = [
         f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(int(cell.bytes))}: "
         f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
         for cell in rows(mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))])
     ]
     return (
-        f"Line charts of time against message size{part.said}, {ranks_text(part.ranks)}. Over the "
-        "MPI calls whose turns they took: " + " ".join(said)
+        f"Line charts of time against message size{part.title_end}, {ranks_text(part.ranks)}. "
+        "Over the MPI calls whose turns they took: " + " ".join(sentences)
     )

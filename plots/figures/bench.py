@@ -7,24 +7,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.reading import Campaign
 from experiments.bench.compare import against_peers, other_build, own, tried
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
 from experiments.model.experiment import NUMPY
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
+from experiments.model.quantities import ratio_text, seconds_text
 from experiments.results import recorded
-from plots.analysis.findings import in_order, rows
 from plots.figures.marks import HOLLOW, points, size_axis
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import (
-    bytes_text,
-    mpi_name,
-    ranks_text,
-    ratio_text,
-    seconds_text,
-    tick_text,
-)
+from plots.layout.labels import bytes_text, mpi_name, ranks_text, tick_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES, Look
 
 BOUND = "bound"  # drawn beside the parties
@@ -66,7 +60,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         ],
     )
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    said = " ".join(
+    sentences = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: {seconds_text(row.seconds)}."
         for row in rows(mine.sort_values(["operation", "form", "bytes"]))
     )
@@ -76,7 +70,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         f"Times of direct and its peers, {ranks_text(ranks)}",
         "Each point is the median over launches; all parties of a launch take turns, those of this "
         "build over the same buffers. Both axes are logarithmic.",
-        f"Line charts of time against message size. Direct: {said}",
+        f"Line charts of time against message size. Direct: {sentences}",
         figure,
     )
 
@@ -92,7 +86,7 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     panels[0].yaxis.set_major_locator(LogLocator(10, subs=(1, 3), numticks=20))
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
     best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
-    said = " ".join(
+    sentences = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
         f"{ratio_text(row.ratio)} against {mpi_name(row.peer)}{_setting(row.setting)}."
         for row in rows(best)
@@ -103,7 +97,7 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
         f"Peers over direct, {ranks_text(ranks)}",
         "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; pickle "
         "and gloo are shown beside the MPI with which they did best.",
-        f"Line charts of ratios against message size. Best MPI: {said}",
+        f"Line charts of ratios against message size. Best MPI: {sentences}",
         figure,
     )
 

@@ -1,6 +1,7 @@
 """Figure 5: where a container's cost comes from: a column per step, a row per operation.
 
-The steps are plots.analysis.chain's; every ratio is of a step's arm over the arm before it.
+experiments.analysis.findings.steps defines the steps; every ratio is of a step's arm over the arm
+before it.
 """
 
 import math
@@ -13,22 +14,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.analysis.chain import FILES, STEPS
-from plots.analysis.findings import Findings, alerts, in_order, rows, usual
+from experiments.analysis.arm_order import arm_key, arm_levels
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.steps import FILES
+from experiments.model.quantities import percent_text, ratio_text
 from plots.figures.marks import HOLLOW, ratio_axis
+from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
-    arm_levels,
+    STEPS,
+    alerts,
     arm_name,
-    arm_place,
     mpi_name,
     operation_name,
-    percent_text,
     ranks_text,
     ratio_and_interval,
-    ratio_text,
     setting,
     transport_name,
 )
@@ -53,13 +56,13 @@ def chain(found: Findings) -> list[Drawing | Skipped]:
     families = list(
         dict.fromkeys(
             (environment, layout)
-            for arm in sorted(set(whole["above"]), key=arm_place)
+            for arm in sorted(set(whole["above"]), key=arm_key)
             for environment, profile, layout in [arm_levels(arm)]
             if profile
         )
     )
     if not families:
-        return [Skipped(NAME, TITLE, "no container of this campaign stands beside userland")]
+        return [Skipped(NAME, TITLE, "this campaign has no container beside userland")]
     ranks = sorted(set(whole["ranks"]))
     return [
         _drawing(
@@ -81,9 +84,10 @@ def _drawing(
 ) -> Drawing:
     whole, cells = (each[_belongs(each, family)] for each in (whole, cells))
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
-    columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_place(each[1])))
+    columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_key(each[1])))
     lines = _lines(whole)
     ends = _ends(whole, cells)
+    lost = data_path_text.short(found.data_paths.losses)
     hollow = [HOLLOW] if whole["low"].isna().any() else []
     page = sheet(
         f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
@@ -123,7 +127,7 @@ def _drawing(
         suffix,
         TITLE + (f": {arm_name(columns[-1][1])}" if suffix else ""),
         " ".join(f"{_head(above).capitalize()}: {STEPS[step]}." for step, above in columns)
-        + (f" {found.lost}" if found.lost else ""),
+        + (f" {lost}" if lost else ""),
         _description(whole, columns),
         page.figure,
     )
@@ -142,10 +146,10 @@ def _lines(whole: pd.DataFrame) -> list[tuple[str, tuple[str, str, str]]]:
     for mpi in mpis:
         for operation in in_order(whole["operation"], OPERATIONS):
             for kind in kinds:
-                said = [mpi_name(mpi)] if len(mpis) > 1 else []
-                said += [operation_name(operation)]
-                said += [kind] if len(kinds) > 1 else []
-                found.append((", ".join(said), (mpi, operation, kind)))
+                names = [mpi_name(mpi)] if len(mpis) > 1 else []
+                names += [operation_name(operation)]
+                names += [kind] if len(kinds) > 1 else []
+                found.append((", ".join(names), (mpi, operation, kind)))
     return found
 
 
@@ -230,7 +234,7 @@ def _legend(whole: pd.DataFrame) -> list[Artist]:
 
 
 def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
-    told = []
+    sentences = []
     for step, above in columns:
         mine = whole[(whole["step"] == step) & (whole["above"] == above)]
         each = ", ".join(
@@ -238,5 +242,5 @@ def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
             f"{ratio_and_interval(row.ratio, row.low, row.high)}"
             for row in rows(mine)
         )
-        told.append(f"{step}, {_head(above)}: {each}.")
-    return "Dot chart of ratios of times by step. " + " ".join(told)
+        sentences.append(f"{step}, {_head(above)}: {each}.")
+    return "Dot chart of ratios of times by step. " + " ".join(sentences)

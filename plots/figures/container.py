@@ -6,38 +6,32 @@ none; which cells a drawing holds is decided here, too.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
+from experiments.analysis.arm_order import arm_key, in_container
+from experiments.analysis.findings.campaign import Findings, absent_containers
+from experiments.analysis.findings.selection import in_order, numbered, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
-from plots.analysis.findings import (
-    HOST,
-    Findings,
-    absent_containers,
-    alerts,
-    in_order,
-    numbered,
-    usual,
-)
+from experiments.model.arms import HOST
+from experiments.model.quantities import percent_text
+from plots.figures.container_axis import NEAR, Sight, draw_axes, ends
 from plots.figures.facets import Part, heads, parts
-from plots.figures.marks import HOLLOW, kind_handles, ratio_axis
+from plots.figures.marks import HOLLOW, kind_handles
+from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     LAYOUTS,
     OPERATIONS,
+    alerts,
     arm_name,
-    arm_place,
     bytes_text,
-    in_container,
     operation_name,
-    percent_text,
     ranks_text,
     ratio_and_interval,
     setting,
@@ -46,12 +40,6 @@ from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"
 TITLE = "Cost of a container"
-MOST = 2.0
-"""A plainly logarithmic axis ends at this ratio at the latest, so that 2 % can be seen."""
-NEAR = 0.05
-"""Where medians lie beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
-TICKS = (1.0, 10.0, 100.0, 2.0, 1.5, 0.5, 0.8, 0.1, 1000.0)
-ROOM = 0.22  # of such an axis, between two ticks
 MOST_INCHES = 8.3
 """Of panels; as much as a page of a paper holds."""
 MOST_OPERATIONS = 3
@@ -60,17 +48,6 @@ MOST_CAVEATS = 2
 _ROW = 0.105
 _HEAD = 0.27
 _SPREAD = 0.56  # of a row, over which its kinds are spread
-
-
-class Sight(NamedTuple):
-    """What all panels share: sizes, kinds, the ends of the ratio axis, and whether it is stretched
-    around 1."""
-
-    sizes: list[int]
-    kinds: list[str]
-    low: float
-    high: float
-    stretched: bool
 
 
 def container(found: Findings) -> list[Drawing | Skipped]:
@@ -89,7 +66,7 @@ def _reason(found: Findings) -> str:
     if found.machine:
         return "what a container costs in time is not to be had on an emulated machine"
     if any(map(in_container, found.times["arm"])):
-        return f"no launch on the {HOST} stands beside those in containers"
+        return f"this campaign has no launch on the {HOST} beside those in containers"
     return "this campaign has no container arm"
 
 
@@ -111,7 +88,8 @@ def _pages(part: Part) -> list[Part]:
         pages += [
             part._replace(
                 suffix=part.suffix + "".join(f"-{level}" for level in levels) + counted,
-                said=part.said + "".join(f", {LAYOUTS.get(level, level)}" for level in levels),
+                title_end=part.title_end
+                + "".join(f", {LAYOUTS.get(level, level)}" for level in levels),
                 frame=group,
             )
             for levels, group in groups
@@ -167,15 +145,15 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     panels = [
         (transport, arm)
         for transport in in_order(frame["transport"], TRANSPORTS)
-        for arm in sorted(set(frame.loc[frame["transport"] == transport, "arm"]), key=arm_place)
+        for arm in sorted(set(frame.loc[frame["transport"] == transport, "arm"]), key=arm_key)
     ]
     sight = Sight(
         sorted({int(size) for size in frame["bytes"]}),
         in_order(frame["kind"], KINDS),
-        *_ends(frame, floor),
+        *ends(frame, floor),
     )
-    told = f"{ranks_text(part.ranks)}{part.said}"
-    caveats = _caveats(found.caveats)
+    what = f"{ranks_text(part.ranks)}{part.title_end}"
+    caveats = _caveats(confounder_text.caveats(found))
     transports = {transport for transport, _ in panels}
     page = sheet(
         f"Time in a container over the {HOST}, {ranks_text(part.ranks)}"
@@ -198,46 +176,21 @@ def _drawing(part: Part, found: Findings) -> Drawing:
             mine &= (frame["transport"] == transport) & (frame["operation"] == operation)
             _grounds(axes, floor, sight)
             _panel(axes, frame[mine], sight)
-    _axes(page.panels, sight)
+    draw_axes(page.panels, sight)
     return Drawing(
         NAME,
         f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE}, {told}",
+        f"{TITLE}, {what}",
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
         "with its exact 95 % interval. The shaded band is the noise floor: how far two "
         f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
         "whole interval lies beyond the band; where it lies between the dotted lines, the "
         f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
         "the cost." + "".join(f" {each}" for each in caveats),
-        _description(frame, told, floor),
+        _description(frame, what, floor),
         page.figure,
         {str(cell.Index): _words(cell) for cell in numbered(frame)},
     )
-
-
-def _ends(frame: pd.DataFrame, floor: float) -> tuple[float, float, bool]:
-    """Ends of the axis, and whether it is stretched around 1: where medians leave the narrow one.
-
-    Every median lies within; an interval that does not is cut.
-    """
-    span = _narrow(frame, floor)
-    least, most = float(frame["ratio"].min()), float(frame["ratio"].max())
-    if 1 / span <= least and most <= span:
-        return 1 / span, span, False
-    return min(1 / span, least / 1.15), max(span, most * 1.15), True
-
-
-def _narrow(frame: pd.DataFrame, floor: float) -> float:
-    """Reaches over nine tenths of the intervals, within limits.
-
-    A series that lies beyond the farthest axis by its median has no say.
-    """
-    strays = frame[["ratio", "low", "high"]].map(lambda ratio: abs(math.log(ratio))).max(axis=1)
-    far = strays.groupby([frame[key] for key in ("transport", "arm", "operation")])
-    near = strays[far.transform("median") <= math.log(MOST)]
-    least = max(1.06, 1.05 / (1 - floor) if floor < 0.5 else 1.06)
-    reach = float(near.quantile(0.9)) if len(near) else math.log(MOST)
-    return min(MOST, max(least, math.exp(1.12 * reach)))
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:
@@ -281,45 +234,6 @@ def _bands(floor: float) -> list[Artist]:
             label=f"±{100 * EQUIVALENCE:.0f} %: no cost",
         ),
     ]
-
-
-def _axes(panels: list[list[Axes]], sight: Sight) -> None:
-    axes = panels[0][0]
-    axes.set_ylim(len(sight.sizes) - 0.45, -0.65)
-    axes.yaxis.set_major_locator(FixedLocator(list(range(len(sight.sizes)))))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sight.sizes[round(y)])))
-    if sight.stretched:
-        axes.set_xscale("function", functions=(_stretch, _shrink))
-        axes.xaxis.set_major_locator(FixedLocator(_ticks(sight)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
-    else:
-        axes.set_xscale("log")
-        ratio_axis(axes.xaxis, sight.high, unit="")
-    axes.set_xlim(sight.low, sight.high)
-    bottom = panels[-1]
-    middle = len(bottom) // 2
-    bottom[middle].set_xlabel(
-        "time ratio: ← container faster · slower →", x=0.5 if len(bottom) % 2 else -0.1
-    )
-
-
-def _stretch(ratio: Any) -> Any:
-    return np.arcsinh(np.log(np.maximum(ratio, 1e-9)) / NEAR)
-
-
-def _shrink(place: Any) -> Any:
-    return np.exp(NEAR * np.sinh(place))
-
-
-def _ticks(sight: Sight) -> list[float]:
-    """As many of TICKS, in their order, as can be told apart on a stretched axis."""
-    room = ROOM * (_stretch(sight.high) - _stretch(sight.low))
-    kept: list[float] = []
-    for tick in TICKS:
-        near = any(abs(_stretch(tick) - _stretch(other)) < room for other in kept)
-        if sight.low <= tick <= sight.high and not near:
-            kept.append(tick)
-    return sorted(kept)
 
 
 def _notes(frame: pd.DataFrame, stretched: bool) -> list[str]:
@@ -371,13 +285,13 @@ def _words(cell: Any) -> str:
     return f"{arm_name(cell.arm)}, {', '.join(names)}: {value}, {cell.verdict}"
 
 
-def _description(frame: pd.DataFrame, told: str, floor: float) -> str:
+def _description(frame: pd.DataFrame, what: str, floor: float) -> str:
     outside = frame[frame["verdict"] == Verdict.DIFFERS]
     none = int((frame["verdict"] == Verdict.EQUIVALENT).sum())
-    said = [f"{_words(cell)}." for cell in numbered(outside)]
+    sentences = [f"{_words(cell)}." for cell in numbered(outside)]
     return (
-        f"Forest plot of the time in a container over the time on the {HOST}, {told}, "
+        f"Forest plot of the time in a container over the time on the {HOST}, {what}, "
         f"{len(frame)} cells, noise floor {percent_text(floor)}. In {none} of them the container "
         f"costs no more than {100 * EQUIVALENCE:.0f} %. Beyond the noise floor: "
-        + (" ".join(said) if said else "none.")
+        + (" ".join(sentences) if sentences else "none.")
     )

@@ -4,11 +4,12 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from experiments.model.quantities import counted
-from plots.analysis.findings import Findings, in_order
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order
+from experiments.model.quantities import counted, percent_text, ratio_text
 from plots.figures.marks import ratio_axis
 from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import MPIS, mpi_name, percent_text, ratio_text
+from plots.layout.labels import MPIS, mpi_name
 from plots.layout.style import MUTED, party
 
 NAME = "drift"
@@ -75,7 +76,7 @@ def _caption(frame: pd.DataFrame) -> str:
         f"Launches took {ratio_text(frame['pace'].min())} to {ratio_text(frame['pace'].max())} "
         "times as long as usual for their arm; between the arms of a block the pace differed by "
         f"{percent_text(within)} in the median block. Ratios are taken turn by turn within a "
-        "block, so that what changes more slowly is in none of them."
+        "block, so slower changes of the machine do not affect them."
     )
 
 
@@ -93,6 +94,6 @@ def _company(frame: pd.DataFrame) -> str:
 
 
 def _description(frame: pd.DataFrame) -> str:
-    told = ", ".join(map(ratio_text, frame.groupby("block")["pace"].median()))
+    paces = ", ".join(map(ratio_text, frame.groupby("block")["pace"].median()))
     arms = len(set(frame["arm"]))
-    return f"Line chart of {len(frame)} launches of {arms} arms. Median pace by block: {told}."
+    return f"Line chart of {len(frame)} launches of {arms} arms. Median pace by block: {paces}."

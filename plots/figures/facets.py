@@ -5,17 +5,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from plots.analysis.findings import in_order
-from plots.layout.labels import (
-    LAYOUTS,
-    MPIS,
-    USERLAND,
-    arm_levels,
-    arm_place,
-    environment_name,
-    in_container,
-    mpi_name,
-)
+from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels, in_container
+from experiments.analysis.findings.selection import in_order
+from plots.layout.labels import LAYOUTS, MPIS, environment_name, mpi_name
 
 
 class Part(NamedTuple):
@@ -23,12 +15,12 @@ class Part(NamedTuple):
 
     Attributes:
         suffix: of the drawing's file name: "-mpich"; "" where the campaign has one MPI.
-        said: of its title: ", MPICH", or "".
+        title_end: of its title: ", MPICH", or "".
         ranks: how many ranks all rows have.
     """
 
     suffix: str
-    said: str
+    title_end: str
     ranks: int
     frame: pd.DataFrame
 
@@ -51,15 +43,15 @@ def parts(frame: pd.DataFrame) -> list[Part]:
 
 def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], str]:
     """At most so many arms, the host and the tuned containers first; a note on the others."""
-    every = sorted(set(arms), key=arm_place)
+    every = sorted(set(arms), key=arm_key)
     if len(every) <= most:
         return every, ""
     preferred = sorted(
-        every, key=lambda arm: (in_container(arm) and "tuned" not in arm, arm_place(arm))
+        every, key=lambda arm: (in_container(arm) and "tuned" not in arm, arm_key(arm))
     )
     left = len(every) - most
-    told = "1 other arm stands" if left == 1 else f"{left} other arms stand"
-    return sorted(preferred[:most], key=arm_place), f"{told} in the tables."
+    others = "1 other arm is" if left == 1 else f"{left} other arms are"
+    return sorted(preferred[:most], key=arm_key), f"{others} in the tables."
 
 
 def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
@@ -70,9 +62,9 @@ def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
     found: list[str] = []
     for number, (environment, profile, layout) in enumerate(levels):
         inside, first = number in contained, contained[:1] == [number]
-        said = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
-        said += [LAYOUTS[layout]] if inside and (several[2] or first) else []
-        said += [environment_name(environment)] if several[0] or first or not inside else []
-        said += [profile] if profile and (several[1] or first) else []
-        found.append(", ".join(said))
+        words = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
+        words += [LAYOUTS[layout]] if inside and (several[2] or first) else []
+        words += [environment_name(environment)] if several[0] or first or not inside else []
+        words += [profile] if profile and (several[1] or first) else []
+        found.append(", ".join(words))
     return found

@@ -1,264 +1,320 @@
-"""Figure: the machine as a map, with its nodes, the CPU of each rank, and where all pages are.
+"""Figure: which rank's pages are on which NUMA node: heat maps with a row a node, a column a rank.
 
-The first panel is the machine and its ranks. In every other one lines lead from the ranks to the
-nodes that hold their pages, in one kind and locality each.
+The first panel is the machine: the CPU of each rank. Every other one has the shares of each rank's
+pages in one kind and locality.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
 
-from plots.analysis.findings import Findings
-from plots.analysis.page_placement import Panel, Place, owners
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.nodes import Node, local_nodes, owners
+from experiments.analysis.findings.page_placement import PageMap, Panel, by_node
+from plots.layout import placement_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet, wrap
-from plots.layout.labels import EMULATED, arm_name, mpi_name, ranks_text
-from plots.layout.style import ALERT, COLUMN_INCHES, INK, MUTED, PAPER, TEXT_POINTS, look
-from plots.numa_map import map_layout, node_boxes, placement_text
+from plots.layout.labels import EMULATED, arm_name, bytes_text, mpi_name, ranks_text
+from plots.layout.style import (
+    ALERT,
+    COLUMN_INCHES,
+    GRID,
+    INK,
+    KINDS,
+    MUTED,
+    PAPER,
+    look,
+    text_points,
+)
 
 NAME = "placement-map"
 TITLE = "Where ranks and pages were"
-MOST_ROWS = 4
-"""Rows of panels in a drawing, beside the machine's own: what a page of a paper holds."""
+MOST_INCHES = 7.4
+"""Of all panels of a drawing: what a page of a paper holds."""
 
-_LEFT = 0.06
-_WIDTH = COLUMN_INCHES - 0.16
-_BETWEEN = 0.2  # inches between two columns
-_BAND = 0.3
-_LINE = 0.13
-_MOST_SLOTS = 4  # of a machine whose panels stand two in a row
+_CELL = 0.122  # inches of a row of cells, and of a line of text
+_LETTER = 0.064  # inches that a character takes at most, on average
+_HEAD = 0.27  # above each panel
+_SKIPPED = 0.45  # a panel that says why it was not measured
+_FAINT, _FULL = 0.08, 0.6  # opacity of the smallest share, and of all of a rank's pages
 
 
 def placement_map(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per rank count, binding and set of launches alike; more for many panels."""
-    if not found.places:
+    if not found.page_maps:
         reason = "no launch recorded the machine's nodes and where its pages are"
         return [Skipped(NAME, TITLE, reason)]
     drawn: list[Drawing | Skipped] = []
     seen: dict[str, int] = {}
-    for place in found.places:
-        deep = len(map_layout.rows(map_layout.tiles(place.nodes)))
-        most = max(1, MOST_ROWS // deep) * _columns(place)
-        for first in range(0, max(1, len(place.panels)), most):
-            panels = place.panels[first : first + most]
-            part = f"-{place.ranks}-ranks-{place.binding}"
+    for page_map in found.page_maps:
+        others = [p for p in found.page_maps if _beside(p, page_map)]
+        for panels in _pages(page_map):
+            part = f"-{page_map.ranks}-ranks-{page_map.binding}"
             seen[part] = seen.get(part, 0) + 1
             part += f"-{seen[part]}" if seen[part] > 1 else ""
-            others = [p for p in found.places if _beside(p, place)]
-            drawn.append(_drawing(replace(place, panels=panels), part, found.machine, others))
+            drawn.append(_drawing(replace(page_map, panels=panels), part, found.machine, others))
     return drawn
 
 
-def _beside(other: Place, place: Place) -> bool:
+def _beside(other: PageMap, page_map: PageMap) -> bool:
     """Whether it is of the same ranks and binding, and yet another map."""
-    return other is not place and (other.ranks, other.binding) == (place.ranks, place.binding)
-
-
-def _drawing(place: Place, part: str, machine: str, others: Sequence[Place]) -> Drawing:
-    columns = _columns(place)
-    width = (_WIDTH - _BETWEEN * (columns - 1)) / columns
-    ranks = {node.id: _ranks_on(place, node.id) for node in place.nodes}
-    capacity = node_boxes.letters(place, node_boxes.capacities(place))
-    machines = map_layout.plan(
-        place.nodes, ranks, _WIDTH, band=0.07, letters=capacity, below_marks=_LINE
+    return other is not page_map and (other.ranks, other.binding) == (
+        page_map.ranks,
+        page_map.binding,
     )
-    holding = node_boxes.letters(place, node_boxes.held(place.panels))
-    plan = map_layout.plan(place.nodes, ranks, width, band=_BAND, letters=holding)
-    said = [_said(panel, width) for panel in place.panels]
-    rows = [said[first : first + columns] for first in range(0, len(said), columns)]
-    heights = [plan.height + _LINE * max(map(len, row)) + 0.05 for row in rows]
+
+
+def _pages(page_map: PageMap) -> Iterator[tuple[Panel, ...]]:
+    """The panels in groups that fit on a page each, below the machine's own."""
+    room = MOST_INCHES - _height(page_map)
+    group: list[Panel] = []
+    for panel in page_map.panels:
+        used = sum(_HEAD + _height(page_map, each) for each in group)
+        if group and used + _HEAD + _height(page_map, panel) > room:
+            yield tuple(group)
+            group = []
+        group.append(panel)
+    yield tuple(group)
+
+
+def _height(page_map: PageMap, panel: Panel | None = None) -> float:
+    """Inches of a panel: its lines of text, its cells, the numbers of the ranks."""
+    if panel and panel.skipped:
+        return _SKIPPED
+    return _CELL * ((len(_lines(panel)) if panel else 0) + len(page_map.nodes) + 1)
+
+
+def _drawing(page_map: PageMap, part: str, machine: str, others: Sequence[PageMap]) -> Drawing:
+    title = f"{TITLE}, {ranks_text(page_map.ranks)} {page_map.binding}"
+    every = [_labels(page_map, None), *(_labels(page_map, panel) for panel in page_map.panels)]
+    left = 0.1 + _LETTER * max(len(label) for labels in every for label in labels)
     page = sheet(
-        f"{TITLE}, {ranks_text(place.ranks)} {place.binding}",
-        _details(place),
-        rows=1 + len(rows),
-        columns=columns,
-        panel_height=[machines.height, *heights],
-        row_heads=[""] * (1 + len(rows)),
-        legend=_legend(place),
+        title,
+        _details(page_map),
+        rows=1 + len(page_map.panels),
+        columns=1,
+        panel_height=[_height(page_map), *(_height(page_map, panel) for panel in page_map.panels)],
+        row_heads=["the CPU of each rank", *map(_title, page_map.panels)],
+        legend=_legend(page_map),
         legend_columns=2,
-        alerts=_alerts(place, machine, others),
-        notes=_notes(place, machines, plan),
-        left=_LEFT,
+        alerts=_alerts(page_map, machine, others),
+        notes=_notes(page_map),
+        left=left,
         below=0.02,
+        shared=False,
     )
-    first = _fresh(page.panels[0][0], 0.0, (_WIDTH, machines.height))
-    _head(first, "the machine, and the CPU of each rank", INK)
-    node_boxes.machine(first, machines, place)
-    grid = page.flat()
-    for number, panel in enumerate(place.panels):
-        left = (number % columns) * (width + _BETWEEN)
-        axes = _fresh(grid[columns + number], left, (width, heights[number // columns]))
-        _panel(axes, panel, place, plan, said[number])
-    for axes in grid:
-        axes.remove()
+    width = COLUMN_INCHES - left - 0.1
+    first, *rest = page.flat()
+    _machine(first, page_map, width)
+    for axes, panel in zip(rest, page_map.panels, strict=True):
+        _panel(axes, panel, page_map, width)
     return Drawing(
         NAME,
         part,
-        f"{TITLE}, {ranks_text(place.ranks)} {place.binding}",
-        "Each box is the memory of a NUMA node, those without CPUs above the node with CPUs that "
-        "they serve best; near nodes stand close together. A line leads from a rank to each node "
-        "that holds its pages, heavier for a larger share, and a node's fill is the share of the "
-        "fullest. Local is what lies on the node of a rank's CPU or on one without CPUs beside it. "
-        f"As the kernel tells ({', '.join(place.methods)}). Launches alike to a whole per cent "
-        "share a panel, which shows the one with the fewest pages as asked; the table has each.",
-        _description(place),
+        title,
+        "A row is a NUMA node, a column a rank; a cell is the share of the rank's pages on that "
+        "node, in per cent where there is room. Outlined nodes are local to the rank: the node of "
+        "its CPU, and those without CPUs that it serves best. Beside a node: its memory (first "
+        "panel), or the pages on it. "
+        f"As the kernel reports ({', '.join(page_map.methods)}). Launches with the same "
+        "rounded percentages share a panel. It shows the launch with the fewest pages on the "
+        "requested nodes; the table has every launch.",
+        _description(page_map),
         page.figure,
     )
-
-
-def _columns(place: Place) -> int:
-    """Two panels side by side where both they and their heads have room."""
-    narrow = (_WIDTH - _BETWEEN) / 2
-    heads = [_title(panel) for panel in place.panels]
-    fit = all(len(wrap(text, narrow, TEXT_POINTS, bold=True)) == 1 for text in heads)
-    return 2 if map_layout.slots(place.nodes) <= _MOST_SLOTS and fit and len(heads) > 1 else 1
 
 
 def _title(panel: Panel) -> str:
     return f"{panel.kind}, {panel.locality}"
 
 
-def _said(panel: Panel, width: float) -> list[str]:
-    """What stands below a panel, in lines."""
-    if panel.skipped:
-        return []
-    told = [placement_text.verdict(panel), *placement_text.splits(panel)]
+def _lines(panel: Panel) -> list[str]:
+    """The words above a panel's cells, in lines."""
     where = placement_text.alike(panel)
+    words = [where] if where else []
+    words += [placement_text.summary(panel), *placement_text.splits(panel)]
+    inches = COLUMN_INCHES - 0.16
+    return [line for text in words for line in wrap(text, inches, text_points())]
+
+
+def _labels(page_map: PageMap, panel: Panel | None) -> list[str]:
+    """The nodes in words: "4 HBM, 512 MiB" of the machine, or of the pages of a panel."""
+    held = by_node(panel) if panel else {node.id: node.total_bytes for node in page_map.nodes}
     return [
-        line
-        for text in ([where] if where else []) + told
-        for line in wrap(text, width, TEXT_POINTS)
+        f"{node.id}{' HBM' * node.is_hbm}"
+        + (f", {bytes_text(held[node.id])}" if held.get(node.id) else "")
+        for node in page_map.nodes
     ]
 
 
-def _ranks_on(place: Place, node: int) -> list[int]:
-    return [rank for rank in range(place.ranks) if place.node_of(rank) == node]
+def _machine(axes: Axes, page_map: PageMap, width: float) -> None:
+    """The CPU of each rank, on the node that has it."""
+    shares = np.zeros((len(page_map.nodes), page_map.ranks))
+    rows = {node.id: row for row, node in enumerate(page_map.nodes)}
+    cells: dict[tuple[int, int], str] = {}
+    for rank, cpu in enumerate(page_map.cpus):
+        if (node := page_map.node_of(rank)) in rows:
+            shares[rows[node], rank] = 1
+            cells[rows[node], rank] = str(cpu)
+    _heat(axes, page_map, shares, MUTED, _labels(page_map, None), width)
+    _annotate(axes, cells, width / page_map.ranks)
 
 
-def _details(place: Place) -> str:
-    mpis = ", ".join(map(mpi_name, place.mpis))
-    arms = "; ".join(map(arm_name, place.arms))
-    return f"{arms}; {mpis}; {_count(len(place.launches), 'launch', 'launches')}"
+def _panel(axes: Axes, panel: Panel, page_map: PageMap, width: float) -> None:
+    if panel.skipped:
+        reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
+        say_instead(axes, f"{panel.kind}: {reason}")
+        return
+    shares = np.zeros((len(page_map.nodes), page_map.ranks))
+    rows = {node.id: row for row, node in enumerate(page_map.nodes)}
+    for rank, each in enumerate(panel.pages):
+        for node, share in each.shares:
+            if node in rows:
+                shares[rows[node], rank] = share
+    lines = _lines(panel)
+    _heat(
+        axes, page_map, shares, look(panel.kind).colour, _labels(page_map, panel), width, len(lines)
+    )
+    cells = {(row, rank): _percent(shares[row, rank]) for row, rank in np.argwhere(shares > 0)}
+    _annotate(axes, cells, width / page_map.ranks)
+    strays = any(each.as_asked != 1 for each in panel.pages)
+    for number, text in enumerate(lines):
+        axes.annotate(
+            text,
+            (0.06 / COLUMN_INCHES, number + 0.5 - len(lines)),
+            xycoords=("figure fraction", "data"),
+            va="center_baseline",
+            color=ALERT if strays else MUTED,
+        )
+
+
+def _percent(share: float) -> str:
+    """A whole number that never hides a page: less than all is below 100, some is above 0."""
+    return "100" if share == 1 else str(min(99, max(1, round(100 * share))))
+
+
+def _heat(
+    axes: Axes,
+    page_map: PageMap,
+    shares: NDArray[np.float64],
+    colour: str,
+    labels: Sequence[str],
+    width: float,
+    lines: int = 0,
+) -> None:
+    """The cells, their outlines, the nodes to the left and the ranks below; `lines` above."""
+    nodes, ranks = shares.shape
+    axes.set_xlim(0, ranks)
+    axes.set_ylim(nodes + 1, -lines)
+    axes.set_axis_off()
+    cells = np.tile(to_rgba(colour), (nodes, ranks, 1))
+    cells[..., 3] = np.where(shares > 0, _FAINT + (_FULL - _FAINT) * shares, 0)
+    axes.pcolormesh(cells, edgecolors=GRID, linewidth=0.3)
+    for rank in range(ranks):
+        local = local_nodes(page_map.nodes, page_map.node_of(rank))
+        for row, node in enumerate(page_map.nodes):
+            if node.id in local:
+                outline = Rectangle((rank, row), 1, 1, facecolor="none", edgecolor=INK)
+                outline.set(linewidth=0.6, zorder=2)
+                axes.add_patch(outline)
+    for row, (node, text) in enumerate(zip(page_map.nodes, labels, strict=True)):
+        axes.annotate(
+            text,
+            (0, row + 0.5),
+            xytext=(-3, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center_baseline",
+            color=_sort(node)[0],
+        )
+    widest = _LETTER * (len(str(ranks - 1)) + 1)
+    for rank in range(0, ranks, max(1, round(np.ceil(widest * ranks / width)))):
+        axes.text(rank + 0.5, nodes + 0.55, str(rank), ha="center", va="center", color=MUTED)
+
+
+def _annotate(axes: Axes, cells: dict[tuple[int, int], str], width: float) -> None:
+    """Each cell's text, where all have room in cells of so many inches."""
+    if _LETTER * max(map(len, cells.values()), default=0) <= width:
+        for (row, rank), text in cells.items():
+            axes.text(rank + 0.5, row + 0.5, text, ha="center", va="center_baseline", zorder=3)
+
+
+def _sort(node: Node) -> tuple[str, str]:
+    """A node's colour, and what it is in words."""
+    if node.is_hbm:
+        return KINDS["hbw"].colour, "HBM, with CPUs" if node.cpus else "HBM, no CPUs"
+    if node.cpus:
+        return KINDS["regular"].colour, "node with CPUs"
+    return KINDS["dax_kmem"].colour, "other memory, no CPUs"
+
+
+def _details(page_map: PageMap) -> str:
+    mpis = ", ".join(map(mpi_name, page_map.mpis))
+    arms = "; ".join(map(arm_name, page_map.arms))
+    return f"{arms}; {mpis}; {_count(len(page_map.launches), 'launch', 'launches')}"
 
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _alerts(place: Place, machine: str, others: Sequence[Place]) -> list[str]:
-    told = [machine] if machine else []
-    told += [EMULATED] if any(panel.emulated for panel in place.panels) else []
+def _alerts(page_map: PageMap, machine: str, others: Sequence[PageMap]) -> list[str]:
+    alerts = [machine] if machine else []
+    alerts += [EMULATED] if any(panel.emulated for panel in page_map.panels) else []
     if others:
         launches = sum(len(other.launches) for other in others)
-        told.append(
+        alerts.append(
             f"{_count(launches, 'launch has', 'launches have')} other nodes or CPUs: see "
             f"{'that map' if len(others) == 1 else 'those maps'} too."
         )
-    differing = list(dict.fromkeys(_title(p) for p in place.panels if placement_text.alike(p)))
+    differing = list(dict.fromkeys(_title(p) for p in page_map.panels if placement_text.alike(p)))
     if differing:
-        told.append(f"Not the same in all launches: {'; '.join(differing)}.")
-    return told
+        alerts.append(f"Not the same in all launches: {'; '.join(differing)}.")
+    return alerts
 
 
-def _legend(place: Place) -> list[Artist]:
-    sorts = dict.fromkeys(node_boxes.sort(node) for node in place.nodes if node.total_bytes)
+def _legend(page_map: PageMap) -> list[Artist]:
+    sorts = dict.fromkeys(_sort(node) for node in page_map.nodes if node.total_bytes)
     return [
-        *(
-            Patch(facecolor=PAPER, edgecolor=colour, linewidth=1.0, label=label)
-            for colour, label in sorts
-        ),
-        Line2D(
-            [],
-            [],
-            color=INK,
-            linestyle="none",
-            marker="o",
-            markersize=5.5,
-            markerfacecolor=PAPER,
-            markeredgewidth=0.7,
-            label="rank",
-        ),
+        *(Patch(facecolor=colour, label=label) for colour, label in sorts),
+        Patch(facecolor=PAPER, edgecolor=INK, linewidth=0.6, label="local to the rank"),
     ]
 
 
-def _notes(place: Place, machines: map_layout.Plan, plan: map_layout.Plan) -> list[str]:
-    by_count: dict[int, list[int]] = {}
-    for node in place.nodes:
-        if node.cpus:
-            by_count.setdefault(len(node.cpus), []).append(node.id)
-    told = [
-        f"{_count(count, 'CPU', 'CPUs')} on {'each of nodes' if len(ids) > 1 else 'node'} "
-        f"{placement_text.spans(ids)}"
-        for count, ids in by_count.items()
+def _notes(page_map: PageMap) -> list[str]:
+    cpus = [
+        f"{placement_text.spans(node.cpus)} on node {node.id}"
+        for node in page_map.nodes
+        if node.cpus
     ]
-    notes = [f"Below a rank, its CPU; {', '.join(told)}."]
-    pages = node_boxes.unit(node_boxes.held(place.panels))
-    if not machines.wide:
-        sizes = node_boxes.unit(node_boxes.capacities(place))
-        notes.append(f"In a box: the node, then its {sizes} (first panel) or the {pages} on it.")
-    elif not plan.wide:
-        notes.append(f"In a box below the first panel: the node, then the {pages} on it.")
-    with_cpus = [node for node in place.nodes if node.cpus]
-    for node in place.nodes:
+    hbm = [node.id for node in page_map.nodes if node.is_hbm]
+    notes = [
+        f"CPUs: {'; '.join(cpus)}.",
+        f"HBM: {placement_text.spans(hbm)}" + (f" ({page_map.rule})." if hbm else "."),
+    ]
+    with_cpus = [node for node in page_map.nodes if node.cpus]
+    for node in page_map.nodes:
         near = owners(node, with_cpus) if with_cpus and not node.cpus else []
         if len(near) > 1:
             notes.append(
                 f"Node {node.id} is as near to each of nodes {placement_text.spans(near)}."
             )
-    hbm = [node.id for node in place.nodes if node.is_hbm]
-    notes.append(f"HBM: {placement_text.spans(hbm)}" + (f" ({place.rule})." if hbm else "."))
     return notes
 
 
-def _fresh(axes: Axes, left: float, size: tuple[float, float]) -> Axes:
-    """Axes whose units are inches, as high up as those of the sheet."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    place, (width, height) = axes.get_position(), figure.get_size_inches()
-    corner = ((_LEFT + left) / width, place.y1 - size[1] / height)
-    found = figure.add_axes(
-        (*corner, size[0] / width, size[1] / height), xlim=(0, size[0]), ylim=(0, size[1])
-    )
-    found.set_axis_off()
-    return found
-
-
-def _head(axes: Axes, text: str, colour: str) -> None:
-    axes.set_title(text, loc="left", pad=2.5, fontweight="bold", color=colour)
-
-
-def _panel(
-    axes: Axes, panel: Panel, place: Place, plan: map_layout.Plan, lines: Sequence[str]
-) -> None:
-    _head(axes, _title(panel), look(panel.kind).colour)
-    if panel.skipped:
-        reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
-        say_instead(axes, f"{panel.kind}: {reason}")
-        return
-    raised = axes.get_ylim()[1] - plan.height
-    node_boxes.pages(axes, plan, place, panel, raised)
-    strays = any(each.as_asked != 1 for each in panel.pages)
-    for down, text in enumerate(lines):
-        axes.text(
-            0,
-            raised - 0.04 - _LINE * down,
-            text,
-            va="top",
-            color=ALERT if strays else MUTED,
-        )
-
-
-def _description(place: Place) -> str:
+def _description(page_map: PageMap) -> str:
     every = [
-        f"node {node.id}, {node_boxes.sort(node)[1]}, {node_boxes.amount(node.total_bytes)}"
+        f"node {node.id}, {_sort(node)[1]}, {bytes_text(node.total_bytes)}"
         + (f", CPUs {placement_text.spans(node.cpus)}" if node.cpus else "")
-        for node in place.nodes
+        for node in page_map.nodes
     ]
-    panels = " ".join(placement_text.sentence(panel) for panel in place.panels)
+    panels = " ".join(placement_text.sentence(panel) for panel in page_map.panels)
     return (
         f"Map of a machine with {_count(len(every), 'NUMA node', 'NUMA nodes')}: "
-        f"{'; '.join(every)}. Ranks: {placement_text.ranks_at(place)}. Pages: {panels}"
+        f"{'; '.join(every)}. Ranks: {placement_text.ranks_at(page_map)}. Pages: {panels}"
     )

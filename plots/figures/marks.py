@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from plots.analysis.findings import in_order
+from experiments.analysis.findings.selection import in_order
 from plots.layout.labels import bytes_text, kind_name, transport_name
 from plots.layout.style import INK, KINDS, PAPER, TRANSPORTS, look, stroke
 

@@ -2,7 +2,9 @@
 
 import pandas as pd
 
-from plots.analysis.findings import Findings, alerts, in_order, rows, usual
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows, usual
 from plots.figures.facets import Part, parts
 from plots.figures.marks import (
     HOLLOW,
@@ -18,7 +20,7 @@ from plots.figures.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    arm_place,
+    alerts,
     bytes_text,
     operation_name,
     ranks_text,
@@ -52,7 +54,7 @@ def placement(found: Findings) -> list[Drawing | Skipped]:
             "are (local, remote)"
         )
         return [Skipped(NAME, TITLE, reason)]
-    arm = min(frame["arm"], key=arm_place)
+    arm = min(frame["arm"], key=arm_key)
     frame = frame[frame["arm"] == arm]
     return [_drawing(part, arm, lacking) for part in parts(frame)]
 
@@ -118,7 +120,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     return Drawing(
         NAME,
         f"{part.suffix}-{ranks}-ranks",
-        f"{TITLE}{part.said}, {ranks_text(ranks)}",
+        f"{TITLE}{part.title_end}, {ranks_text(ranks)}",
         "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
         "hold them, and time with buffers on another node's memory over time with buffers on the "
         "rank's own; median over paired blocks with its exact 95 % interval. Above 1× the "

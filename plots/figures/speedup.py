@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from plots.analysis.findings import BASELINE, Findings, absent_containers, alerts, in_order, rows
+from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
+from experiments.analysis.findings.selection import in_order, rows
 from plots.figures.facets import parts, some_arms
 from plots.figures.marks import (
     HOLLOW,
@@ -29,6 +30,7 @@ from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
+    alerts,
     arm_name,
     bytes_text,
     mpi_name,
@@ -83,7 +85,7 @@ def speedup(found: Findings) -> list[Drawing | Skipped]:
         if mine["ranks"].nunique() > 1:
             drawn.append(_against_ranks(mine, mpi if len(mpis) > 1 else "", arms, others, found))
     return drawn + [
-        _against_size(part.frame, part.suffix, part.said, arms, others, found)
+        _against_size(part.frame, part.suffix, part.title_end, arms, others, found)
         for part in parts(frame)
     ]
 
@@ -123,24 +125,24 @@ def _against_ranks(
             linestyle=_IN_CELL,
             zorder=1.8,
         )
-    said = f", {mpi_name(mpi)}" if mpi else ""
+    title_end = f", {mpi_name(mpi)}" if mpi else ""
     return Drawing(
         NAME,
         f"{f'-{mpi}' if mpi else ''}-ranks",
-        f"{TITLE} against ranks: {kind} over {BASELINE}{said}",
+        f"{TITLE} against ranks: {kind} over {BASELINE}{title_end}",
         _caption(frame, kind),
-        f"Speed-up of {kind} over {BASELINE} at {bytes_text(size)} against ranks{said}. "
+        f"Speed-up of {kind} over {BASELINE} at {bytes_text(size)} against ranks{title_end}. "
         + _description(frame),
         page.figure,
     )
 
 
 def _against_size(
-    frame: pd.DataFrame, suffix: str, said: str, arms: list[str], others: str, found: Findings
+    frame: pd.DataFrame, suffix: str, title_end: str, arms: list[str], others: str, found: Findings
 ) -> Drawing:
     ranks, kind = int(frame["ranks"].iloc[0]), str(frame["kind"].iloc[0])
-    told = ranks_text(ranks)
-    page = _page(f"Speed-up of {kind} over {BASELINE}, {told}", frame, arms, others, found)
+    with_ranks = ranks_text(ranks)
+    page = _page(f"Speed-up of {kind} over {BASELINE}, {with_ranks}", frame, arms, others, found)
     _fill(page, frame, arms, "bytes", join=True)
     size_axis(page.panels[0][0], sorted({int(size) for size in frame["bytes"]}), 6)
     page.panels[-1][0].set_xlabel("message size per rank")
@@ -148,9 +150,9 @@ def _against_size(
     return Drawing(
         NAME,
         f"{suffix}-{ranks}-ranks",
-        f"{TITLE} against size: {kind} over {BASELINE}{said}, {told}",
+        f"{TITLE} against size: {kind} over {BASELINE}{title_end}, {with_ranks}",
         _caption(frame, kind) + " Lines connect sizes only.",
-        f"Speed-up of {kind} over {BASELINE} against message size{said}, {told}. "
+        f"Speed-up of {kind} over {BASELINE} against message size{title_end}, {with_ranks}. "
         + _description(ends),
         page.figure,
     )
@@ -283,7 +285,7 @@ def _caption(frame: pd.DataFrame, kind: str) -> str:
 
 
 def _description(frame: pd.DataFrame) -> str:
-    said = [
+    sentences = [
         f"{operation_name(cell.operation)}, {ranks_text(cell.ranks)}, {bytes_text(int(cell.bytes))}"
         f", {cell.transport}, {arm_name(cell.arm)}: "
         f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
@@ -294,4 +296,4 @@ def _description(frame: pd.DataFrame) -> str:
         if comparable(frame)
         else ""
     )
-    return " ".join(said) + claim
+    return " ".join(sentences) + claim

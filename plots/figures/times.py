@@ -6,16 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from plots.analysis.findings import (
-    BASELINES,
-    HOST,
-    REFERENCE,
-    Findings,
-    absent_containers,
-    alerts,
-    in_order,
-    usual,
-)
+from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
+from experiments.analysis.findings.selection import in_order, usual
+from experiments.model.arms import HOST
+from experiments.model.quantities import seconds_text
 from plots.figures.facets import Part, parts, some_arms
 from plots.figures.marks import (
     HOLLOW,
@@ -29,10 +23,10 @@ from plots.figures.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     OPERATIONS,
+    alerts,
     bytes_text,
     operation_name,
     ranks_text,
-    seconds_text,
     setting,
     short_arm,
     tick_text,
@@ -108,15 +102,15 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     return Drawing(
         NAME,
         f"{part.suffix}-{ranks}-ranks",
-        f"{TITLE}{part.said}, {ranks_text(ranks)}",
+        f"{TITLE}{part.title_end}, {ranks_text(ranks)}",
         "Each point is the median over launches of the launch's median time, with its 95 % "
         "nonparametric interval; the time of one operation is the maximum over ranks. All "
         "transports of a launch work on the same arrays. Lines connect sizes only. Isolated: "
-        "ranks are synchronised before each operation. Dotted: the least time in which the same "
-        "launch's copy bandwidth, all ranks copying messages of that size at once, could move the "
-        "operation's traffic; an operation whose buffers fit a cache that the copies overflow can "
-        "fall below it. Both axes are logarithmic; series are set apart sideways so that none "
-        "hides another.",
+        "ranks are synchronised before each operation. Dotted: the operation's traffic over "
+        "the copy bandwidth of the same launch, measured while all ranks copy messages of that "
+        "size. An operation can be faster than this line if its buffers fit into a cache and "
+        "those of the copies do not. Both axes are logarithmic; series are set apart sideways so "
+        "that none hides another.",
         _description(frame, part),
         page.figure,
     )
@@ -173,19 +167,17 @@ def _time_axis(axes: Axes, frame: pd.DataFrame) -> None:
 
 def _description(frame: pd.DataFrame, part: Part) -> str:
     """The ends of every line in words."""
-    said_of_lines = []
+    lines = []
     for (arm, operation, transport, kind), mine in frame.groupby(
         ["arm", "operation", "transport", "kind"], sort=True
     ):
         ends = mine.sort_values("bytes").iloc[[0, -1]]
-        said = " to ".join(
+        span = " to ".join(
             f"{seconds_text(median)} at {bytes_text(int(size))}"
             for size, median in zip(ends["bytes"], ends["median_s"], strict=True)
         )
-        said_of_lines.append(
-            f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {said}."
-        )
+        lines.append(f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {span}.")
     return (
-        f"Line charts of time against message size{part.said}, {ranks_text(part.ranks)}. "
-        + " ".join(said_of_lines)
+        f"Line charts of time against message size{part.title_end}, {ranks_text(part.ranks)}. "
+        + " ".join(lines)
     )

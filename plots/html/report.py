@@ -1,6 +1,6 @@
 """One HTML page that holds a whole campaign: answers, figures, tables, machine, warnings.
 
-Knows what stands where; how it looks is templates/report.html.j2 and report.css, what answers a
+Knows the order of the page; how it looks is templates/report.html.j2 and report.css, what answers a
 reader's clicks and keys is report.js. The page loads nothing from anywhere, and holds everything
 but the raw samples without its script.
 """
@@ -15,22 +15,25 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings, find
+from experiments.analysis.findings.selection import emulated, in_order
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.reading import Campaign, load
 from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
 from experiments.model.experiment import MPIS_ARE_ARMS
-from experiments.model.quantities import counted
+from experiments.model.quantities import counted, percent_text
 from plots import glossary
-from plots.analysis import data_path
-from plots.analysis.findings import Findings, emulated, find, in_order
 from plots.draw import contest_drawings, drawings, write
 from plots.figures import chain
 from plots.html import samples
 from plots.html.svg_embed import inline, variable
+from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.labels import MPIS, arm_name, arm_place, mpi_name, percent_text
+from plots.layout.labels import MPIS, arm_name, mpi_name
 from plots.layout.style import DARK
+from plots.tables import data_path
 from plots.tables.metadata_diff_table import apart, common
 from plots.tables.results import tables
 from plots.text import rivals
@@ -128,27 +131,26 @@ def asleep(launches: Iterable[Mapping[str, Any]]) -> str:
 
 def marks(found: Findings) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
-    told = [found.machine] if found.machine else []
+    notes = [found.machine] if found.machine else []
     if found.blocks < CLAIM_BLOCKS and not found.machine:
-        told.append(
+        notes.append(
             f"Quick campaign: {counted(found.blocks, 'paired block')}, signed-rank p not below "
             f"{least_p(found.blocks):.3f}"
         )
     if emulated(found.times):
-        told.append("High-bandwidth memory emulated on ordinary memory")
+        notes.append("High-bandwidth memory emulated on ordinary memory")
     if not found.machine:
-        told.append(
+        notes.append(
             f"Noise floor ±{percent_text(found.floor)}"
             if found.floor == found.floor
             else "No A/A pair, so no noise floor"
         )
-    if found.caveats:
-        count = len(found.caveats)
-        told.append(
+    if count := len(confounder_text.caveats(found)):
+        notes.append(
             f"{count} caveat{'s' * (count > 1)} beside the containers themselves: see the answers"
         )
-    told += [f"Not measured: {level}" for level in found.unmeasured]
-    return told
+    notes += [f"Not measured: {level}" for level in found.unmeasured]
+    return notes
 
 
 def digest(script: str) -> str:
@@ -158,7 +160,7 @@ def digest(script: str) -> str:
 
 def arms(launches: Sequence[Mapping[str, Any]]) -> list[str]:
     """The arms that have a finished launch, in the order in which figures show them."""
-    return sorted({launch["launch"]["arm"] for launch in launches}, key=arm_place)
+    return sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
 
 
 def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -169,7 +171,7 @@ def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
             asked = launch["launch"]
             found.setdefault((asked["mpi"], asked["arm"]), str(launch["command"]))
     order = in_order([mpi for mpi, _ in found], MPIS)
-    places = sorted(found, key=lambda key: (order.index(key[0]), arm_place(key[1])))
+    places = sorted(found, key=lambda key: (order.index(key[0]), arm_key(key[1])))
     return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
 
 
@@ -200,12 +202,12 @@ def command(stored: object) -> str:
 
 
 def redraw(stored: object, name: str) -> str:
-    """The command line that makes this page, where the campaign lies where it was measured.
+    """The command line that makes this page, where the campaign is still where it was measured.
 
     Args:
         stored: as command's.
         name: of the results folder.
     """
     words = [str(word) for word in stored] if isinstance(stored, list) else []
-    told = words[words.index("--out") + 1 :] if "--out" in words else []
-    return shlex.join(["./inv", "report", "--results", told[0] if told else f"results/{name}"])
+    out = words[words.index("--out") + 1 :] if "--out" in words else []
+    return shlex.join(["./inv", "report", "--results", out[0] if out else f"results/{name}"])

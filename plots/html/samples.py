@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.analysis.findings.selection import numbered
 from experiments.analysis.reading import Campaign
+from experiments.model.arms import HOST
 from experiments.model.launch import named
 from experiments.results.store import read_samples
-from plots.analysis.findings import HOST, numbered
 from plots.layout.labels import (
     arm_name,
     bytes_text,

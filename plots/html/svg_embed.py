@@ -38,9 +38,9 @@ def inline(drawing: Drawing) -> str:
     for position, (tag, text) in enumerate(
         (("title", drawing.title), ("desc", drawing.description))
     ):
-        told = ET.Element(f"{{{_SVG}}}{tag}", {"id": names[position]})
-        told.text = text
-        root.insert(position, told)
+        child = ET.Element(f"{{{_SVG}}}{tag}", {"id": names[position]})
+        child.text = text
+        root.insert(position, child)
     root.attrib |= {
         "role": "img",
         "aria-label": drawing.title,
@@ -63,9 +63,9 @@ def _tell(element: ET.Element, drawing: Drawing) -> None:
     cell = element.attrib.get("id", "").removeprefix("cell-")
     if cell in drawing.marks:
         element.attrib["data-cell"] = cell
-        told = ET.Element(f"{{{_SVG}}}title")
-        told.text = drawing.marks[cell]
-        element.insert(0, told)
+        child = ET.Element(f"{{{_SVG}}}title")
+        child.text = drawing.marks[cell]
+        element.insert(0, child)
 
 
 def _shorten(element: ET.Element) -> None:

@@ -46,7 +46,7 @@ class Page(Figure):
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure and what is said about it.
+    """A figure and its words.
 
     Attributes:
         topic: what an answer names it by; the NAME of its module, for most.
@@ -120,8 +120,9 @@ def sheet(
     notes: Sequence[str] = (),
     left: float = 0.5,
     below: float = 0.34,
+    shared: bool = True,
 ) -> Sheet:
-    """Lay out a figure of rows x columns panels that share both axes.
+    """Lay out a figure of rows x columns panels.
 
     Args:
         details: what all panels have in common; one grey paragraph below the heading.
@@ -131,6 +132,7 @@ def sheet(
         legend: handles, each with its label.
         alerts: what a reader must not overlook; printed in colour above the panels.
         notes: how to read the marks; small print below the panels.
+        shared: whether all panels have the same axes.
     """
     inner, printed, points = COLUMN_INCHES - 2 * _MARGIN, is_printed(), text_points()
     head_lines = [] if printed else wrap(heading, inner, HEAD_POINTS, bold=True)
@@ -203,7 +205,7 @@ def sheet(
         height_ratios=heights,
         wspace=0.2,
     )
-    panels = spec.subplots(sharex=True, sharey=True, squeeze=False)
+    panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False)
     for axes, text in zip(panels[0], column_heads, strict=False):
         axes.set_title(text, loc="left", pad=4 + (72 * _HEAD if row_heads else 0), color=MUTED)
     for row, text in zip(panels, row_heads, strict=False):

@@ -4,13 +4,18 @@ Independent of the locale: numbers are formatted here and nowhere else.
 """
 
 import math
-from itertools import product
 
 import pandas as pd
 
+from experiments.analysis.arm_order import DOCKER_IN_MACHINE, arm_levels
+from experiments.analysis.findings.selection import emulated
+from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
 from experiments.analysis.reading import OVER_PRIVATE
+from experiments.model.arms import HOST, TWIN
 from experiments.model.contender_names import CALLS
 from experiments.model.lower_bound import BARRIER
+from experiments.model.quantities import NOTHING, TIMES, ratio_text, significant
+from experiments.results import recorded
 
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
@@ -23,25 +28,29 @@ MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 """Name in the code and as its makers spell it, in the order in which figures show them."""
 
 ENVIRONMENTS = {
-    "host": "host",
+    HOST: "host",
     "userland": "the image's files, no container",
     "docker": "Docker",
     "podman": "Podman",
     "charliecloud": "Charliecloud",
     "apptainer": "Apptainer",
 }
-USERLAND = "userland"
-VM_DOCKER = "vm-docker-"
-_EMULATED = {VM_DOCKER: "Docker in emulated {}", "vm-": "emulated {}"}
+_EMULATED = {DOCKER_IN_MACHINE: "Docker in emulated {}", "vm-": "emulated {}"}
 """How an arm in an emulated machine begins, before the machine's name, and what it says."""
-PROFILES = ("default", "tuned", "privileged")
 LAYOUTS = {
     "one": "one container",
     "per-rank": "a container per rank",
     "isolated": "isolated containers",
 }
+STEPS = {
+    FILES: "the image's Python and libc in place of the host's, without a container",
+    CONTAINER: "the same files in namespaces and a cgroup, with the rules of this profile, which "
+    "has the fewest in this campaign",
+    RULES: "the further rules of this profile: seccomp, capabilities, the size of /dev/shm",
+}
+"""Each step, and what it changes."""
 _ARMS = {
-    "host-again": "host again",
+    TWIN: "host again",
     "imb": "IMB (in C)",
     "threads": "Python threads",
     "multiprocessing": "multiprocessing",
@@ -58,9 +67,6 @@ _TRANSPORTS = {
     "queues": "processes: queues",
 }
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-NOTHING = "–"
-"""Stands where there is no number."""
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -79,15 +85,6 @@ def mpi_name(mpi: str) -> str:
     return MPIS.get(mpi, mpi)
 
 
-def arm_levels(arm: str) -> tuple[str, str, str]:
-    """(environment, profile, layout) of an arm's name: docker-tuned-per-rank; "" for none."""
-    for profile, layout in product(PROFILES, LAYOUTS):
-        environment = arm.removesuffix(f"-{profile}-{layout}")
-        if environment != arm:
-            return environment, profile, layout
-    return (arm, "", "one") if arm in ENVIRONMENTS and arm != "host" else (arm, "", "")
-
-
 def arm_name(arm: str) -> str:
     """ "Docker, tuned, a container per rank"."""
     environment, profile, layout = arm_levels(arm)
@@ -102,9 +99,9 @@ def environment_name(environment: str) -> str:
     Args:
         environment: an arm's, as arm_levels() gives it.
     """
-    for begins, said in _EMULATED.items():
+    for begins, form in _EMULATED.items():
         if environment.startswith(begins):
-            return said.format(environment.removeprefix(begins))
+            return form.format(environment.removeprefix(begins))
     return ENVIRONMENTS.get(environment, environment)
 
 
@@ -116,22 +113,6 @@ def short_arm(arm: str) -> str:
             environment = begins.removesuffix("-")
             return "-".join(filter(None, (environment, profile, layout)))
     return arm
-
-
-def in_container(arm: str) -> bool:
-    """Whether an arm's name stands for a container."""
-    return arm_levels(arm)[2] != ""
-
-
-def arm_place(arm: str) -> tuple[int, int, int, str]:
-    """Sorts arms as figures show them: the host, then by layout, engine and profile."""
-    environment, profile, layout = arm_levels(arm)
-    orders = (list(LAYOUTS), list(ENVIRONMENTS), list(PROFILES))
-    places = [
-        order.index(level) if level in order else len(order) * bool(level) - 1
-        for order, level in zip(orders, (layout, environment, profile), strict=True)
-    ]
-    return places[0], places[1], places[2], arm
 
 
 def transport_name(transport: str) -> str:
@@ -154,14 +135,6 @@ def bytes_text(count: int) -> str:
     return f"{_trimmed(count / 1024**power, 2)} {_BINARY[power]}"
 
 
-def seconds_text(seconds: float) -> str:
-    """Three significant digits and a unit: "12.3 µs"; a dash for NaN."""
-    if not math.isfinite(seconds):
-        return NOTHING
-    size, unit = next(((s, u) for s, u in _TIMES if abs(seconds) >= s * 0.9995), _TIMES[-1])
-    return f"{significant(seconds / size)} {unit}"
-
-
 def bandwidth_text(bytes_per_second: float) -> str:
     """ "12.3 GB/s" in powers of ten, as bandwidths are quoted; a dash for NaN."""
     if not math.isfinite(bytes_per_second):
@@ -171,29 +144,8 @@ def bandwidth_text(bytes_per_second: float) -> str:
 
 def tick_text(seconds: float) -> str:
     """A decade on a time axis: "10 µs"."""
-    size, unit = next(((s, u) for s, u in _TIMES if seconds >= s * 0.9995), _TIMES[-1])
+    size, unit = next(((s, u) for s, u in TIMES if seconds >= s * 0.9995), TIMES[-1])
     return f"{_trimmed(seconds / size, 3)} {unit}"
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """A plain decimal with so many significant digits, never in powers of ten."""
-    if not math.isfinite(value):
-        return NOTHING
-    if value == 0:
-        return "0"
-    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value: 9.996 is 10.0
-    return f"{value:.{max(0, digits - 1 - exponent)}f}"
-
-
-def ratio_text(ratio: float) -> str:
-    """Two decimals: "1.04"; from 10 on three digits: "12.3"; below 0.1 one: "0.004"; NaN: dash."""
-    if not math.isfinite(ratio):
-        return NOTHING
-    if abs(ratio) < 0.095:
-        return significant(ratio, 1)
-    if abs(ratio) < 9.995:
-        return f"{ratio:.2f}"
-    return f"{ratio:.1f}" if abs(ratio) < 99.95 else f"{ratio:.0f}"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -215,11 +167,6 @@ def p_text(p: float) -> str:
     if not math.isfinite(p):
         return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def percent_text(share: float) -> str:
-    """ "3.1 %" of 0.031; a dash for NaN."""
-    return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
 
 
 def bound_text(low: float, high: float) -> str:
@@ -252,6 +199,12 @@ def setting(frame: pd.DataFrame) -> str:
         if len(values) == 1:
             parts.append(form.format(values[0]))
     return ", ".join(parts)
+
+
+def alerts(frame: pd.DataFrame) -> list[str]:
+    """What a reader of these rows must not overlook about the machine and its memory."""
+    machine = recorded.meaning(recorded.machines(frame.get(recorded.COLUMN, ())))
+    return [each for each in (machine, EMULATED if emulated(frame) else "") if each]
 
 
 def _trimmed(value: float, decimals: int) -> str:

@@ -1,6 +1,6 @@
 """Two campaigns side by side, as text for a terminal and as JSON. Computes nothing.
 
-What differs about them stands first: a reader who sees it may need no result.
+What differs about them comes first: a reader may then need no result.
 """
 
 import json
@@ -15,19 +15,11 @@ from rich.text import Text
 
 from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
+from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from experiments.console.stages import Stages
-from plots.analysis.findings import in_order, rows
-from plots.layout.labels import (
-    OPERATIONS,
-    arm_name,
-    bytes_text,
-    interval_text,
-    operation_name,
-    percent_text,
-    ratio_text,
-    seconds_text,
-)
+from experiments.model.quantities import percent_text, ratio_text, seconds_text
+from plots.layout.labels import OPERATIONS, arm_name, bytes_text, interval_text, operation_name
 
 WIDTH = 170  # columns where standard output is no terminal: a line per row
 _WORDS: dict[str, Callable[[Any], str]] = {

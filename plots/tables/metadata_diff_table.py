@@ -7,8 +7,8 @@ a map (figures/map.py).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.analysis.arm_order import arm_key
 from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, flatten
-from plots.layout.labels import arm_place
 
 _ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out
@@ -19,20 +19,20 @@ Launches = Sequence[Mapping[str, Any]]
 def apart(launches: Launches) -> dict[str, dict[str, str]]:
     """{key: {arm: values}} of what was recorded and is not the same in every arm of some MPI."""
     seen = _seen(launches)
-    arms = sorted({arm for _, arm in seen}, key=arm_place)
+    arms = sorted({arm for _, arm in seen}, key=arm_key)
     keys = sorted({key for values in seen.values() for key in values})
     found = {}
     for key in keys:
         if key.startswith(_ELSEWHERE) or key.rsplit(".", 1)[-1] in ALWAYS_DIFFERENT:
             continue
-        told: dict[str, list[str]] = {arm: [] for arm in arms}
+        by_arm: dict[str, list[str]] = {arm: [] for arm in arms}
         for mpi in dict.fromkeys(mpi for mpi, _ in seen):
             here = {arm: seen[mpi, arm].get(key, []) for arm in arms if (mpi, arm) in seen}
             if len({frozenset(values) for values in here.values()}) > 1:
                 for arm, values in here.items():
-                    told[arm] += values or ["not recorded"]
-        if any(told.values()):
-            found[key] = {arm: _together(values) for arm, values in told.items()}
+                    by_arm[arm] += values or ["not recorded"]
+        if any(by_arm.values()):
+            found[key] = {arm: _together(values) for arm, values in by_arm.items()}
     return found
 
 

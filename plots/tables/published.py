@@ -9,18 +9,19 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import BASELINE, Findings
+from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.model.quantities import NOTHING, ratio_text
 from experiments.results import recorded
-from plots.analysis.findings import BASELINE, Findings, alerts, in_order, rows, usual
 from plots.layout.labels import (
     MPIS,
-    NOTHING,
     OPERATIONS,
+    alerts,
     arm_name,
-    arm_place,
     bytes_text,
     mpi_name,
     operation_name,
-    ratio_text,
     setting,
 )
 from plots.tables.table import Table
@@ -69,7 +70,7 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
         (transport, arm)
         for transport in ("mpi", "direct")  # the paper's calls, and ours
         if transport in set(frame["transport"])
-        for arm in sorted(set(frame["arm"]), key=arm_place)
+        for arm in sorted(set(frame["arm"]), key=arm_key)
     ]
     cells = {(c.operation, int(c.ranks), c.transport, c.arm): c for c in rows(frame)}
     counts = sorted({int(count) for count in frame["ranks"]})
@@ -86,7 +87,7 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
     ]
     most = [_most(frame, *column) for column in columns]
     kind, size = str(frame["kind"].iloc[0]), int(frame["bytes"].iloc[0])
-    said = [
+    sentences = [
         *alerts(frame),
         f"Time with buffers in {BASELINE} memory over time in {kind}, in per cent: {READING}, and "
         f"100 % is no difference. {bytes_text(size)} per rank, {setting(frame)}; "
@@ -95,12 +96,12 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
         "figure of it. Its calls are those of transport mpi.",
     ]
     if not comparable(frame):
-        said.append("An emulated machine's times mean nothing beside them.")
+        sentences.append("An emulated machine's times mean nothing beside them.")
     data = frame[["operation", "ranks", "transport", "arm", "ratio", "low", "high", "blocks"]]
     return Table(
         f"{NAME}-{mpi}" if several else NAME,
         f"The paper's table: speed-up of {kind}" + (f", {mpi_name(mpi)}" if several else ""),
-        " ".join(said),
+        " ".join(sentences),
         data.assign(
             published=_published_column(data),
             emulated=frame["emulated"],

@@ -8,26 +8,25 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import BASELINE, OURS, PLACEMENTS, Findings
+from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.statistics import EQUIVALENCE
-from plots.analysis.chain import STEPS
-from plots.analysis.findings import BASELINE, HOST, OURS, PLACEMENTS, Findings, in_order, rows
+from experiments.model.arms import HOST
+from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from plots.layout.labels import (
     MPIS,
-    NOTHING,
     OPERATIONS,
-    arm_place,
+    STEPS,
     bandwidth_text,
     bytes_text,
     interval_text,
     mpi_name,
     operation_name,
     p_text,
-    percent_text,
-    ratio_text,
-    seconds_text,
 )
+from plots.layout.placement_text import percent
 from plots.layout.style import TRANSPORTS
-from plots.numa_map.placement_text import percent
 from plots.tables.published import comparison
 from plots.tables.table import Table
 
@@ -130,8 +129,8 @@ def tables(found: Findings) -> list[Table]:
         (
             "twins",
             f"The {HOST} against itself",
-            f"Time of the {HOST} once more over its own: what no container causes. From 95 of 100 "
-            f"of these ratios comes the noise floor: {_floors(found)}.",
+            f"Time of the repeated {HOST} arm over the first: no container causes this. "
+            f"The noise floor holds 95 of 100 of these ratios: {_floors(found)}.",
             found.twins,
         ),
         (
@@ -152,8 +151,8 @@ def tables(found: Findings) -> list[Table]:
             "pages",
             "Where every rank and every page was",
             "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
-            "its buffers on each node, as the kernel tells by the method named; local is what "
-            "lies on the node of the CPU or on one without CPUs beside it; launches of the arm "
+            "its buffers on each node, as the kernel reports by the method named; local is "
+            "what is on the node of the CPU or on one without CPUs beside it; launches of the arm "
             "that agree to the byte. Where launches differ each way has a row.",
             found.pages,
         ),
@@ -221,7 +220,7 @@ def _with_levels(placements: pd.DataFrame) -> pd.DataFrame:
 
 
 def _measures(data: pd.DataFrame) -> "list[tuple[str, Callable[[_Row], str]]]":
-    """What a row tells, by what it is a row of."""
+    """The columns of a row, by what it is a row of."""
     if "median_s" in data:
         return _TIMES
     if "cpu_node" in data:
@@ -235,7 +234,7 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
         return column
     if column.name == "arm":
         return column.map(
-            {arm: place for place, arm in enumerate(sorted(set(column), key=arm_place))}
+            {arm: place for place, arm in enumerate(sorted(set(column), key=arm_key))}
         )
     known = in_order(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
     return column.map({value: place for place, value in enumerate(known)})
@@ -302,7 +301,7 @@ def launches_text(count: int, of: int, names: str) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """ "99.8 %"; nothing of a share that is not told."""
+    """ "99.8 %"; "" of a share that is not known."""
     return NOTHING if pd.isna(share) else percent(share)
 
 

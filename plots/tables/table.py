@@ -37,53 +37,35 @@ def csv(table: Table) -> str:
 
 def latex(table: Table) -> str:
     """A booktabs longtable; needs \\usepackage{booktabs,longtable}."""
-    head = " & ".join(escape(text) for text in table.head) + r" \\"
-    align = "".join("r" if numeric else "l" for numeric in table.numeric)
-    body = [" & ".join(escape(text) for text in row) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs,longtable}",
-            r"\begingroup\footnotesize",
-            rf"\begin{{longtable}}{{{align}}}",
-            rf"\caption{{{escape(table.title)}. {escape(table.caption)}}}\\",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endfirsthead",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endhead",
-            r"\bottomrule",
-            r"\endfoot",
-            *body,
-            r"\end{longtable}",
-            r"\endgroup",
-            "",
-        ]
+    title = escape(table.title)
+    frame = pd.DataFrame(table.rows, columns=table.head)
+    styled = frame.style.hide(axis="index").format(escape).format_index(escape, axis="columns")
+    text = styled.to_latex(
+        column_format="".join("r" if numeric else "l" for numeric in table.numeric),
+        hrules=True,
+        environment="longtable",
+        caption=(f"{title}. {escape(table.caption)}", title),
     )
+    package = r"% needs \usepackage{booktabs,longtable}"
+    return f"{package}\n\\begingroup\\footnotesize\n{text}\\endgroup\n"
 
 
-def escape(text: str) -> str:
-    """Text as LaTeX prints it, with the characters of our own labels spelt in ASCII."""
-    return "".join(_LATEX.get(character, character) for character in text)
+def escape(text: object) -> str:
+    """Text as LaTeX prints it, in ASCII; Styler escapes no captions and no units."""
+    return str(text).translate(_LATEX)
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "µ": r"\textmu{}",
-    "×": r"\texttimes{}",
-    "±": r"\textpm{}",
-    "–": "--",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "µ": r"\textmu{}",
+        "×": r"\texttimes{}",
+        "±": r"\textpm{}",
+        "–": "--",
+    }
+)

@@ -10,36 +10,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.analysis.arm_order import USERLAND
+from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
+from experiments.analysis.findings.selection import emulated, in_order, rows, usual
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
+from experiments.model.arms import HOST
+from experiments.model.quantities import ratio_text
 from experiments.programs.external.imb import DIFFERENCES
-from plots.analysis.findings import (
-    BASELINE,
-    HOST,
-    OURS,
-    Findings,
-    absent_containers,
-    emulated,
-    in_order,
-    rows,
-    usual,
-)
 from plots.figures import baselines, chain, container, placement, speedup, times
 from plots.figures.map import NAME as MAP
+from plots.layout import confounder_text, data_path_text, placement_text
 from plots.layout.labels import (
     OPERATIONS,
-    USERLAND,
     arm_name,
     bytes_text,
     interval_text,
     mpi_name,
     operation_name,
     ranks_text,
-    ratio_text,
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
-from plots.numa_map import placement_text
 from plots.text import cost
 
 
@@ -78,8 +70,8 @@ def answers(found: Findings) -> list[Answer]:
         for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
     ]
     if OURS in found.unmeasured:
-        told = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
-        asked.append(Answer(f"How fast is {OURS}?", told))
+        reason = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
+        asked.append(Answer(f"How fast is {OURS}?", reason))
     asked += [
         Answer(question, _place(found, factor, done), figure=placement.NAME)
         for factor, question, done in (
@@ -95,37 +87,37 @@ def answers(found: Findings) -> list[Answer]:
 def _where(found: Findings) -> list[Answer]:
     """Where ranks and pages were, of machines on which that is a question."""
     asked = [
-        place
-        for place in found.places
-        if found.machine or sum(node.total_bytes > 0 for node in place.nodes) > 1
+        each
+        for each in found.page_maps
+        if found.machine or sum(node.total_bytes > 0 for node in each.nodes) > 1
     ]
     if not asked:
         return []
-    pages = [each for place in asked for panel in place.panels for each in panel.pages]
+    pages = [each for page_map in asked for panel in page_map.panels for each in panel.pages]
     return [
         Answer(
             "Where was every rank, and where was every page?",
             _as_asked([each.as_asked for each in pages]),
-            points=tuple(placement_text.answer(place) for place in asked),
+            points=tuple(placement_text.answer(each) for each in asked),
             figure=MAP,
         )
     ]
 
 
 def _as_asked(shares: Sequence[float | None]) -> str:
-    """Of each rank in each kind of memory; None is one of whom no page is told."""
+    """One share for each rank and kind of memory; None where no page is known."""
     if not shares:
         return "Not measured. No launch had buffers in a kind of memory."
     pairs = f"{len(shares)} pairs of a rank and a kind of memory"
-    untold = shares.count(None)
-    strays = sum(share != 1 for share in shares) - untold
-    silent = f" Of {untold} of {pairs} no page is told." if untold else ""
+    unknown = shares.count(None)
+    strays = sum(share != 1 for share in shares) - unknown
+    silent = f" No page of {unknown} of {pairs} is known." if unknown else ""
     if strays:
         return f"Not always where asked: of {pairs}, {strays} had pages elsewhere.{silent}"
-    if untold == len(shares):
-        return "Not measured. The results tell of no page."
-    if untold:
-        return f"Every page that is told of was on the nodes asked for.{silent}"
+    if unknown == len(shares):
+        return "Not measured. The results name no page."
+    if unknown:
+        return f"Every known page was on the nodes asked for.{silent}"
     return "Every page of every rank was on the nodes asked for, in every kind and launch."
 
 
@@ -225,15 +217,16 @@ def _containers(found: Findings) -> list[Answer]:
     ]
     if slowest := cost.tails(found) if operations else "":
         answered.append(Answer(f"What do the slowest operations (p99) take {over}?", slowest))
-    if answered and found.paths:
+    if answered and (differences := data_path_text.sentences(found.data_paths)):
         way = "Which data path did a container lose, what gets it back, and what did it cost?"
         none = "None: each MPI took the same ways in every container as on the host."
-        points = (*found.paths, *cost.losses(found))
-        answered.append(Answer(way, found.lost or none, points=points, figure=container.NAME))
-    others = [each for each in found.caveats if each != found.lost]
+        lost = data_path_text.short(found.data_paths.losses) or none
+        points = (*differences, *cost.losses(found))
+        answered.append(Answer(way, lost, points=points, figure=container.NAME))
+    others = confounder_text.beside_data_path(found)
     if answered and others:
         cause = "What may be the cause beside the container itself?"
-        answered.append(Answer(cause, others[0], points=tuple(others[1:])))
+        answered.append(Answer(cause, others[0], points=others[1:]))
     return answered + [
         Answer(
             f"What does a container cost ({arm_name(arm)})?",

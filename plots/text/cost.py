@@ -11,26 +11,24 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.steps import FILES
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
-from experiments.model.quantities import counted
-from plots.analysis.chain import FILES
-from plots.analysis.findings import HOST, Findings, in_order, rows, usual
+from experiments.model.arms import HOST
+from experiments.model.quantities import NOTHING, counted, ratio_text
 from plots.layout.labels import (
     MPIS,
-    NOTHING,
     OPERATIONS,
-    USERLAND,
-    arm_levels,
     arm_name,
-    arm_place,
     bound_text,
     bytes_text,
     interval_text,
     mpi_name,
     operation_name,
     ranks_text,
-    ratio_text,
 )
 from plots.layout.style import TRANSPORTS
 
@@ -68,7 +66,7 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     """A sentence on the arm to run first and on the worst; a grid where there are more arms."""
     every = compared(found)
     frame, groups = (each[each["operation"] == operation] for each in (every.cells, every.groups))
-    arms = sorted(set(frame["arm"]), key=arm_place)
+    arms = sorted(set(frame["arm"]), key=arm_key)
     first = headline_arm(arms)
     sentence = f"{arm_name(first)}: " + by_transport(
         frame[frame["arm"] == first], groups[groups["arm"] == first], found
@@ -162,7 +160,7 @@ def tails(found: Findings) -> str:
     """What the slowest operations take, or "" where too few were timed to know."""
     frame = usual(found.tails)
     parts = []
-    for arm in sorted(set(frame.get("arm", ())), key=arm_place):
+    for arm in sorted(set(frame.get("arm", ())), key=arm_key):
         mine = frame[(frame["arm"] == arm) & (frame["transport"] != "pickle")]
         slower = mine[is_slower(mine)]
         if mine["low"].isna().all():
@@ -182,8 +180,8 @@ def tails(found: Findings) -> str:
 def losses(found: Findings) -> tuple[str, ...]:
     """What each operation of an MPI costs in each arm where it lost a way, a sentence each."""
     every = compared(found)
-    told = []
-    for loss in found.losses:
+    sentences = []
+    for loss in found.data_paths.losses:
         mine = every.cells[(every.cells["mpi"] == loss.mpi) & (every.cells["arm"] == loss.arm)]
         mine = mine[mine["transport"] == "mpi"]
         each = [
@@ -191,11 +189,11 @@ def losses(found: Findings) -> tuple[str, ...]:
             for name in in_order(mine["operation"], OPERATIONS)
         ]
         if each:
-            told.append(
+            sentences.append(
                 f"Without {' and '.join(loss.ways)}, {mpi_name(loss.mpi)} in {arm_name(loss.arm)} "
                 f"takes, {base_name(every.base)}: {'; '.join(each)}."
             )
-    return tuple(told)
+    return tuple(sentences)
 
 
 def python(found: Findings) -> str:
@@ -212,12 +210,12 @@ def _python(frame: pd.DataFrame) -> str:
     for operation in in_order(frame["operation"], OPERATIONS):
         mine = frame[frame["operation"] == operation].sort_values("bytes")
         ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
-        told = " and ".join(
+        at_ends = " and ".join(
             f"{ratio_text(cell.ratio)} at {bytes_text(int(cell.bytes))} "
             f"({_known(cell.low, cell.high)})"
             for cell in ends
         )
-        parts.append(f"{operation_name(operation)} {told}")
+        parts.append(f"{operation_name(operation)} {at_ends}")
     return (
         f"With {mpi_name(first.mpi)} and {ranks_text(first.ranks)} on the host, a buffer call from "
         f"Python takes {ratio_text(middle)} times as long as the same call from C (IMB-MPI1) in "
@@ -227,18 +225,18 @@ def _python(frame: pd.DataFrame) -> str:
 
 def headline_arm(arms: Iterable[str]) -> str:
     """The arm that a user should run: tuned, in one container; else the first."""
-    return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_place(arm)))
+    return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_key(arm)))
 
 
 def cell_text(cell: Any, found: Findings) -> str:
     """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
     times = found.times
-    told = [bytes_text(int(cell.bytes))]
-    told += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
-    told += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
-    told += [str(cell.kind)] if times["kind"].nunique() > 1 else []
+    where = [bytes_text(int(cell.bytes))]
+    where += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
+    where += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
+    where += [str(cell.kind)] if times["kind"].nunique() > 1 else []
     return (
-        f"{ratio_text(cell.ratio)} times at {', '.join(told)}; from block to block "
+        f"{ratio_text(cell.ratio)} times at {', '.join(where)}; from block to block "
         f"{interval_text(cell.least, cell.most)}"
     )
 

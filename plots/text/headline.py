@@ -8,21 +8,21 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels
+from experiments.analysis.findings.campaign import OURS, Findings
+from experiments.analysis.findings.data_path import Loss
+from experiments.analysis.findings.selection import rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
-from plots.analysis.data_path import Loss
-from plots.analysis.findings import OURS, Findings, rows
+from experiments.model.quantities import ratio_text
+from plots.layout import data_path_text
 from plots.layout.labels import (
     LAYOUTS,
-    USERLAND,
-    arm_levels,
     arm_name,
-    arm_place,
     bytes_text,
     interval_text,
     mpi_name,
     operation_name,
-    ratio_text,
 )
 from plots.text.cost import base_name, bound, compared, ending, is_slower
 
@@ -41,12 +41,12 @@ def headline(found: Findings) -> list[str]:
     cells, groups = (each[each["arm"] != USERLAND] for each in (every.cells, every.groups))
     if (cells["verdict"] == Verdict.TOO_FEW).all():
         return []
-    arms = sorted(set(cells["arm"]), key=arm_place)
+    arms = sorted(set(cells["arm"]), key=arm_key)
     names = _names(arms)
     sentences, others = [], []
     for arm in arms:
         mine = cells[(cells["arm"] == arm) & (cells["transport"] == MPI)]
-        explained = _explained(mine[is_slower(mine)], found.losses, arm)
+        explained = _explained(mine[is_slower(mine)], found.data_paths.losses, arm)
         sentences += [f"{names[arm]} makes {each}." for each in explained]
         others += [] if explained else [arm]
     kept = cells["arm"].isin(others) & (cells["transport"] == MPI)
@@ -73,7 +73,7 @@ def _explained(slower: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[s
         if len(mine):
             ways = " and ".join(loss.ways)
             worst = max(rows(mine), key=lambda cell: cell.ratio)
-            found.setdefault((ways, loss.effect), []).append(_cell(worst))
+            found.setdefault((ways, data_path_text.effect(loss)), []).append(_cell(worst))
     return [
         f"{' and '.join(cells)}, because {ways} {'are' if ' and ' in ways else 'is'} lost: {effect}"
         for (ways, effect), cells in found.items()
@@ -105,7 +105,7 @@ def _bounded(change: str, cells: pd.DataFrame, groups: pd.DataFrame, what: str) 
     slower = cells[is_slower(cells)]
     worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
     single = (
-        f" Of single sizes, {len(slower)} of {len(cells)} are slower, most {_cell(worst)}."
+        f" At single sizes, {len(slower)} of {len(cells)} are slower, most of all {_cell(worst)}."
         if worst is not None
         else ""
     )

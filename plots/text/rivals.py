@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from experiments.analysis.findings.selection import rows
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
@@ -11,10 +12,9 @@ from experiments.bench.compare import against_peers, noise, other_build
 from experiments.model.contender_names import CALLS, OTHER_BUILD, SHOWN
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.quantities import counted
-from plots.analysis.findings import rows
+from experiments.model.quantities import counted, percent_text, ratio_text
 from plots.figures.bench import ratios_name
-from plots.layout.labels import bytes_text, percent_text, ranks_text, ratio_text
+from plots.layout.labels import bytes_text, ranks_text
 from plots.tables.table import Table
 from plots.text.answers import Answer
 

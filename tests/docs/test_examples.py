@@ -76,7 +76,7 @@ def test_every_python_example_runs_on_two_ranks(
     listed = [[page, [(each.line, each.text) for each in those]] for page, those in found.items()]
     asked = tmp_path / "blocks.json"
     asked.write_text(json.dumps(listed), encoding="utf-8")
-    told = mpirun(
+    shown = mpirun(
         *(Path(__file__).parent / "ranks" / "examples.py", 2, str(asked)),
         mpi=mpi,
         env={"MEMKIND_HBW_NODES": "0"},  # HBM is emulated where there is none
@@ -84,7 +84,7 @@ def test_every_python_example_runs_on_two_ranks(
     wanted = [f"{each.page}:{each.line}" for those in found.values() for each in those]
     for rank in range(2):
         assert Path(f"{asked}.{rank}").read_text(encoding="utf-8").splitlines() == wanted
-    assert "2 ranks, transport direct, kind hbw: 0.5" in told
+    assert "2 ranks, transport direct, kind hbw: 0.5" in shown
 
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
@@ -107,6 +107,6 @@ def test_every_command_is_one_that_invoke_understands(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    folders = r"(?:hbmcomm|experiments|plots|tests|docs|docker)/"
+    folders = r"(?:hbmcomm|experiments|plots|commands|tests|docs|docker)/"
     named = re.findall(rf"`({folders}[\w./-]+)`", page.read_text(encoding="utf-8"))
     assert [each for each in named if "NAME" not in each and not (ROOT / each).exists()] == []

@@ -80,8 +80,8 @@ max_iterations = 100000
     def resume(self, out: Path) -> None:
         """Complete a campaign."""
         process = self.start("run", "--resume", "--out", str(out))
-        said = process.communicate(timeout=240)
-        assert process.returncode == 0, said[1]
+        output = process.communicate(timeout=240)
+        assert process.returncode == 0, output[1]
 
     def wait_for(self, condition: Callable[[], object], what: str, patience: float = 120.0) -> None:
         """Until the condition holds; fails after so many seconds."""

@@ -81,13 +81,13 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
         driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         wire.cut()
-        said = process.communicate(timeout=120)[1]
+        output = process.communicate(timeout=120)[1]
     finally:
         process.kill()
-    assert process.returncode == 1, said
-    assert "the container engine failed" in said
-    assert "--resume" in said
-    assert "Traceback" not in said
+    assert process.returncode == 1, output
+    assert "the container engine failed" in output
+    assert "--resume" in output
+    assert "Traceback" not in output
     assert len(store.finished(out)) == 1
     driver.resume(out)
     assert len(reading.load(out).launches) == 3
@@ -98,10 +98,10 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
 def test_a_full_disk_is_one_message_and_no_torn_result(driver: Any, small_disk: Path) -> None:
     out = small_disk / "out"
     process = driver.measure("host", out, seconds=0.3)  # samples that fill it
-    said = process.communicate(timeout=240)[1]
-    assert process.returncode == 1, said
-    assert "No space left on device" in said
-    assert "Traceback" not in said
+    output = process.communicate(timeout=240)[1]
+    assert process.returncode == 1, output
+    assert "No space left on device" in output
+    assert "Traceback" not in output
     assert not (out / "incoming").exists()
     launches = {path.stem for path in (out / "launches").iterdir()}
     assert launches == store.finished(out)

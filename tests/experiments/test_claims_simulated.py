@@ -17,9 +17,11 @@ import pytest
 from experiments.analysis import reading
 from experiments.analysis.ratios import floors, paired_ratio
 from experiments.analysis.statistics import EQUIVALENCE, Verdict, verdict
+from experiments.catalogue import spec
 from experiments.environments.process import Process
-from experiments.execution import runner
-from experiments.model import spec
+from experiments.execution.launching import LaunchContext
+from experiments.execution.runner import Runner
+from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.schedule.blocks import schedule
@@ -57,9 +59,9 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
     store.create(
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )
-    made = {"host": StandIn(), "docker": docker}
+    made = {BARE_HOST: StandIn(), DOCKER: docker}
     me = (os.getuid(), os.getgid())
-    failed = runner.run(folder, blocks, lambda each: made[each.environment], {}, me, {})
+    failed = Runner(LaunchContext(folder, lambda each: made[each.environment], me), blocks).run()
     assert failed == []
     cells = reading.load(folder).cells
     assert cells["company"].ne("").all()

@@ -40,10 +40,10 @@ def interrupted(
         driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         os.killpg(process.pid, number)  # as a terminal does
-        said = process.communicate(timeout=60)
+        output = process.communicate(timeout=60)
     finally:
         process.kill()
-    return subprocess.CompletedProcess([], process.returncode, *said)
+    return subprocess.CompletedProcess([], process.returncode, *output)
 
 
 def structure(out: Path) -> list[list[Any]]:
@@ -57,8 +57,8 @@ def structure(out: Path) -> list[list[Any]]:
 def through(tmp_path_factory: pytest.TempPathFactory, driver_in: Callable[..., Any]) -> Path:
     """The same campaign on the host, uninterrupted."""
     folder = tmp_path_factory.mktemp("through")
-    said = driver_in(folder).measure("host", folder / "out").communicate(timeout=240)
-    assert "measurement:" in said[1]
+    output = driver_in(folder).measure("host", folder / "out").communicate(timeout=240)
+    assert "measurement:" in output[1]
     return folder / "out"
 
 
@@ -89,12 +89,12 @@ def test_a_results_folder_that_is_removed_meanwhile_is_named(driver: Any, tmp_pa
     try:
         driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         shutil.rmtree(out)
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 1
-    assert f"{out} was removed or emptied while the campaign measured into it" in said
-    assert "Traceback" not in said
+    assert f"{out} was removed or emptied while the campaign measured into it" in output
+    assert "Traceback" not in output
     driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
 
 

@@ -87,7 +87,7 @@ class Campaign:
     def ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
-    def said(self) -> str:
+    def output(self) -> str:
         assert self.process is not None
         try:
             return "\n".join(self.process.communicate(timeout=300))
@@ -166,7 +166,7 @@ def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
     campaign.driver.wait_for(lambda: begun() or campaign.ended(), phase)
     time.sleep(draw.uniform(0, within))
     if campaign.ended():
-        assert campaign.process.returncode == 0, campaign.said()
+        assert campaign.process.returncode == 0, campaign.output()
         return ""
     sent, group = draw.choice(SIGNALS), draw.random() < 0.5
     (os.killpg if group else os.kill)(campaign.process.pid, sent)
@@ -206,10 +206,12 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
 ) -> None:
     draw, seconds = random.Random(SEED), []
     toml = tmp_path / "killed.toml"
-    told = {
+    shown = {
         name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", each) for name, each in FACTORS.items()
     }
-    toml.write_text(EXPERIMENT.format(**{name: json.dumps(told[name].split(",")) for name in told}))
+    toml.write_text(
+        EXPERIMENT.format(**{name: json.dumps(value.split(",")) for name, value in shown.items()})
+    )
     campaigns = [Campaign(driver, engine, tmp_path / "out0", toml)]
     kills = tries = 0
     while kills < KILLS:
@@ -223,10 +225,10 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
         seconds.append(seconds_until(campaign.left, CLEAN_PATIENCE))
         left = campaign.left()
         print(f"kill {kills}, {what}: clean after {seconds[-1]:.1f} s", flush=True)
-        assert not left, f"HBMCOMM_SEED={SEED}, kill {kills}, {what}: {left}\n{campaign.said()}"
-        campaign.said()
+        assert not left, f"HBMCOMM_SEED={SEED}, kill {kills}, {what}: {left}\n{campaign.output()}"
+        campaign.output()
     campaigns[-1].go()
-    assert "Traceback" not in campaigns[-1].said()
+    assert "Traceback" not in campaigns[-1].output()
     for campaign in campaigns:
         assert cells(campaign.out) == planned(campaign.out), f"HBMCOMM_SEED={SEED}"
         assert campaign.left() == []

@@ -7,10 +7,10 @@ import docker
 import pytest
 
 from experiments.analysis.reading import load
+from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
-from experiments.model import spec
 from experiments.model.experiment import Experiment
 from experiments.provision.images.image import Image
 from plots.draw import draw
@@ -46,10 +46,10 @@ def test_every_figure_and_the_table_of_the_paper(
         } <= stems
     assert "speedup-ranks" in stems
     table = (tmp_path / "figures" / "paper.tex").read_text()
-    for said in ("Bcast & 2 &", "Allreduce & 4 &", "mpi, host & mpi, Docker", "487 \\%"):
-        assert said in table
+    for text in ("Bcast & 2 &", "Allreduce & 4 &", "mpi, host & mpi, Docker", "487 \\%"):
+        assert text in table
     page = report(tmp_path / "paper", tmp_path / "page").read_text()
-    for said in ("445 % is read as 4.45 times as fast", "487 % (4.87 times)", "Python without MPI"):
-        assert said in page
+    for text in ("445 % is read as 4.45 times as fast", "487 % (4.87 times)", "Python without MPI"):
+        assert text in page
     for name in ("speedup", "placement", "container", "baselines"):
         assert (tmp_path / "figures" / f"{name}.csv").stat().st_size > 0

@@ -11,20 +11,8 @@ from experiments.model.environment import MPIS
 PROGRAMS = Path(__file__).parent / "ranks"
 TRANSPORTS = ("direct", "mpi", "pickle")
 
-RANKS = {"openmpi": (1, 2, 3, 4), "mpich": (2, 3), "impi": (3, 4)}
-"""Of random calls: our side of them is one and the same under every MPI."""
-
 pytestmark = pytest.mark.ranks
 of_every_mpi = pytest.mark.parametrize("mpi", MPIS)
-
-
-@pytest.mark.parametrize(("mpi", "ranks"), [(mpi, n) for mpi in MPIS for n in RANKS[mpi]])
-def test_random_calls_give_what_mpi4py_gives(
-    mpirun: Callable[..., Any], mpi: str, ranks: int
-) -> None:
-    found = mpirun(PROGRAMS / "same_as_mpi4py.py", ranks, *TRANSPORTS, mpi=mpi)
-    for transport in TRANSPORTS:
-        assert f"{transport}: every call alike on {ranks} ranks" in found.output
 
 
 @of_every_mpi

@@ -1,4 +1,4 @@
-/* Buffers of one rank, in the arena or not, that notice what is written beside them. */
+/* Buffers of one rank, in the arena or not, that detect writes beside them. */
 #ifndef HBMCOMM_BUFFERS_H
 #define HBMCOMM_BUFFERS_H
 
@@ -8,7 +8,7 @@
 
 typedef struct {
     unsigned char *at;
-    void *own; /* what to free, NULL in the arena */
+    void *own; /* memory to free; NULL in the arena */
     uint64_t bytes;
 } buffer;
 

@@ -1,4 +1,4 @@
-/* Claims: one owner at a time, for as long as its process lives and no longer. */
+/* Claims: one owner at a time, exactly as long as its process lives. */
 #include "core_test.h"
 
 #include <errno.h>
@@ -19,32 +19,32 @@ static uint64_t *new_place(void)
 
 static void check_free(uint64_t *place, const char *when)
 {
-    CHECK(!hbm_is_taken((uintptr_t)place, BOOT), "taken %s", when);
-    hbm_claim *claim = hbm_take((uintptr_t)place, BOOT);
+    CHECK(!hbm_is_claimed((uintptr_t)place, BOOT), "taken %s", when);
+    hbm_claim *claim = hbm_acquire_claim((uintptr_t)place, BOOT);
     CHECK(claim, "refused %s", when);
-    CHECK(hbm_is_taken((uintptr_t)place, BOOT), "not taken by a claim %s", when);
+    CHECK(hbm_is_claimed((uintptr_t)place, BOOT), "not taken by a claim %s", when);
     errno = 0;
-    CHECK(!hbm_take((uintptr_t)place, BOOT) && errno == EBUSY, "taken twice %s", when);
-    hbm_give(claim);
-    CHECK(!hbm_is_taken((uintptr_t)place, BOOT), "taken after it was given back, %s", when);
+    CHECK(!hbm_acquire_claim((uintptr_t)place, BOOT) && errno == EBUSY, "taken twice %s", when);
+    hbm_release_claim(claim);
+    CHECK(!hbm_is_claimed((uintptr_t)place, BOOT), "taken after it was given back, %s", when);
 }
 
-/* Forks before any thread is made: a sanitizer wants it so. */
+/* Forks before any thread exists: a sanitizer requires that. */
 static void check_death(uint64_t *place)
 {
-    int told[2];
-    CHECK(pipe(told) == 0, "no pipe");
+    int result[2];
+    CHECK(pipe(result) == 0, "no pipe");
     pid_t child = fork();
     CHECK(child >= 0, "no process");
     if (!child) {
-        char won = hbm_take((uintptr_t)place, BOOT) != NULL;
-        if (write(told[1], &won, 1) == 1)
+        char won = hbm_acquire_claim((uintptr_t)place, BOOT) != NULL;
+        if (write(result[1], &won, 1) == 1)
             pause();
         _Exit(1);
     }
     char won = 0;
-    CHECK(read(told[0], &won, 1) == 1 && won, "the child was refused");
-    CHECK(hbm_is_taken((uintptr_t)place, BOOT), "the child's claim is not seen");
+    CHECK(read(result[0], &won, 1) == 1 && won, "the child was refused");
+    CHECK(hbm_is_claimed((uintptr_t)place, BOOT), "the child's claim is not seen");
     kill(child, SIGKILL);
     CHECK(waitpid(child, NULL, 0) == child, "no child");
     check_free(place, "after its owner died");
@@ -52,17 +52,17 @@ static void check_death(uint64_t *place)
 
 static void check_fork(uint64_t *place)
 {
-    hbm_claim *claim = hbm_take((uintptr_t)place, BOOT);
+    hbm_claim *claim = hbm_acquire_claim((uintptr_t)place, BOOT);
     CHECK(claim, "refused");
     pid_t child = fork();
     CHECK(child >= 0, "no process");
     if (!child) {
-        hbm_give(claim);
+        hbm_release_claim(claim);
         _Exit(0);
     }
     CHECK(waitpid(child, NULL, 0) == child, "no child");
-    CHECK(hbm_is_taken((uintptr_t)place, BOOT), "the child of a fork gave back what it never had");
-    hbm_give(claim);
+    CHECK(hbm_is_claimed((uintptr_t)place, BOOT), "the child of a fork released the claim");
+    hbm_release_claim(claim);
 }
 
 typedef struct {
@@ -77,8 +77,8 @@ static void *run_race(void *argument)
     race *r = argument;
     int me = atomic_fetch_add(&r->next, 1);
     pthread_barrier_wait(&r->start);
-    r->won[me] = hbm_take((uintptr_t)r->place, BOOT);
-    return NULL; /* and the claim outlives the thread that asked for it */
+    r->won[me] = hbm_acquire_claim((uintptr_t)r->place, BOOT);
+    return NULL; /* the claim outlives the thread that acquired it */
 }
 
 static void check_race(uint64_t *place)
@@ -91,11 +91,11 @@ static void check_race(uint64_t *place)
     int winners = 0;
     for (int i = 0; i < RACERS; i++)
         pthread_join(threads[i], NULL);
-    CHECK(hbm_is_taken((uintptr_t)place, BOOT), "no claim is left");
+    CHECK(hbm_is_claimed((uintptr_t)place, BOOT), "no claim is left");
     for (int i = 0; i < RACERS; i++)
         if (r.won[i]) {
             winners++;
-            hbm_give(r.won[i]);
+            hbm_release_claim(r.won[i]);
         }
     CHECK(winners == 1, "%d won", winners);
     pthread_barrier_destroy(&r.start);
@@ -120,8 +120,7 @@ void test_claims(uint64_t seed, double seconds)
     munmap(place, 4096);
 }
 
-void test_claims_and_forks(uint64_t seed, double seconds)
+void test_claims_and_forks(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     check_fork(new_place());
 }

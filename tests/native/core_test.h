@@ -1,8 +1,9 @@
-/* What the files of the core's test program share: threads as ranks, a naive reference, the tests. */
+/* The parts of the core's test program: threads as ranks, a naive reference, the tests. */
 #ifndef HBMCOMM_CORE_TEST_H
 #define HBMCOMM_CORE_TEST_H
 
-#include "comm.h"
+#include "communicator/comm.h"
+#include "kernels/reduction.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #define FEW_RANKS 5
 #define HEAP_BYTES (16 * 1024 * 1024)
 #define BOOT 6717u
+#define UNUSED __attribute__((unused))
 
 /* Ends the program at once: ranks that failed leave others waiting. */
 #define CHECK(condition, ...)                               \
@@ -25,12 +27,12 @@
 
 /* ranks.c */
 
-/* Where the CPU of a rank is, on a machine that a test describes. */
+/* The place of a rank's CPU, on a machine that a test describes. */
 typedef struct {
     int package, node, cache;
 } spot;
 
-typedef spot (*machine)(int rank, int size);
+typedef spot (*machine)(int rank);
 
 typedef struct {
     int size, oversubscribed;
@@ -38,18 +40,18 @@ typedef struct {
     machine machine;      /* NULL: all CPUs alike */
     int reads_private;    /* ranks may read each other's private memory */
     int fan_in;           /* 0: the default */
-    int crowded;          /* threads have no CPU each: they give way, though nothing else changes */
+    int crowded;          /* fewer CPUs than threads: these yield, and nothing else changes */
 } group;
 
 typedef struct {
     group g;
     int rank;
     hbm_comm *comm;
-    unsigned char *heap; /* where arena arrays of this rank lie */
-    void *shared;        /* what the test gave to all ranks */
+    unsigned char *heap; /* the arena arrays of this rank */
+    void *shared;        /* from the test, for all ranks */
 } member;
 
-/* What one rank shares. */
+/* The memory that one rank shares. */
 typedef struct {
     unsigned char *memory;
     hbm_heap *heap;
@@ -59,7 +61,7 @@ void as_ranks(group g, void (*body)(member *), void *shared);
 segment new_segment(void);
 void end_segment(segment s);
 hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segments);
-spot odd_and_even(int rank, int size); /* two nodes */
+spot odd_and_even(int rank); /* two nodes */
 
 /* machines.c: one rank for each core */
 typedef struct {
@@ -73,7 +75,7 @@ extern const int machine_count;
 void sleep_ms(double ms);
 double seconds_now(void);
 
-/* The same numbers from the same seed, on every rank. */
+/* Random numbers: equal for equal seeds, on every rank. */
 typedef struct {
     uint64_t state;
 } dice;
@@ -81,55 +83,45 @@ typedef struct {
 uint64_t mixed(uint64_t value);
 uint64_t roll(dice *d, uint64_t sides);
 
-/* reference.c: what a call sends and what it must give. `seed` decides contents and lengths. */
+/* reference.c: the input and the expected output of a call. `seed` decides contents and lengths. */
 typedef struct {
     uint64_t first, count; /* entries */
 } span;
 
 int differs_in_length(const hbm_call *call);
-span sent_to(const hbm_call *call, uint64_t seed, int size, int rank, int to);
-span received_from(const hbm_call *call, uint64_t seed, int size, int rank, int from);
+span sent_to(const hbm_call *call, uint64_t seed, int rank, int to);
+span received_from(const hbm_call *call, uint64_t seed, int rank, int from);
 uint64_t entries_between(const hbm_call *call, uint64_t seed, int from, int to);
 uint64_t entries_sent(const hbm_call *call, uint64_t seed, int size, int rank);
 uint64_t entries_received(const hbm_call *call, uint64_t seed, int size, int rank);
 void fill_input(const hbm_call *call, uint64_t seed, int size, int rank, void *to);
 void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void *to);
 int same_output(const hbm_call *call, const void *found, const void *expected, uint64_t entries);
-extern int only_exact_values; /* sums and products do not depend on their order */
+extern int only_exact_values; /* then sums and products do not depend on their order */
 float half_to_float(int dtype, uint16_t half);
 uint16_t half_from_float(int dtype, float value);
 
 /* kernels.c */
 void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed);
 
-/* The tests, by the names of which main() runs them. */
-void test_random_calls(uint64_t seed, double seconds);
-void test_halves(uint64_t seed, double seconds);
-void test_links(uint64_t seed, double seconds);
-void test_groups(uint64_t seed, double seconds);
-void test_costs(uint64_t seed, double seconds);
-void test_events(uint64_t seed, double seconds);
-void test_many_ranks(uint64_t seed, double seconds);
+/* groups.c */
+void describe(const described *m, int size, hbm_peer *peers);
+
+/* random_calls.c */
 void random_sequence(group g, uint64_t seed);
-void test_folds(uint64_t seed, double seconds);
-void test_kernels(uint64_t seed, double seconds);
-void test_mismatch(uint64_t seed, double seconds);
-void test_closed(uint64_t seed, double seconds);
-void test_interrupted(uint64_t seed, double seconds);
-void test_halfway(uint64_t seed, double seconds);
-void test_sleep(uint64_t seed, double seconds);
-void test_intruder(uint64_t seed, double seconds);
-void test_busy(uint64_t seed, double seconds);
-void test_refused(uint64_t seed, double seconds);
-void test_died(uint64_t seed, double seconds);
-void test_claims(uint64_t seed, double seconds);
-void test_kills(uint64_t seed, double seconds);
-void test_claims_and_forks(uint64_t seed, double seconds);
-void test_heap(uint64_t seed, double seconds);
-void test_heap_threads(uint64_t seed, double seconds);
-void test_heap_forks(uint64_t seed, double seconds);
-void test_handler(uint64_t seed, double seconds);
-void test_departures(uint64_t seed, double seconds);
-void test_rates(uint64_t seed, double seconds);
+
+/* The tests, which main() runs by name. */
+#ifdef HBM_COUNTERS
+#define COUNTING_TESTS(T) T(costs) T(events)
+#else
+#define COUNTING_TESTS(T)
+#endif
+#define TESTS(T)                                                                              \
+    T(random_calls) T(many_ranks) T(mismatch) T(closed) T(interrupted) T(halfway) T(sleep)    \
+    T(busy) T(refused) T(intruder) T(died) T(departures) T(claims) T(claims_and_forks)        \
+    T(kills) T(heap) T(heap_threads) T(heap_forks) T(handler) T(reductions) T(kernels)        \
+    T(halves) T(links) T(groups) T(rates) COUNTING_TESTS(T)
+#define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);
+TESTS(DECLARE_TEST)
 
 #endif

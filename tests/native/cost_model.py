@@ -1,6 +1,6 @@
-"""Expected time of a collective on a described machine, from what its ranks store and read.
+"""Expected time of a collective on a described machine, from the stores and reads of its ranks.
 
-Knows machines and how long their cache lines take; knows no algorithm. docs/costs.md explains the
+Contains machines and the times of their cache lines, and no algorithm. docs/costs.md explains the
 model and names the source of each parameter.
 """
 
@@ -33,12 +33,12 @@ class Machine:
     """Times in ns, bandwidths in bytes per ns (GB/s), 0 where nothing limits.
 
     Attributes:
-        latency: until a core has a line that another core has just modified, by distance.
+        latency: time until a core has a line that another core has just modified, by distance.
         polls: flags of different ranks that a core fetches at once.
         flight: lines of a message that a core fetches at once.
-        service: of those who read one line, the next has it after this part of the latency.
-        cache_link: of a last-level cache to the rest of the machine, each way.
-        package_link: of a package to the others, each way.
+        service: readers of one line get it one by one, each after this part of the latency.
+        cache_link: bandwidth between a last-level cache and the rest of the machine, each way.
+        package_link: bandwidth between a package and the others, each way.
         has_l3: whether its last-level caches are level 3.
     """
 
@@ -61,8 +61,8 @@ MACHINES = {
 
 
 class Event(NamedTuple):
-    """kind `store`: of a word of one's own; `read`: of another's, once it has `value` or more;
-    `data`, `write`: `value` bytes of a message in another's memory."""
+    """`store`: the rank stores its own word; `read`: it reads a word of another rank, once that has
+    `value` or more; `data`, `write`: it reads or writes `value` bytes in another rank's memory."""
 
     kind: Literal["store", "read", "data", "write"]
     rank: int
@@ -72,7 +72,7 @@ class Event(NamedTuple):
 
 @dataclass(eq=False)
 class Call:
-    """What each rank does in one call, in order."""
+    """The events of each rank in one call, in order."""
 
     places: list[Place]
     events: list[list[Event]] = field(default_factory=list)
@@ -84,20 +84,21 @@ class Call:
         self.events[rank].append(Event("store", rank, word, 1))
 
     def read(self, rank: int, owner: int, word: Hashable) -> None:
-        if owner != rank:
-            self.events[rank].append(Event("read", owner, word, 1))
+        self._add(rank, Event("read", owner, word, 1))
 
     def data(self, rank: int, source: int, size: int) -> None:
-        if source != rank and size:
-            self.events[rank].append(Event("data", source, None, size))
+        self._add(rank, Event("data", source, None, size))
 
     def write(self, rank: int, to: int, size: int) -> None:
-        if to != rank and size:
-            self.events[rank].append(Event("write", to, None, size))
+        self._add(rank, Event("write", to, None, size))
+
+    def _add(self, rank: int, event: Event) -> None:
+        if event.rank != rank and event.value:
+            self.events[rank].append(event)
 
 
 class _Replay:
-    """Ranks go on in the order of their clocks; who reads what is not yet stored waits."""
+    """Ranks advance in the order of their clocks; one that reads a word not yet stored waits."""
 
     def __init__(self, call: Call, machine: Machine) -> None:
         self.call, self.machine = call, machine
@@ -116,13 +117,13 @@ class _Replay:
                     self.last_value[key] = max(e.value, self.last_value.get(key, 0))
 
     def _read(self, rank: int, e: Event) -> bool:
-        """Whether the word is there; if so, the clock is where this rank has it."""
+        """Whether the word is stored; if so, the clock advances to when this rank has it."""
         key, m, d = (e.rank, e.word), self.machine, self.distances[rank][e.rank]
         stores = self.stores[key]
         if self.cached.get((rank, *key)) == len(stores) > 0:
             return True
         now = self.clock[rank] + m.latency[d] / m.polls
-        if self.last_value.get(key, 0) >= e.value:  # else it was stored in an earlier call
+        if self.last_value.get(key, 0) >= e.value:  # else an earlier call stored it
             written = next((time for value, time in stores if value >= e.value), None)
             if written is None:
                 return False
@@ -135,7 +136,7 @@ class _Replay:
         return True
 
     def _move(self, rank: int, e: Event) -> None:
-        """Lines follow each other; the first of those that follow a flag is a fetch of its own."""
+        """Lines are pipelined; the first line after a flag takes a latency of its own."""
         if e.value <= INLINE:
             return
         latency = self.machine.latency[self.distances[rank][e.rank]]
@@ -168,12 +169,12 @@ class _Replay:
                 else:
                     self._move(rank, e)
         if any(self.waiting.values()):
-            raise ValueError("ranks wait for words that nobody stores")
+            raise ValueError("ranks wait for words that no rank stores")
         return max(self.clock)
 
 
 def _link_time(call: Call, domains: Iterable[Hashable], bandwidth: float) -> float:
-    """Of the domain that most bytes enter or leave."""
+    """Time of the domain that most bytes enter or leave."""
     of = list(domains)
     crossing: dict[tuple[Hashable, str], int] = defaultdict(int)
     for rank, events in enumerate(call.events):
@@ -191,7 +192,7 @@ def _replayed(call: Call, machine: Machine) -> float:
 
 
 def expected_time(call: Call, machine: Machine) -> float:
-    """ns from the moment when all ranks begin until the last has completed the call."""
+    """ns from the moment when all ranks begin until the last one has completed the call."""
     return max(
         _replayed(call, replace(machine, cache_link=0, package_link=0)),
         _link_time(call, call.places, machine.cache_link),

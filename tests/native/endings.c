@@ -1,4 +1,4 @@
-/* Calls that do not go as they should: they differ, a rank leaves, dies, or wants out. */
+/* Calls that fail: they differ, or a rank leaves, dies or is interrupted. */
 #include "core_test.h"
 
 #include <pthread.h>
@@ -19,15 +19,15 @@ static int has_parts(const hbm_call *call)
 
 static int run(member *me, hbm_call call) { return hbm_run(me->comm, &call); }
 
-/* ---- ranks call different things ---- */
+/* ---- ranks make different calls ---- */
 
 typedef struct {
     hbm_call common, other;
-    int before, odd; /* calls that agree; then the rank whose call does not */
+    int before, odd; /* calls that agree; the rank with the different call */
 } quarrel;
 
-/* A call as failures have it; see pack() in post.c. */
-static int is_told_of(const hbm_call *call, uint64_t what, uint64_t count)
+/* Whether a failure reports a call; see pack() in posts.c. */
+static int is_reported(const hbm_call *call, uint64_t what, uint64_t count)
 {
     return (uint8_t)what == call->operation && (uint8_t)(what >> 8) == call->dtype
            && (uint8_t)(what >> 16) == call->reduction && (int32_t)(what >> 32) == call->root
@@ -54,13 +54,14 @@ static void body_mismatch(member *me)
     hbm_failure why;
     CHECK(hbm_failure_of(me->comm, &why) == HBM_MISMATCH, "no record");
     CHECK(why.own_what != why.others_what || why.own_count != why.others_count,
-          "the two calls told of are the same");
+          "the two reported calls are equal");
     CHECK((why.rank == q->odd) != (why.other == q->odd), "ranks %d and %d called the same",
           why.rank, why.other);
     const hbm_call *own = why.rank == q->odd ? &q->other : &q->common;
     const hbm_call *others = why.rank == q->odd ? &q->common : &q->other;
-    CHECK(is_told_of(own, why.own_what, why.own_count)
-              && is_told_of(others, why.others_what, why.others_count), "other calls are told of");
+    CHECK(is_reported(own, why.own_what, why.own_count)
+              && is_reported(others, why.others_what, why.others_count),
+          "other calls are reported");
     free(memory);
 }
 
@@ -116,7 +117,7 @@ static void body_closed(member *me)
     CHECK(status == HBM_CLOSED, "rank %d: status %d", me->rank, status);
     hbm_failure why;
     hbm_failure_of(me->comm, &why);
-    CHECK(why.rank == gone, "rank %d is told to have left; it was rank %d", why.rank, gone);
+    CHECK(why.rank == gone, "rank %d is reported to have left; it was rank %d", why.rank, gone);
     free(memory);
 }
 
@@ -130,11 +131,11 @@ void test_closed(uint64_t seed, double seconds)
     }
 }
 
-/* ---- a signal's handler wants a rank out ---- */
+/* ---- a signal's handler asks a rank to leave ---- */
 
-static _Thread_local int wants_out;
+static _Thread_local int is_asked;
 
-static int is_wanted_out(void) { return wants_out; }
+static int asks_rank(void) { return is_asked; }
 
 static void body_interrupted(member *me)
 {
@@ -142,30 +143,41 @@ static void body_interrupted(member *me)
         sleep_ms(150);
         return;
     }
-    wants_out = me->rank == 1;
+    is_asked = me->rank == 1;
     int status = run(me, barrier());
     CHECK(status == HBM_INTERRUPTED, "rank %d: status %d", me->rank, status);
     hbm_failure why;
     hbm_failure_of(me->comm, &why);
-    CHECK(why.rank == 1, "rank %d is told to be interrupted", why.rank);
+    CHECK(why.rank == 1, "rank %d is reported as interrupted", why.rank);
 }
 
-void test_interrupted(uint64_t seed, double seconds)
+void test_interrupted(uint64_t seed, UNUSED double seconds)
 {
-    (void)seconds;
-    hbm_on_wait(is_wanted_out);
+    hbm_on_wait(asks_rank);
     as_ranks((group){.size = 4, .oversubscribed = (int)(seed & 1)}, body_interrupted, NULL);
 }
 
-/* ---- and that in the middle of a call, wherever it is when another rank stops ---- */
+/* ---- and leaves in the middle of a call, wherever that is when another rank stops ---- */
 
 static pthread_t stopping;
-static _Atomic int is_under_way;
+static _Atomic int is_under_way, has_stopped, has_left;
 
+/* The handler of rank 0: stops it until rank 1 has been asked and leaves. */
 static void stop(int signal)
 {
     (void)signal;
-    sleep_ms(300);
+    atomic_store(&has_stopped, 1);
+    while (!atomic_load(&has_left)) /* the test's time limit ends this */
+        sleep_ms(1);
+}
+
+/* On a busy machine rank 1 may sleep long enough to be asked before rank 0 stops; it stays then. */
+static int leaves_after_stop(void)
+{
+    int leaves = is_asked && atomic_load(&has_stopped);
+    if (leaves)
+        atomic_store(&has_left, 1);
+    return leaves;
 }
 
 static void body_halfway(member *me)
@@ -177,7 +189,7 @@ static void body_halfway(member *me)
     int status = HBM_OK, calls = 0;
     if (me->rank == 0)
         stopping = pthread_self();
-    wants_out = me->rank == 1; /* asked once it has slept for long, and so after the stop */
+    is_asked = me->rank == 1;
     for (; !status; calls++) {
         hbm_call call = {.operation = operations[calls / 8 % 4], .dtype = HBM_INT8,
                          .count = BLOCK_BYTES, .send = (uintptr_t)memory,
@@ -205,12 +217,14 @@ void test_halfway(uint64_t seed, double seconds)
 {
     double end = seconds_now() + seconds;
     dice d = {seed};
-    hbm_on_wait(is_wanted_out);
+    hbm_on_wait(leaves_after_stop);
     signal(SIGUSR1, stop);
     for (int round = 0; round < 2 || seconds_now() < end; round++) {
         double later = (double)roll(&d, 1000) / 100;
         pthread_t thread;
         atomic_store(&is_under_way, 0);
+        atomic_store(&has_stopped, 0);
+        atomic_store(&has_left, 0);
         CHECK(!pthread_create(&thread, NULL, stop_later, &later), "no thread");
         as_ranks((group){.size = 3, .oversubscribed = round & 1}, body_halfway, NULL);
         pthread_join(thread, NULL);
@@ -219,17 +233,16 @@ void test_halfway(uint64_t seed, double seconds)
 
 /* ---- a rank's process dies ---- */
 
-/* One of two ranks dies; each has a claim on a word that both map. */
-void test_died(uint64_t seed, double seconds)
+/* One of two ranks dies; each holds a claim on a word that both map. */
+void test_died(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     segment words = new_segment(), segments[] = {new_segment(), new_segment()};
     uintptr_t claims[] = {(uintptr_t)words.memory, (uintptr_t)words.memory + 256};
     group g = {.size = 2};
     pid_t child = fork();
-    hbm_claim *claim = hbm_take(claims[!child], BOOT);
+    hbm_claim *claim = hbm_acquire_claim(claims[!child], BOOT);
     CHECK(claim, "no claim");
-    while (!hbm_is_taken(claims[!!child], BOOT))
+    while (!hbm_is_claimed(claims[!!child], BOOT))
         sleep_ms(1);
     hbm_comm *comm = opened(g, !child, claims, segments);
     hbm_call call = barrier();
@@ -243,12 +256,13 @@ void test_died(uint64_t seed, double seconds)
     CHECK(seconds_now() - began < 1, "noticed after %.1f s", seconds_now() - began);
     hbm_failure why;
     hbm_failure_of(comm, &why);
-    CHECK(why.rank == 1, "rank %d is told to have died", why.rank);
+    CHECK(why.rank == 1, "rank %d is reported as dead", why.rank);
     CHECK(hbm_all_stopped(comm), "the dead still count");
     int ended;
-    CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended), "the child ended with %d", ended);
+    CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended), "the child ended with %d",
+          ended);
     hbm_free(comm);
-    hbm_give(claim);
+    hbm_release_claim(claim);
     end_segment(segments[0]);
     end_segment(segments[1]);
     end_segment(words);

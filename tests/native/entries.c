@@ -1,7 +1,7 @@
-/* Single entries: made, folded and compared.
+/* Single entries: makes, reduces and compares them.
 
-   Written without a look at the core's folds and conversions: integers are computed in 64 bits,
-   halves by the definition of rounding. Compiled without contraction of a * b + c. */
+   It is independent of the core's kernels and conversions: it computes integers in 64 bits, and
+   halves by the definition of rounding. It is compiled without contraction of a * b + c. */
 #include "entries.h"
 
 #include <math.h>
@@ -70,32 +70,29 @@ uint16_t half_from_float(int dtype, float value)
 
 /* ---- entries ---- */
 
-/* Where the index of a pair is: after the value, aligned. */
+#define PAIR_TYPES(X)                                                       \
+    X(HBM_SHORT_INT, short) X(HBM_INT_INT, int) X(HBM_LONG_INT, long)       \
+    X(HBM_FLOAT_INT, float) X(HBM_DOUBLE_INT, double)                       \
+    X(HBM_LONG_DOUBLE_INT, long double)
+
+/* The offset of a pair's index: after the value, aligned. */
 static size_t index_at(int dtype)
 {
+#define OFFSET(code, type) \
+    case code: return sizeof(type) > sizeof(int) ? sizeof(type) : sizeof(int);
     switch (dtype) {
-    case HBM_LONG_INT: return sizeof(long);
-    case HBM_DOUBLE_INT: return sizeof(double);
-    case HBM_LONG_DOUBLE_INT: return sizeof(long double);
-    default: return 4;
+        PAIR_TYPES(OFFSET)
+    default: return 0;
     }
 }
 
 static long double pair_value(int dtype, const unsigned char *at)
 {
-    short s;
-    int i;
-    long l;
-    float f;
-    double d;
-    long double x;
+#define LOAD(code, type) \
+    case code: { type v; memcpy(&v, at, sizeof v); return (long double)v; }
     switch (dtype) {
-    case HBM_SHORT_INT: memcpy(&s, at, sizeof s); return s;
-    case HBM_INT_INT: memcpy(&i, at, sizeof i); return i;
-    case HBM_LONG_INT: memcpy(&l, at, sizeof l); return l;
-    case HBM_FLOAT_INT: memcpy(&f, at, sizeof f); return (long double)f;
-    case HBM_DOUBLE_INT: memcpy(&d, at, sizeof d); return (long double)d;
-    default: memcpy(&x, at, sizeof x); return x;
+        PAIR_TYPES(LOAD)
+    default: return 0;
     }
 }
 
@@ -106,11 +103,13 @@ static int pair_index(int dtype, const unsigned char *at)
     return index;
 }
 
-/* Where a number's value is kept as it lies in an array; integers on little-endian machines only. */
+/* The part of a number that has the bytes of an array's entry; integers need a little-endian
+   machine. */
 static void *value_of(int dtype, number *n)
 {
     family f = family_of(dtype);
-    return f == FLOAT ? (void *)n->f : f == DOUBLE ? (void *)n->d : f == LONG ? (void *)n->l : &n->u;
+    return f == FLOAT ? (void *)n->f : f == DOUBLE ? (void *)n->d
+           : f == LONG ? (void *)n->l : &n->u;
 }
 
 number load(int dtype, const unsigned char *from)
@@ -144,19 +143,15 @@ static double real(uint64_t bits, int mantissa)
     return bits >> 58 == 0 ? 0 : bits >> 63 ? -size : size;
 }
 
-/* A value of few, so that many are equal, and an index; between them may be padding. */
+/* A value from a small range, so that many are equal, and an index; there may be padding
+   between. */
 static void make_pair(int dtype, uint64_t bits, unsigned char *to)
 {
     int value = (int)(bits >> 40 & 15) - 8, index = (int)(bits & 0xffff);
     memset(to, 0, (size_t)hbm_dtype_size(dtype));
-    switch (dtype) {
-    case HBM_SHORT_INT: memcpy(to, &(short){(short)value}, sizeof(short)); break;
-    case HBM_INT_INT: memcpy(to, &value, sizeof value); break;
-    case HBM_LONG_INT: memcpy(to, &(long){value}, sizeof(long)); break;
-    case HBM_FLOAT_INT: memcpy(to, &(float){(float)value}, sizeof(float)); break;
-    case HBM_DOUBLE_INT: memcpy(to, &(double){value}, sizeof(double)); break;
-    default: memcpy(to, &(long double){value}, sizeof(long double)); break;
-    }
+#define STORE(code, type) \
+    case code: memcpy(to, &(type){(type)value}, sizeof(type)); break;
+    switch (dtype) { PAIR_TYPES(STORE) }
     memcpy(to + index_at(dtype), &index, sizeof index);
 }
 
@@ -167,13 +162,13 @@ void make_entry(int dtype, uint64_t bits, unsigned char *to)
         return;
     }
     number n;
-    memset(&n, 0, sizeof n); /* the padding of a long double too */
+    memset(&n, 0, sizeof n); /* also the padding of a long double */
     if (family_of(dtype) == SIGNED || family_of(dtype) == UNSIGNED)
         n.u = dtype == HBM_BOOL ? bits & 1 : bits >> 60 ? bits : 0;
     for (int p = 0; p < parts_of(dtype); p++) {
         uint64_t own = p ? mixed(bits) : bits;
         if (only_exact_values && parts_of(dtype) == 2 && p == (int)(bits >> 50 & 1))
-            continue; /* a product of such complex numbers is one of them */
+            continue; /* products of such complex numbers are such numbers too */
         if (family_of(dtype) == HALF)
             n.f[p] = (float)real(own, mantissa_of(dtype));
         else if (family_of(dtype) == FLOAT)
@@ -188,7 +183,7 @@ void make_entry(int dtype, uint64_t bits, unsigned char *to)
 
 /* ---- reductions ---- */
 
-static number fold_integers(int is_signed, int reduction, number a, number b)
+static number reduce_integers(int is_signed, int reduction, number a, number b)
 {
     number n = {.u = 0};
     int above = is_signed ? (int64_t)a.u > (int64_t)b.u : a.u > b.u;
@@ -207,8 +202,8 @@ static number fold_integers(int is_signed, int reduction, number a, number b)
     return n;
 }
 
-#define FOLD_REALS(field)                                                              \
-    static number fold_##field(int parts, int reduction, number a, number b)           \
+#define REDUCE_REALS(field)                                                              \
+    static number reduce_##field(int parts, int reduction, number a, number b)           \
     {                                                                                  \
         number n = a;                                                                  \
         if (reduction == HBM_SUM) {                                                    \
@@ -226,23 +221,23 @@ static number fold_integers(int is_signed, int reduction, number a, number b)
         }                                                                              \
         return n;                                                                      \
     }
-FOLD_REALS(f)
-FOLD_REALS(d)
-FOLD_REALS(l)
+REDUCE_REALS(f)
+REDUCE_REALS(d)
+REDUCE_REALS(l)
 
-number fold(const hbm_call *call, number a, number b)
+number reduce(const hbm_call *call, number a, number b)
 {
     family f = family_of(call->dtype);
     int parts = parts_of(call->dtype);
     if (f == SIGNED || f == UNSIGNED)
-        return fold_integers(f == SIGNED, call->reduction, a, b);
-    return f == DOUBLE ? fold_d(parts, call->reduction, a, b)
-           : f == LONG ? fold_l(parts, call->reduction, a, b)
-                       : fold_f(parts, call->reduction, a, b);
+        return reduce_integers(f == SIGNED, call->reduction, a, b);
+    return f == DOUBLE ? reduce_d(parts, call->reduction, a, b)
+           : f == LONG ? reduce_l(parts, call->reduction, a, b)
+                       : reduce_f(parts, call->reduction, a, b);
 }
 
-/* The one of two pairs that counts. */
-void fold_pair(const hbm_call *call, unsigned char *to, const unsigned char *other)
+/* Keeps the pair that MAXLOC or MINLOC selects. */
+void reduce_pair(const hbm_call *call, unsigned char *to, const unsigned char *other)
 {
     long double a = pair_value(call->dtype, to), b = pair_value(call->dtype, other);
     int lower = pair_index(call->dtype, other) < pair_index(call->dtype, to);

@@ -4,7 +4,7 @@
 
 #include "core_test.h"
 
-/* Of these the family's own is in use; a complex number has two parts. */
+/* The family decides which field is in use; a complex number has two parts. */
 typedef struct {
     uint64_t u;
     float f[2];
@@ -18,8 +18,8 @@ family family_of(int dtype);
 number load(int dtype, const unsigned char *from);
 void store(int dtype, number n, unsigned char *to);
 void make_entry(int dtype, uint64_t bits, unsigned char *to);
-number fold(const hbm_call *call, number a, number b);
-void fold_pair(const hbm_call *call, unsigned char *to, const unsigned char *other);
+number reduce(const hbm_call *call, number a, number b);
+void reduce_pair(const hbm_call *call, unsigned char *to, const unsigned char *other);
 int same_entry(int dtype, const unsigned char *found, const unsigned char *expected);
 
 #endif

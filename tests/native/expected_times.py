@@ -1,9 +1,9 @@
-"""The tables of docs/costs.md, made from what the native test counts.
+"""The tables of docs/costs.md, from the counts of the native test.
 
     expected_times.py COUNTING [PAGE]
 
-COUNTING is the native test program, built with -DHBM_COUNTERS. Prints the tables; given the page,
-puts them where its old ones are.
+COUNTING is the native test program, built with -DHBM_COUNTERS. Prints the tables; with PAGE, also
+replaces the old tables there.
 """
 
 import subprocess
@@ -29,7 +29,7 @@ PARAMETERS = ("polls", "flight", "service", "cache_link", "package_link")
 
 
 def parse(lines: Iterable[str]) -> Calls:
-    """What `core_test events` prints (events.c describes it)."""
+    """Reads the output of `core_test events`, which events.c describes."""
     calls: Calls = {}
     call = Call([])
     for line in lines:
@@ -47,7 +47,7 @@ def parse(lines: Iterable[str]) -> Calls:
 
 
 def with_others(calls: Calls) -> dict[str, list[Call | None]]:
-    """Each call as each algorithm does it."""
+    """The calls of each algorithm."""
     found: dict[str, list[Call | None]] = {"direct": list(calls.values())}
     for (name, operation, size), call in calls.items():
         for algorithm, make in algorithms(has_l3=MACHINES[name].has_l3).items():
@@ -56,7 +56,7 @@ def with_others(calls: Calls) -> dict[str, list[Call | None]]:
 
 
 def times(calls: Calls, by: dict[str, list[Call | None]], **factors: float) -> Times:
-    """Expected ns of each call by each algorithm; parameters times their factors."""
+    """Expected ns of each call by each algorithm, with parameters multiplied by `factors`."""
     machines = [scaled(MACHINES[name], factors) for name, _, _ in calls]
     return {
         algorithm: [
@@ -118,7 +118,7 @@ def is_fastest(found: Times) -> list[bool]:
 
 
 def doubts(calls: Calls, by: dict[str, list[Call | None]], base: list[bool]) -> str:
-    """In how many cells another verdict comes of a parameter that is half or twice as large."""
+    """The number of cells that change if a parameter is half or twice as large."""
     found = []
     for parameter in PARAMETERS:
         flips = []

@@ -1,13 +1,13 @@
-/* Groups of ranks, on described and on drawn machines: whole, of few children, the same on all ranks,
-   and every rank's exchange and trees fit those of the others. */
+/* Groups of ranks, on described and on random machines: they are complete, have few children and
+   are equal on all ranks, and every rank's exchange and trees match those of the others. */
 #include "core_test.h"
 
 #define FAN_IN 8
 
-static void describe(const described *m, int size, hbm_peer *peers)
+void describe(const described *m, int size, hbm_peer *peers)
 {
     for (int r = 0; r < size; r++) {
-        spot at = m->machine(r, size);
+        spot at = m->machine(r);
         peers[r] = (hbm_peer){.package = at.package, .node = at.node, .cache = at.cache};
     }
 }
@@ -38,8 +38,7 @@ static void check_group(const hbm_groups *g, const hbm_group *at, int fan_in)
     CHECK(!at->child_count || next == at->first + at->count, "children are missing");
 }
 
-/* A rank of several nodes in a group means that each of these nodes is whole in it, or the other
-   way round: no node is cut by a group that reaches beyond it. */
+/* No group cuts a node: it is inside one node, or contains each of its nodes completely. */
 static void check_nodes(const hbm_groups *g, const hbm_group *at)
 {
     int first = g->order[at->first], nodes = 0, whole = 1;
@@ -55,7 +54,7 @@ static void check_nodes(const hbm_groups *g, const hbm_group *at)
         check_nodes(g, &at->children[i]);
 }
 
-/* Whoever reads a record of a rank is among those that this rank takes for its readers. */
+/* Each rank that reads a record of another is in the other's list of readers. */
 static void check_exchange(const hbm_groups *all, int size)
 {
     for (int r = 0; r < size; r++)
@@ -80,7 +79,8 @@ static void check_tree(hbm_groups *all, int size, int root)
     int edges = 0;
     for (int r = 0; r < size; r++) {
         const hbm_tree *t = hbm_tree_of(&all[r], root);
-        CHECK((t->parent < 0) == (r == root), "rank %d has parent %d under root %d", r, t->parent, root);
+        CHECK((t->parent < 0) == (r == root), "rank %d has parent %d under root %d", r, t->parent,
+              root);
         edges += t->child_count;
         for (int i = 0; i < t->child_count; i++)
             CHECK(hbm_tree_of(&all[t->children[i]], root)->parent == r, "a child of another");

@@ -1,4 +1,4 @@
-/* NumPy's hook over a heap: which memory each size gets, and where it goes back to. */
+/* NumPy's hook over a heap: each size comes from the right memory, and goes back to it. */
 #define _GNU_SOURCE
 #include "core_test.h"
 
@@ -10,7 +10,7 @@
 #define STEP (2u << 20)
 #define LARGE (100u << 10)
 
-typedef struct { /* as NumPy has it */
+typedef struct { /* NumPy's PyDataMem_Handler */
     char name[127];
     uint8_t version;
     void *context;
@@ -37,9 +37,8 @@ static void release(void *object) { released += object == &made; }
 
 static int lacking; /* no memory: nothing can be populated */
 
-static int populate(void *context, uint64_t start, uint64_t end)
+static int populate(UNUSED void *context, uint64_t start, uint64_t end)
 {
-    (void)context;
     return lacking || hbm_heap_populated(heap, start / STEP * STEP, (end + STEP - 1) / STEP * STEP);
 }
 
@@ -80,14 +79,16 @@ static void check_sizes(const handler *h)
 
 static void check_resizing(const handler *h)
 {
-    static const size_t sizes[] = {100, LARGE, LARGE + 5000, 3 * LARGE, LARGE, 70000, 200, LARGE, 1};
+    static const size_t sizes[] = {100, LARGE, LARGE + 5000, 3 * LARGE, LARGE, 70000, 200, LARGE,
+                                   1};
     unsigned char *block = h->realloc(h->context, NULL, 50);
     size_t had = 50;
     memset(block, 5, had);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         block = h->realloc(h->context, block, sizes[i]);
         CHECK(block, "not resized to %zu", sizes[i]);
-        CHECK(is_shared(block) == (sizes[i] >= 65536), "%zu bytes are in the wrong memory", sizes[i]);
+        CHECK(is_shared(block) == (sizes[i] >= 65536), "%zu bytes are in the wrong memory",
+              sizes[i]);
         for (size_t b = 0; b < (had < sizes[i] ? had : sizes[i]); b++)
             CHECK(block[b] == 5, "byte %zu was lost on the way to %zu", b, sizes[i]);
         had = sizes[i];
@@ -118,10 +119,10 @@ static void check_fork(const handler *h)
     h->free(h->context, parents, LARGE);
 }
 
-void test_handler(uint64_t seed, double seconds)
+void test_handler(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
-    void *room = mmap(NULL, BYTES + STEP, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *room = mmap(NULL, BYTES + STEP, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                      0);
     CHECK(room != MAP_FAILED, "no memory");
     memory = (unsigned char *)(((uintptr_t)room + STEP - 1) / STEP * STEP);
     heap = hbm_heap_new((uintptr_t)memory, BYTES, STEP);
@@ -142,6 +143,6 @@ void test_handler(uint64_t seed, double seconds)
     check_fork(h);
     hbm_handler_end(&made);
     CHECK(released == 1, "the owner was not let go");
-    hbm_heap_free(heap);
+    hbm_heap_delete(heap);
     munmap(room, BYTES + STEP);
 }

@@ -7,9 +7,9 @@
 #define GRAINS (STEPS * PAGE / GRAIN)
 #define MOST 200
 
-/* What the heap should know: one entry for each cache line, one for each step. */
+/* The expected state of the heap: one entry for each cache line, one for each step. */
 typedef struct {
-    char used[GRAINS]; /* taken, or parked */
+    char used[GRAINS]; /* allocated or parked */
     char populated[STEPS];
     struct { uint64_t start, end; int parked; } extents[MOST];
     int live;
@@ -71,7 +71,8 @@ static uint64_t lowest(const model *m, uint64_t bytes, uint64_t alignment)
 static void try_take(hbm_heap *heap, model *m, dice *d)
 {
     uint64_t bytes = 1 + roll(d, roll(d, 4) ? 700 : 20000), alignment = GRAIN << roll(d, 8);
-    uint64_t expected = lowest(m, bytes, alignment), found = hbm_heap_take(heap, bytes, alignment);
+    uint64_t expected = lowest(m, bytes, alignment);
+    uint64_t found = hbm_heap_reserve(heap, bytes, alignment);
     CHECK(found == expected, "%lu of %lu taken at %lu, not %lu", bytes, alignment, found, expected);
     if (found == HBM_NOWHERE)
         return;
@@ -94,9 +95,9 @@ static void try_give(hbm_heap *heap, model *m, dice *d)
     int i = (int)roll(d, (uint64_t)m->live);
     int known = !m->extents[i].parked;
     uint64_t start = m->extents[i].start, end = m->extents[i].end;
-    CHECK(end == start + GRAIN || hbm_heap_give(heap, start + GRAIN) == EINVAL,
+    CHECK(end == start + GRAIN || hbm_heap_free(heap, start + GRAIN) == EINVAL,
           "gave back the inside of an extent");
-    CHECK(hbm_heap_give(heap, start) == (known ? 0 : EINVAL), "given back wrongly");
+    CHECK(hbm_heap_free(heap, start) == (known ? 0 : EINVAL), "given back wrongly");
     if (!known)
         return;
     if (covered(m, start, end)) {
@@ -156,7 +157,8 @@ static void compare(hbm_heap *heap, const model *m)
     uint64_t used = 0;
     for (unsigned g = 0; g < GRAINS; g++)
         used += (uint64_t)m->used[g];
-    CHECK(use.taken + use.parked == used * GRAIN, "%lu used, not %lu", use.taken + use.parked, used);
+    CHECK(use.taken + use.parked == used * GRAIN, "%lu used, not %lu", use.taken + use.parked,
+          used * GRAIN);
     CHECK(use.idle == idle_steps(m) * PAGE, "%lu idle, not %lu", use.idle, idle_steps(m) * PAGE);
     for (unsigned s = 0; s < STEPS; s++) {
         uint64_t from = 0, to = 0;
@@ -177,7 +179,7 @@ static void run_model(uint64_t seed)
             try_take(p.heap, &m, &d);
         else if (what < 16 && m.live)
             try_give(p.heap, &m, &d);
-        else if (what == 16 && !m.held) /* one at a time: overlaps have a test of their own */
+        else if (what == 16 && !m.held) /* one at a time: check_holds() tests overlaps */
             try_hold(p.heap, &m, &d);
         else if (what == 17 && m.held)
             try_release(p.heap, &m, &d);
@@ -193,30 +195,31 @@ static void run_model(uint64_t seed)
     end_place(p, STEPS * PAGE);
 }
 
-/* Overlapping ranges: what lies in both is free when both are released. */
+/* Overlapping ranges: memory in both is free when both are released. */
 static void check_holds(void)
 {
     place p = new_place(STEPS * PAGE, PAGE);
-    uint64_t first = hbm_heap_take(p.heap, PAGE, PAGE), second = hbm_heap_take(p.heap, PAGE, PAGE);
+    uint64_t first = hbm_heap_reserve(p.heap, PAGE, PAGE);
+    uint64_t second = hbm_heap_reserve(p.heap, PAGE, PAGE);
     uint64_t a = hbm_heap_hold(p.heap, 100, PAGE + 100), b = hbm_heap_hold(p.heap, 0, PAGE);
     uint64_t c = hbm_heap_hold(p.heap, 2 * PAGE, 3 * PAGE);
     CHECK(first == 0 && second == PAGE && a && b && c, "no extents, or not held");
     CHECK(!hbm_heap_hold(p.heap, 5, 5) && errno == EINVAL, "held nothing");
     CHECK(!hbm_heap_hold(p.heap, 0, STEPS * PAGE + 1) && errno == EINVAL, "held too much");
-    CHECK(!hbm_heap_give(p.heap, first) && !hbm_heap_give(p.heap, second), "not given back");
-    CHECK(hbm_heap_give(p.heap, first) == EINVAL, "given back twice");
-    CHECK(hbm_heap_take(p.heap, PAGE, 64) == 3 * PAGE, "a held range was handed out");
+    CHECK(!hbm_heap_free(p.heap, first) && !hbm_heap_free(p.heap, second), "not given back");
+    CHECK(hbm_heap_free(p.heap, first) == EINVAL, "given back twice");
+    CHECK(hbm_heap_reserve(p.heap, PAGE, 64) == 3 * PAGE, "a held range was handed out");
     CHECK(!hbm_heap_release(p.heap, a), "not released");
-    CHECK(hbm_heap_take(p.heap, PAGE, 64) == PAGE, "the second is not free");
-    CHECK(hbm_heap_take(p.heap, PAGE, 64) == 4 * PAGE, "the first is free too early");
+    CHECK(hbm_heap_reserve(p.heap, PAGE, 64) == PAGE, "the second is not free");
+    CHECK(hbm_heap_reserve(p.heap, PAGE, 64) == 4 * PAGE, "the first is free too early");
     CHECK(!hbm_heap_release(p.heap, b), "not released");
-    CHECK(hbm_heap_take(p.heap, PAGE, 64) == 0, "the first is not free");
+    CHECK(hbm_heap_reserve(p.heap, PAGE, 64) == 0, "the first is not free");
     CHECK(!hbm_heap_release(p.heap, c), "not released");
-    CHECK(hbm_heap_take(p.heap, PAGE, 64) == 2 * PAGE, "what was free before is not");
+    CHECK(hbm_heap_reserve(p.heap, PAGE, 64) == 2 * PAGE, "what was free before is not");
     end_place(p, STEPS * PAGE);
 }
 
-/* Who fails to populate a range gives back what is under its missing steps alone. */
+/* After a failure, memory under missing steps goes back to the system, and no other memory. */
 static void check_discard(void)
 {
     place p = new_place(STEPS * PAGE, PAGE);

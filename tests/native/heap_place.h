@@ -1,4 +1,5 @@
-/* A heap over a file in memory, with one page for a step, so that what the system holds shows. */
+/* A heap over a file in memory, with steps of one page, so that the system's use of memory
+   shows. */
 #ifndef HBMCOMM_HEAP_PLACE_H
 #define HBMCOMM_HEAP_PLACE_H
 
@@ -30,7 +31,7 @@ static inline place new_place(uint64_t bytes, uint64_t step)
 
 static inline void end_place(place p, uint64_t bytes)
 {
-    hbm_heap_free(p.heap);
+    hbm_heap_delete(p.heap);
     munmap(p.memory, bytes);
     close(p.file);
 }

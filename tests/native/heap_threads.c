@@ -1,4 +1,4 @@
-/* Many threads at one heap, while memory runs short and goes back; and the child of a fork. */
+/* Many threads use one heap, while memory runs short and goes back; and the child of a fork. */
 #include "heap_place.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ typedef struct {
     uint64_t seed;
 } crowd;
 
-/* As Python does: one at a time, and only what is missing. */
+/* Like the function in Python: one thread at a time, and only missing steps. */
 static int populate(void *context, uint64_t start, uint64_t end)
 {
     crowd *c = context;
@@ -27,7 +27,7 @@ static int populate(void *context, uint64_t start, uint64_t end)
         problem = madvise(c->p.memory + from, to - from, 23 /* MADV_POPULATE_WRITE */);
         if (problem && errno == EINVAL) /* before Linux 5.14 */
             problem = 0;
-        problem |= mixed(from + end) % 8 == 0; /* memory is short at times */
+        problem |= mixed(from + end) % 8 == 0; /* sometimes memory is short */
         if (problem)
             hbm_heap_discard(c->p.heap, from, to);
         else
@@ -49,12 +49,12 @@ static void *run_thread(void *argument)
         if (parts[i].bytes) {
             for (uint64_t b = 0; b < parts[i].bytes; b += 61)
                 CHECK(at[b] == parts[i].fill, "another's byte, or none, at %lu", b);
-            CHECK(!hbm_heap_give(c->p.heap, parts[i].start), "not given back");
+            CHECK(!hbm_heap_free(c->p.heap, parts[i].start), "not given back");
             parts[i].bytes = 0;
             continue;
         }
         uint64_t bytes = 1 + roll(&d, roll(&d, 3) ? 2000 : 5 * PAGE);
-        uint64_t start = hbm_heap_get(c->p.heap, bytes, roll(&d, 2) ? 64 : PAGE);
+        uint64_t start = hbm_heap_allocate(c->p.heap, bytes, roll(&d, 2) ? 64 : PAGE);
         if (start == HBM_NOWHERE)
             continue;
         parts[i].start = start;
@@ -64,7 +64,7 @@ static void *run_thread(void *argument)
     }
     for (int i = 0; i < PARTS; i++)
         if (parts[i].bytes)
-            CHECK(!hbm_heap_give(c->p.heap, parts[i].start), "not given back");
+            CHECK(!hbm_heap_free(c->p.heap, parts[i].start), "not given back");
     return NULL;
 }
 
@@ -88,26 +88,25 @@ void test_heap_threads(uint64_t seed, double seconds)
     end_place(c.p, STEPS * PAGE);
 }
 
-void test_heap_forks(uint64_t seed, double seconds)
+void test_heap_forks(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     place p = new_place(STEPS * PAGE, PAGE);
-    uint64_t start = hbm_heap_take(p.heap, 100, 64);
+    uint64_t start = hbm_heap_reserve(p.heap, 100, 64);
     pid_t child = fork();
     CHECK(child >= 0, "no process");
     if (!child) {
-        CHECK(hbm_heap_take(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may take");
-        CHECK(hbm_heap_get(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may get");
-        CHECK(hbm_heap_give(p.heap, start) == ECHILD, "a child may give");
+        CHECK(hbm_heap_reserve(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may take");
+        CHECK(hbm_heap_allocate(p.heap, 1, 1) == HBM_NOWHERE && errno == ECHILD, "a child may get");
+        CHECK(hbm_heap_free(p.heap, start) == ECHILD, "a child may give");
         CHECK(hbm_heap_keep(p.heap, 0) == ECHILD, "a child may trim");
         CHECK(hbm_heap_populated(p.heap, 0, PAGE) == ECHILD, "a child may populate");
         CHECK(!hbm_heap_hold(p.heap, 0, PAGE) && errno == ECHILD, "a child may hold");
         CHECK(hbm_heap_size(p.heap, start) == 128, "a child may not look");
-        hbm_heap_free(p.heap);
+        hbm_heap_delete(p.heap);
         _Exit(0);
     }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && !status, "the child failed");
-    CHECK(!hbm_heap_give(p.heap, start), "not given back");
+    CHECK(!hbm_heap_free(p.heap, start), "not given back");
     end_place(p, STEPS * PAGE);
 }

@@ -1,6 +1,6 @@
-/* A rank that lies: it takes part in all calls, and meanwhile fills its own control block with
-   nonsense. The others get wrong data or an error, or wait until somebody wants them out; they touch
-   nothing outside what it shares. */
+/* A malicious rank: it takes part in all calls, and meanwhile writes random values into its own
+   control block. The others get wrong data or an error, or wait until they are interrupted; they
+   access nothing outside the memory that it shares. */
 #include "core_test.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ static uint64_t lie(dice *d)
     }
 }
 
-/* A data race on purpose: no other test has one, so this one is not run under ThreadSanitizer. */
+/* A data race on purpose, so this test does not run under ThreadSanitizer. */
 static void *scribble(void *argument)
 {
     lies *l = argument;
@@ -56,7 +56,8 @@ static hbm_call draw(dice *d, member *me, unsigned char *memory)
     static const uint8_t operations[] = {HBM_BCAST, HBM_GATHER, HBM_SCATTER, HBM_ALLGATHER,
                                          HBM_ALLTOALL, HBM_REDUCE, HBM_ALLREDUCE, HBM_SCAN,
                                          HBM_REDUCE_SCATTER_BLOCK};
-    uint64_t count = roll(d, 2) ? roll(d, 30) : roll(d, MOST_ENTRIES), half = 4 * FEW_RANKS * MOST_ENTRIES;
+    uint64_t count = roll(d, 2) ? roll(d, 30) : roll(d, MOST_ENTRIES);
+    uint64_t half = 4 * FEW_RANKS * MOST_ENTRIES;
     hbm_call call = {.operation = operations[roll(d, sizeof operations)], .dtype = HBM_INT32,
                      .count = count, .root = (int32_t)roll(d, (uint64_t)me->g.size)};
     unsigned char *at = roll(d, 2) ? memory : me->heap + PRECIOUS_BYTES;
@@ -81,7 +82,7 @@ static void body(member *me)
         hbm_call call = draw(&d, me, memory);
         status = hbm_run(me->comm, &call);
     }
-    hbm_close(me->comm); /* so that nobody waits for it */
+    hbm_close(me->comm); /* so that no rank waits for it */
     if (is_intruder) {
         atomic_store(&l.ends, 1);
         pthread_join(liar, NULL);

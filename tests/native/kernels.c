@@ -1,15 +1,16 @@
-/* The kernels by themselves: streaming copies and folds of every dtype, reduction, number of inputs and
-   length up to LENGTHS, beginning anywhere in a line; with what the CPU has and with less. */
+/* The kernels alone: streaming copies, and reductions of every dtype, operation, number of inputs
+   and length up to LENGTHS, at every offset in a line; with all vector extensions of the CPU and
+   with fewer. */
 #include "core_test.h"
-#include "vector.h"
+#include "cpu/vector.h"
 
-#define LENGTHS 200 /* entries: several vectors and a rest */
-#define SHIFTS 7    /* entries before the first that is folded */
+#define LENGTHS 200 /* entries: several vectors and a remainder */
+#define SHIFTS 7    /* entries before the first that is reduced */
 #define MOST_INPUTS 9
 #define MOST_BYTES ((LENGTHS + SHIFTS + MOST_INPUTS) * 2 * sizeof(long double))
 #define UNTOUCHED 0xa5
 
-/* Calls a test with all the extensions that the CPU has, with some, and with none. */
+/* Runs a test with all extensions of the CPU, with some, and with none. */
 void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed)
 {
     hbm_extensions found = hbm_cpu;
@@ -54,7 +55,7 @@ static void check_copies(uint64_t seed)
     free(out);
 }
 
-/* Entries [first, first + n) of all inputs into two outputs; nothing else of these is written. */
+/* Reduces entries [first, first + n) into two outputs; nothing else is written there. */
 static void check_part(const hbm_call *call, const void *const *in, int inputs,
                        unsigned char *const *out, const unsigned char *expected, uint64_t first,
                        uint64_t n, int how)
@@ -64,7 +65,7 @@ static void check_part(const hbm_call *call, const void *const *in, int inputs,
     for (int o = 0; o < 2; o++)
         memset(out[o], UNTOUCHED, all);
     CHECK(hbm_combine(call, in, inputs, (void *const *)out, 2, from, n * size, how) == HBM_OK,
-          "not folded");
+          "not reduced");
     hbm_stream_end();
     for (int o = 0; o < 2; o++) {
         CHECK(same_output(call, out[o] + from, expected + from, n),
@@ -77,7 +78,7 @@ static void check_part(const hbm_call *call, const void *const *in, int inputs,
     }
 }
 
-/* Arrays begin at different places in their lines: as many entries after one as they have numbers. */
+/* Arrays begin at different offsets in their lines: array r begins r entries after a line. */
 static void check_lengths(hbm_call call, int inputs, unsigned char *const *memory)
 {
     uint64_t size = hbm_dtype_size(call.dtype);
@@ -96,10 +97,9 @@ static void check_lengths(hbm_call call, int inputs, unsigned char *const *memor
                    (n + n / 64) % 2 ? STREAMING : IN_ORDER);
 }
 
-static void check_folds(uint64_t seed)
+static void check_reductions(UNUSED uint64_t seed)
 {
     unsigned char *memory[MOST_INPUTS + 3];
-    (void)seed;
     for (int i = 0; i < MOST_INPUTS + 3; i++)
         memory[i] = aligned_alloc(LINE, (MOST_BYTES + LINE - 1) / LINE * LINE);
     for (uint8_t dtype = 0; dtype < HBM_DTYPES; dtype++)
@@ -111,9 +111,8 @@ static void check_folds(uint64_t seed)
         free(memory[i]);
 }
 
-void test_kernels(uint64_t seed, double seconds)
+void test_kernels(uint64_t seed, UNUSED double seconds)
 {
-    (void)seconds;
     with_fewer_extensions(check_copies, seed);
-    with_fewer_extensions(check_folds, seed);
+    with_fewer_extensions(check_reductions, seed);
 }

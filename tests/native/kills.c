@@ -1,7 +1,8 @@
-/* A rank that is killed while it asks for a claim does not end another's.
+/* A rank that is killed while it acquires a claim does not end the claim of another.
 
-   The kernel knows an owner by a thread's number, and two containers may count alike. So it is set
-   up here: the word holds the very number of the thread that asks, but belongs to another. */
+   The kernel identifies an owner by a thread's number, and two containers may use the same
+   numbers. So here the word holds the number of the thread that tries to acquire it, but belongs
+   to another. */
 #include "core_test.h"
 
 #include <errno.h>
@@ -11,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MANY 10000 /* more stops than a claim has */
+#define MANY 10000 /* more system calls than a claim makes */
 
-static void say_owner(uint32_t *place, uint32_t thread)
+static void set_owner(uint32_t *place, uint32_t thread)
 {
     place[0] = thread;
     place[1] = BOOT;
@@ -27,7 +28,7 @@ static pid_t new_contender(const uint32_t *place)
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
             _Exit(2);
         raise(SIGSTOP);
-        _Exit(hbm_take((uintptr_t)place, BOOT) == NULL && errno == EBUSY ? 0 : 1);
+        _Exit(hbm_acquire_claim((uintptr_t)place, BOOT) == NULL && errno == EBUSY ? 0 : 1);
     }
     return child;
 }
@@ -37,8 +38,8 @@ static void ends_with(int status, int code)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == code, "the contender ended with %x", status);
 }
 
-/* Kills a contender where its threads enter or leave a system call for the `stop`-th time; 0 if it
-   was refused before. Each thread that it starts is made the word's owner before it runs. */
+/* Kills a contender when its threads enter or leave a system call for the `stop`-th time; 0 if it
+   was refused before. Each thread that it starts becomes the word's owner before it runs. */
 static int killed_at(uint32_t *place, int stop)
 {
     const int calls = SIGTRAP | 0x80, start = SIGTRAP | PTRACE_EVENT_CLONE << 8;
@@ -49,7 +50,7 @@ static int killed_at(uint32_t *place, int stop)
     CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL,
                  PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) == 0,
           "no options: %d", errno);
-    say_owner(place, 0x3fffffff); /* somebody, so that a contender without threads is refused */
+    set_owner(place, 0x3fffffff); /* some owner, so that a contender without threads is refused */
     do {
         unsigned long thread;
         ptrace(PTRACE_SYSCALL, any, NULL, NULL); /* it may have ended meanwhile */
@@ -57,7 +58,7 @@ static int killed_at(uint32_t *place, int stop)
         CHECK(any > 0, "no thread: %d", errno);
         if (WIFSTOPPED(status) && status >> 8 == start
             && ptrace(PTRACE_GETEVENTMSG, any, NULL, &thread) == 0)
-            say_owner(place, (uint32_t)thread);
+            set_owner(place, (uint32_t)thread);
         stops += WIFSTOPPED(status) && status >> 8 == calls && any != child;
     } while (stops < stop && (any != child || WIFSTOPPED(status)));
     if (stops < stop) {
@@ -70,14 +71,13 @@ static int killed_at(uint32_t *place, int stop)
     return 1;
 }
 
-void test_kills(uint64_t seed, double seconds)
+void test_kills(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     int stop = 1;
     uint32_t *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(place != MAP_FAILED, "no memory");
     for (; killed_at(place, stop); stop++) {
-        CHECK(hbm_is_taken((uintptr_t)place, BOOT),
+        CHECK(hbm_is_claimed((uintptr_t)place, BOOT),
               "killed at its stop %d, a contender ended another's claim", stop);
         CHECK(stop < MANY, "it does not end");
     }

@@ -1,15 +1,15 @@
-/* Bytes that go from node to node: all are counted, and none goes more often than it must.
+/* Bytes between nodes: all are counted, and none crosses more often than it must.
 
-   Odd ranks are on the other node. What the core counts is compared with what the operation needs:
-   one crossing for each pair of ranks of which one needs what the other gives, or one for a node
-   whose ranks share it. */
+   Odd ranks are on the other node. The core's count is compared with what the operation needs: one
+   crossing for each pair of ranks of which one needs data of the other, or one for a node if its
+   ranks share the data. */
 #include "core_test.h"
 
 #define RANKS 5
 #define ROOT 3
 #define NODES 2
 
-enum { SLOT = 64, LENT = 4096, LONG = 100032 }; /* bytes of a block, by the way that they take */
+enum { SHORT = 64, MEDIUM = 4096, LONG = 100032 }; /* bytes of a block */
 
 typedef struct {
     hbm_call call;
@@ -28,7 +28,7 @@ static int is_from_root(int operation)
 
 static int is_to_root(int operation) { return operation == HBM_GATHER || operation == HBM_REDUCE; }
 
-/* Whether `to` needs what `from` gives. */
+/* Whether `to` needs data of `from`. */
 static int needs(int operation, int to, int from)
 {
     return operation != HBM_BARRIER && !(is_from_root(operation) && from != ROOT)
@@ -44,7 +44,7 @@ static uint64_t pairs(int operation)
     return n;
 }
 
-/* Crossings of short messages, which go along the groups. */
+/* Crossings of short messages, which follow the groups. */
 static uint64_t short_ones(int operation)
 {
     switch (operation) {
@@ -56,7 +56,7 @@ static uint64_t short_ones(int operation)
     }
 }
 
-/* And where all arrays are in the arena. */
+/* Crossings where all arrays are in the arena. */
 static uint64_t by_nodes(int operation)
 {
     switch (operation) {
@@ -101,17 +101,17 @@ static void check(int operation, uint64_t block, int in_arena, int shares_cpus, 
           (unsigned long long)(crossings * block));
 }
 
-void test_links(uint64_t seed, double seconds)
+void test_links(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     for (int shared = 0; shared < 2; shared++)
         for (size_t i = 0; i < sizeof operations; i++) {
             int operation = operations[i], is_reduce = operation == HBM_REDUCE;
             for (int in_arena = 0; in_arena < 2; in_arena++)
-                check(operation, SLOT, in_arena, shared, short_ones(operation));
+                check(operation, SHORT, in_arena, shared, short_ones(operation));
             if (operation == HBM_ALLGATHER || operation == HBM_BCAST) {
-                check(operation, LENT, 0, shared, shared ? short_ones(operation) : pairs(operation));
-                check(operation, LENT, 1, shared, short_ones(operation));
+                check(operation, MEDIUM, 0, shared,
+                      shared ? short_ones(operation) : pairs(operation));
+                check(operation, MEDIUM, 1, shared, short_ones(operation));
             }
             if (!is_reduce && operation != HBM_ALLREDUCE)
                 check(operation, LONG, 0, shared, pairs(operation));

@@ -1,31 +1,27 @@
-/* Machines with many cores, as places of their ranks: one rank for each core, in the order of cores. */
+/* Machines with many cores, by the places of their ranks: one rank for each core, in order. */
 #include "core_test.h"
 
 /* Knights Landing in SNC-4: four nodes of 16 cores; two cores share a last-level cache. */
-static spot knl(int rank, int size)
+static spot knl(int rank)
 {
-    (void)size;
     return (spot){0, rank / 16, rank / 2 * 2};
 }
 
 /* Two Xeon Max in SNC-4: two packages of four nodes of 14 cores. */
-static spot xeon_max(int rank, int size)
+static spot xeon_max(int rank)
 {
-    (void)size;
     return (spot){rank / 56, rank / 14, rank / 14 * 14};
 }
 
 /* Grace Hopper: 72 cores, one node, one cache. */
-static spot gh200(int rank, int size)
+static spot gh200(UNUSED int rank)
 {
-    (void)rank, (void)size;
     return (spot){0, 0, 0};
 }
 
 /* An EPYC of 16 chiplets: one node, 16 caches of eight cores. */
-static spot epyc(int rank, int size)
+static spot epyc(int rank)
 {
-    (void)size;
     return (spot){0, 0, rank / 8 * 8};
 }
 

@@ -1,11 +1,11 @@
 /* Random sequences of all operations, each result compared with the reference.
 
    Calls are blocking, or started and completed some calls later. After every call a rank overwrites
-   what it sent and received: whoever still read it, or still wrote to it, would be found out. */
+   its buffers: a rank that still reads or writes them makes a result wrong. */
 #include "buffers.h"
 
 #define CALLS 120
-#define STRETCH 20 /* calls, after which it is drawn anew how ranks may run ahead of each other */
+#define STRETCH 20 /* calls between two draws of how far ranks may run ahead */
 #define MOST_BYTES (1280 * 1024)
 #define MOST_STARTED 4
 
@@ -15,22 +15,22 @@ typedef struct {
     int sends_shared[MOST_RANKS], receives_shared[MOST_RANKS], in_place[MOST_RANKS];
     uint64_t skew[MOST_RANKS]; /* entries by which buffers are off a cache line */
     int late;                  /* a rank that sleeps before the call; -1: none */
-    int started;               /* it is completed later */
+    int started;               /* nonblocking: it is completed later */
 } drawn;
 
-/* Around the sizes at which the core takes another way. */
+/* Sizes around the thresholds between the core's algorithms. */
 static uint64_t draw_bytes(dice *d, uint64_t size)
 {
     static const uint64_t edges[] = {0, 64, 80, 512, 2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10,
                                      256 << 10, 512 << 10, 1 << 20};
     uint64_t edge = edges[roll(d, roll(d, 3) ? 8 : sizeof edges / sizeof *edges)];
     if (roll(d, 3) == 0)
-        edge /= size; /* the edge of those who give a block to each */
+        edge /= size; /* the threshold of calls with one block for each rank */
     uint64_t off = roll(d, 3) ? roll(d, 5) * 8 : roll(d, edge / 2 + 64);
     return roll(d, 2) ? edge + off : edge - (off < edge ? off : edge);
 }
 
-/* Calls from one rank to the others, or the other way, which no rank must meet all others in. */
+/* Calls from one rank to the others, or to one rank from the others. */
 static void draw_one_way(dice *d, uint64_t stretch, drawn *w)
 {
     static const uint8_t ways[2][2] = {{HBM_BCAST, HBM_SCATTER}, {HBM_GATHER, HBM_REDUCE}};
@@ -53,7 +53,7 @@ static drawn draw(dice *d, int size, uint64_t stretch)
 {
     drawn w = {.seed = mixed(d->state), .late = roll(d, 60) ? -1 : (int)roll(d, (uint64_t)size)};
     uint64_t bytes = draw_bytes(d, (uint64_t)size), most = MOST_BYTES;
-    int fixed = (int)roll(d, 3); /* all in the arena, none, or any mixture */
+    int fixed = (int)roll(d, 3); /* all buffers in the arena, none, or a mixture */
     w.call.operation = (uint8_t)roll(d, HBM_FOREIGN + 1);
     w.call.root = (int32_t)roll(d, (uint64_t)size);
     w.started = roll(d, 4) == 0;
@@ -74,7 +74,7 @@ static drawn draw(dice *d, int size, uint64_t stretch)
         w.call.reduction = (uint8_t)roll(d, HBM_REDUCTIONS);
     } while (w.call.operation >= HBM_REDUCE && !hbm_reduces(w.call.dtype, w.call.reduction));
     if (is_scan(&w.call) && (w.call.dtype == HBM_FLOAT16 || w.call.dtype == HBM_BFLOAT16))
-        w.call.dtype = HBM_FLOAT32; /* a half is rounded on every rank that a long scan comes by */
+        w.call.dtype = HBM_FLOAT32; /* a long scan rounds halves on every rank */
     w.call.count = (bytes < most ? bytes : most) / hbm_dtype_size(w.call.dtype);
     if (w.call.operation == HBM_BARRIER || w.call.operation >= HBM_FOREIGN)
         w.call = (hbm_call){.operation = w.call.operation};
@@ -135,31 +135,32 @@ static void check_one(const member *me, const attempt *a)
           "%s in the arena, %s in it, %sin place: wrong result",
           a->number, me->rank, me->g.size, me->g.oversubscribed ? " (oversubscribed)" : "",
           a->w.started ? " (started)" : "", call->operation, (unsigned long long)call->count,
-          call->dtype, call->reduction, call->root, a->w.sends_shared[me->rank] ? "sent" : "sent not",
+          call->dtype, call->reduction, call->root,
+          a->w.sends_shared[me->rank] ? "sent" : "sent not",
           a->w.receives_shared[me->rank] ? "received" : "received not", a->in_place ? "" : "not ");
     if (!a->in_place && a->sent && !differs_in_length(call)) {
         fill_input(call, a->w.seed, me->g.size, me->rank, expected);
         CHECK(same_output(call, a->send.at, expected, a->sent),
-              "call %d on rank %d, operation %d of %llu x dtype %d, changed what it sent", a->number, me->rank,
-              call->operation, (unsigned long long)call->count, call->dtype);
+              "call %d on rank %d, operation %d of %llu x dtype %d, changed its input",
+              a->number, me->rank, call->operation, (unsigned long long)call->count, call->dtype);
     }
     free(expected);
 }
 
-/* Where in the other buffer that one of an operation in place is, in entries. */
+/* In place: the offset of one buffer in the other, in entries. */
 static uint64_t shift_in_place(const member *me, const attempt *a)
 {
     const hbm_call *call = &a->w.call;
-    int r = me->rank, n = me->g.size;
+    int r = me->rank;
     switch (call->operation) {
     case HBM_GATHER:
     case HBM_GATHERV:
     case HBM_ALLGATHER:
     case HBM_ALLGATHERV:
-        return received_from(call, a->w.seed, n, r, r).first;
+        return received_from(call, a->w.seed, r, r).first;
     case HBM_SCATTER:
     case HBM_SCATTERV:
-        return sent_to(call, a->w.seed, n, r, r).first;
+        return sent_to(call, a->w.seed, r, r).first;
     default:
         return 0;
     }
@@ -177,14 +178,14 @@ static void set_parts(const member *me, attempt *a, uint64_t size)
     default: break;
     }
     for (int i = 0; i < n; i++) {
-        span s = sent_to(&a->w.call, a->w.seed, n, r, i);
-        span t = received_from(&a->w.call, a->w.seed, n, r, i);
+        span s = sent_to(&a->w.call, a->w.seed, r, i);
+        span t = received_from(&a->w.call, a->w.seed, r, i);
         a->send_parts[i] = (hbm_part){s.first * size, s.count * size};
         a->recv_parts[i] = (hbm_part){t.first * size, t.count * size};
     }
     a->call.send_parts = sends ? a->send_parts : NULL;
     a->call.recv_parts = receives ? a->recv_parts : NULL;
-    if (differs_in_length(&a->call)) /* entries of the one block that this rank has */
+    if (differs_in_length(&a->call)) /* entries of this rank's own block */
         a->call.count = entries_between(&a->w.call, a->w.seed, a->call.operation == HBM_SCATTERV
                                             ? a->call.root : r, r);
 }
@@ -203,9 +204,9 @@ static void prepare(member *me, attempt *a, unsigned char *heap, uint64_t room)
     a->send = a->recv = (buffer){0};
     if (a->in_place) {
         a->recv = new_buffer(heap, w->receives_shared[r], sent > received ? sent : received, skew);
-        int gives_more = a->call.operation == HBM_SCATTER || a->call.operation == HBM_SCATTERV;
-        a->call.send = (uintptr_t)a->recv.at + (gives_more ? 0 : shift);
-        a->call.recv = (uintptr_t)a->recv.at + (gives_more ? shift : 0);
+        int sends_more = a->call.operation == HBM_SCATTER || a->call.operation == HBM_SCATTERV;
+        a->call.send = (uintptr_t)a->recv.at + (sends_more ? 0 : shift);
+        a->call.recv = (uintptr_t)a->recv.at + (sends_more ? shift : 0);
     } else {
         if (sent)
             a->send = new_buffer(heap, w->sends_shared[r], sent, skew);
@@ -246,8 +247,8 @@ static void begin(member *me, attempt *a, dice *own)
     if (a->w.started) {
         a->started = hbm_new(me->comm, &a->call);
         int status = hbm_start(a->started, 0);
-        CHECK(status == HBM_OK || status == HBM_PENDING, "call %d on rank %d started with status %d",
-              a->number, me->rank, status);
+        CHECK(status == HBM_OK || status == HBM_PENDING,
+              "call %d on rank %d started with status %d", a->number, me->rank, status);
     } else {
         int status = hbm_run(me->comm, &a->call);
         CHECK(status == HBM_OK, "call %d on rank %d gave status %d: operation %d, %llu x dtype %d",
@@ -256,7 +257,7 @@ static void begin(member *me, attempt *a, dice *own)
     }
 }
 
-/* On any rank, so that all of them cut a call alike. */
+/* The most entries of any rank, so that all ranks shorten a call equally. */
 static uint64_t most_entries(const member *me, const drawn *w)
 {
     uint64_t most = 0;
@@ -279,7 +280,7 @@ static void body(member *me)
         if (i % STRETCH == 0)
             stretch = mixed(common.state);
         attempt *a = &attempts[i % MOST_STARTED];
-        if (a->started) /* some complete late, and so out of turn */
+        if (a->started) /* some complete late, and so out of order */
             complete(me, a);
         memset(a, 0, sizeof *a);
         a->number = i;
@@ -302,7 +303,8 @@ static void body(member *me)
     CHECK(hbm_run(me->comm, &last) == HBM_OK, "the last barrier failed");
 }
 
-/* One sequence of calls on a group; without order where the group's folds have another than ranks. */
+/* One sequence of calls. Where the group does not reduce in the order of ranks, values are
+   exact. */
 void random_sequence(group g, uint64_t seed)
 {
     only_exact_values = g.machine || g.fan_in || g.size > 8;

@@ -1,12 +1,14 @@
-/* Threads as ranks, random numbers that all of them share, and the choice of a test.
+/* Runs threads as ranks, rolls random numbers for all of them, and chooses a test.
 
-   Segments are mapped as those of processes are, so that forked ranks may have them too. */
+   Segments are shared mappings, so that forked ranks can use them too. */
 #include "core_test.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "cpu/clock.h"
 
 #define ORDINARY_BYTES (16ul * 1024 * 1024) /* a control block, and staging buffers */
 
@@ -28,27 +30,24 @@ static hbm_tuning tuning_of(group g)
                         .nap_ns = 200 * 1000};
 }
 
-static int refuse(void *context, uint64_t start, uint64_t end)
-{
-    (void)context, (void)start, (void)end;
-    return 0; /* memory that needs no populating */
-}
+/* This memory needs no populating. */
+static int populate(UNUSED void *context, UNUSED uint64_t start, UNUSED uint64_t end) { return 0; }
 
 segment new_segment(void)
 {
     unsigned char *memory = mmap(NULL, ORDINARY_BYTES + HEAP_BYTES, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(memory != MAP_FAILED, "no memory for a segment");
-    uint64_t half = ORDINARY_BYTES / 2; /* before it is the control block */
+    uint64_t half = ORDINARY_BYTES / 2; /* for the control block; the rest is for staging buffers */
     segment s = {memory, hbm_heap_new((uintptr_t)memory + half, ORDINARY_BYTES - half, PAGE)};
     CHECK(s.heap, "no heap");
-    hbm_heap_on_grow(s.heap, refuse, NULL);
+    hbm_heap_on_grow(s.heap, populate, NULL);
     return s;
 }
 
 void end_segment(segment s)
 {
-    hbm_heap_free(s.heap);
+    hbm_heap_delete(s.heap);
     munmap(s.memory, ORDINARY_BYTES + HEAP_BYTES);
 }
 
@@ -61,7 +60,7 @@ hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segm
     CHECK(hbm_control_bytes() <= ORDINARY_BYTES / 2, "no room for a control block");
     for (int r = 0; r < g.size; r++) {
         uintptr_t memory = (uintptr_t)segments[r].memory;
-        spot at = g.machine ? g.machine(r, g.size) : (spot){0, 0, 0};
+        spot at = g.machine ? g.machine(r) : (spot){0, 0, 0};
         peers[r] = (hbm_peer){.control = memory,
                               .ordinary = memory + ORDINARY_BYTES / 2,
                               .ordinary_bytes = ORDINARY_BYTES / 2,
@@ -78,9 +77,8 @@ hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segm
     return comm;
 }
 
-spot odd_and_even(int rank, int size)
+spot odd_and_even(int rank)
 {
-    (void)size;
     return (spot){0, rank % 2, rank % 2};
 }
 
@@ -105,8 +103,8 @@ void as_ranks(group g, void (*body)(member *), void *shared)
     for (int r = 0; r < g.size; r++)
         segments[r] = new_segment();
     for (int r = 0; r < g.size; r++) {
-        member me = {g, r, opened(g, r, NULL, segments), segments[r].memory + ORDINARY_BYTES, shared};
-        starts[r] = (start){me, body};
+        unsigned char *heap = segments[r].memory + ORDINARY_BYTES;
+        starts[r] = (start){{g, r, opened(g, r, NULL, segments), heap, shared}, body};
     }
     for (int r = 0; r < g.size; r++)
         CHECK(!pthread_create(&threads[r], NULL, begin, &starts[r]), "no thread");
@@ -127,12 +125,7 @@ void sleep_ms(double ms)
     nanosleep(&t, NULL);
 }
 
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+double seconds_now(void) { return 1e-9 * (double)now_ns(); }
 
 /* splitmix64 */
 uint64_t mixed(uint64_t value)
@@ -147,38 +140,11 @@ uint64_t roll(dice *d, uint64_t sides) { return mixed(d->state++) % sides; }
 
 int main(int argc, char **argv)
 {
+#define LIST_TEST(name) {#name, test_##name},
     static const struct {
         const char *name;
         void (*test)(uint64_t seed, double seconds);
-    } tests[] = {
-        {"random_calls", test_random_calls},
-        {"halves", test_halves},
-        {"mismatch", test_mismatch},
-        {"closed", test_closed},
-        {"interrupted", test_interrupted},
-        {"halfway", test_halfway},
-        {"sleep", test_sleep},
-        {"busy", test_busy},
-        {"intruder", test_intruder},
-        {"refused", test_refused},
-        {"died", test_died},
-        {"folds", test_folds},
-        {"kernels", test_kernels},
-        {"claims", test_claims},
-        {"claims_and_forks", test_claims_and_forks},
-        {"links", test_links},
-        {"groups", test_groups},
-        {"costs", test_costs},
-        {"events", test_events},
-        {"many_ranks", test_many_ranks},
-        {"kills", test_kills},
-        {"heap", test_heap},
-        {"heap_threads", test_heap_threads},
-        {"heap_forks", test_heap_forks},
-        {"handler", test_handler},
-        {"departures", test_departures},
-        {"rates", test_rates},
-    };
+    } tests[] = {TESTS(LIST_TEST)};
     CHECK(argc == 4, "usage: %s TEST SEED SECONDS", argv[0]);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         if (!strcmp(argv[1], tests[i].name)) {

@@ -1,5 +1,6 @@
-/* At which rates two cores copy by way of memory that both write and read, in turn: into few buffers
-   and into many, in order and in four pages in turn. Prints them, in GB/s; fails on wrong bytes. */
+/* Measures how fast two cores copy through memory that they write and read in turn: with few
+   buffers and with many, in order and alternating between four pages. Prints GB/s; fails on wrong
+   bytes. */
 #define _GNU_SOURCE
 #include "core_test.h"
 
@@ -90,12 +91,12 @@ static void measure(pair p, const char *how)
     free(p.source), free(p.target), free(p.shared);
 }
 
-void test_rates(uint64_t seed, double seconds)
+void test_rates(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     for (uint64_t bytes = 32 * 1024; bytes <= 512 * 1024; bytes *= 2)
         for (uint64_t buffers = 1; buffers <= 16; buffers *= 16) {
             measure((pair){.bytes = bytes, .buffers = buffers, .copy = hbm_copy}, "in order");
-            measure((pair){.bytes = bytes, .buffers = buffers, .copy = hbm_copy_in_turn}, "in turn");
+            measure((pair){.bytes = bytes, .buffers = buffers, .copy = hbm_copy_in_turn},
+                    "in turn");
         }
 }

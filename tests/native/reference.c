@@ -1,9 +1,9 @@
-/* What each call must give, said as plainly as can be: one entry at a time, no memory shared. */
+/* The expected result of each call, in the simplest code: one entry at a time, no shared memory. */
 #include "entries.h"
 
-#define PERIOD 1009 /* contents repeat: a prime, so that no piece or block is a multiple of it */
+#define PERIOD 1009 /* of contents: a prime, so that no piece or block is a multiple of it */
 
-static int each_gets_its_own(const hbm_call *call)
+static int sends_to_each(const hbm_call *call)
 {
     switch (call->operation) {
     case HBM_SCATTER:
@@ -34,15 +34,15 @@ static int is_to_root(const hbm_call *call)
            || call->operation == HBM_REDUCE;
 }
 
-/* How many entries a rank has for another. */
+/* The number of entries that a rank has for another. */
 uint64_t entries_between(const hbm_call *call, uint64_t seed, int from, int to)
 {
     uint64_t most = call->count, which = 0;
     if (!differs_in_length(call))
         return most;
-    if (each_gets_its_own(call))
+    if (sends_to_each(call))
         which = (uint64_t)to + 1;
-    if (!each_gets_its_own(call) || call->operation == HBM_ALLTOALLV)
+    if (!sends_to_each(call) || call->operation == HBM_ALLTOALLV)
         which |= (uint64_t)from << 16;
     uint64_t drawn = mixed(seed ^ which << 20);
     return drawn % 4 ? drawn / 4 % (most + 1) : drawn / 4 % 2 * most;
@@ -51,56 +51,55 @@ uint64_t entries_between(const hbm_call *call, uint64_t seed, int from, int to)
 /* Entries between blocks of different lengths: none of these may be written. */
 static uint64_t gap(const hbm_call *call, int rank)
 {
-    return differs_in_length(call) && call->operation != HBM_REDUCE_SCATTER ? (uint64_t)rank % 3 : 0;
+    int has_gaps = differs_in_length(call) && call->operation != HBM_REDUCE_SCATTER;
+    return has_gaps ? (uint64_t)rank % 3 : 0;
 }
 
-span sent_to(const hbm_call *call, uint64_t seed, int size, int rank, int to)
+span sent_to(const hbm_call *call, uint64_t seed, int rank, int to)
 {
     span s = {0, 0};
     if (call->operation == HBM_BARRIER || call->operation >= HBM_FOREIGN
         || (is_from_root(call) && rank != call->root))
         return s;
-    for (int r = 0; r < to && each_gets_its_own(call); r++)
+    for (int r = 0; r < to && sends_to_each(call); r++)
         s.first += entries_between(call, seed, rank, r) + gap(call, r);
-    (void)size;
     s.count = entries_between(call, seed, rank, to);
     return s;
 }
 
-static int takes_from_each(const hbm_call *call)
+static int receives_from_each(const hbm_call *call)
 {
     return call->operation >= HBM_GATHER && call->operation <= HBM_ALLTOALLV && !is_from_root(call);
 }
 
-span received_from(const hbm_call *call, uint64_t seed, int size, int rank, int from)
+span received_from(const hbm_call *call, uint64_t seed, int rank, int from)
 {
     span s = {0, 0};
     if (call->operation == HBM_BARRIER || call->operation >= HBM_FOREIGN
         || (is_to_root(call) && rank != call->root))
         return s;
-    for (int r = 0; r < from && takes_from_each(call); r++)
+    for (int r = 0; r < from && receives_from_each(call); r++)
         s.first += entries_between(call, seed, r, rank) + gap(call, r);
-    (void)size;
     s.count = entries_between(call, seed, from, rank);
     return s;
 }
 
 uint64_t entries_sent(const hbm_call *call, uint64_t seed, int size, int rank)
 {
-    span last = sent_to(call, seed, size, rank, each_gets_its_own(call) ? size - 1 : 0);
+    span last = sent_to(call, seed, rank, sends_to_each(call) ? size - 1 : 0);
     return last.first + last.count;
 }
 
 uint64_t entries_received(const hbm_call *call, uint64_t seed, int size, int rank)
 {
-    span last = received_from(call, seed, size, rank, takes_from_each(call) ? size - 1 : 0);
+    span last = received_from(call, seed, rank, receives_from_each(call) ? size - 1 : 0);
     return last.first + last.count;
 }
 
 static void entry_of(const hbm_call *call, uint64_t seed, int from, int to, uint64_t index,
                      unsigned char *at)
 {
-    uint64_t pair = (uint64_t)from << 48 | (each_gets_its_own(call) ? (uint64_t)to << 40 : 0);
+    uint64_t pair = (uint64_t)from << 48 | (sends_to_each(call) ? (uint64_t)to << 40 : 0);
     make_entry(call->dtype, mixed(seed ^ pair ^ index % PERIOD), at);
 }
 
@@ -114,8 +113,8 @@ static void repeat(unsigned char *at, uint64_t n, uint64_t bytes)
 void fill_input(const hbm_call *call, uint64_t seed, int size, int rank, void *memory)
 {
     uint64_t bytes = hbm_dtype_size(call->dtype);
-    for (int to = 0; to < (each_gets_its_own(call) ? size : 1); to++) {
-        span s = sent_to(call, seed, size, rank, to);
+    for (int to = 0; to < (sends_to_each(call) ? size : 1); to++) {
+        span s = sent_to(call, seed, rank, to);
         unsigned char *at = (unsigned char *)memory + s.first * bytes;
         for (uint64_t i = 0; i < s.count && i < PERIOD; i++)
             entry_of(call, seed, rank, to, i, at + i * bytes);
@@ -123,9 +122,9 @@ void fill_input(const hbm_call *call, uint64_t seed, int size, int rank, void *m
     }
 }
 
-/* The entry of all ranks before `end`, folded in their order. */
-static void fold_entries(const hbm_call *call, uint64_t seed, int end, int rank, uint64_t index,
-                         unsigned char *to)
+/* Reduces an entry of all ranks before `end`, in their order. */
+static void reduce_entries(const hbm_call *call, uint64_t seed, int end, int rank,
+                           uint64_t index, unsigned char *to)
 {
     unsigned char raw[sizeof(number)]; /* room for any entry */
     entry_of(call, seed, 0, rank, index, to);
@@ -137,26 +136,27 @@ static void fold_entries(const hbm_call *call, uint64_t seed, int end, int rank,
     for (int r = 1; r < end; r++) {
         entry_of(call, seed, r, rank, index, raw);
         if (family_of(call->dtype) == PAIR)
-            fold_pair(call, to, raw);
+            reduce_pair(call, to, raw);
         else
-            sum = fold(call, sum, load(call->dtype, raw));
+            sum = reduce(call, sum, load(call->dtype, raw));
     }
     if (family_of(call->dtype) != PAIR)
         store(call->dtype, sum, to);
 }
 
-/* What a rank must receive, in memory that begins as it was before the call. */
+/* The expected contents of the receive buffer; `memory` begins with its contents before the
+   call. */
 void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void *memory)
 {
     uint64_t bytes = hbm_dtype_size(call->dtype);
     int end = call->operation == HBM_SCAN ? rank + 1 : call->operation == HBM_EXSCAN ? rank : size;
-    for (int from = 0; from < (takes_from_each(call) ? size : 1); from++) {
+    for (int from = 0; from < (receives_from_each(call) ? size : 1); from++) {
         int source = is_from_root(call) ? call->root : from;
-        span s = received_from(call, seed, size, rank, source);
+        span s = received_from(call, seed, rank, source);
         unsigned char *at = (unsigned char *)memory + s.first * bytes;
         for (uint64_t i = 0; i < s.count && i < PERIOD && end; i++)
             if (call->operation >= HBM_REDUCE)
-                fold_entries(call, seed, end, rank, i, at + i * bytes);
+                reduce_entries(call, seed, end, rank, i, at + i * bytes);
             else
                 entry_of(call, seed, source, rank, i, at + i * bytes);
         if (end)
@@ -164,7 +164,7 @@ void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void
     }
 }
 
-/* Bytes, but for the padding that a long double and a pair have. */
+/* Compares bytes, except for the padding of long doubles and pairs. */
 int same_output(const hbm_call *call, const void *found, const void *expected, uint64_t entries)
 {
     uint64_t bytes = hbm_dtype_size(call->dtype);

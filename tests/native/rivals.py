@@ -1,4 +1,4 @@
-"""What other algorithms store and read in a call, as far as their documentation and sources say.
+"""The stores and reads of other algorithms in a call, by their documentation and sources.
 
 Each function makes the calls of one algorithm, for ranks at given places, with rank 0 as the root.
 """
@@ -9,7 +9,7 @@ from functools import partial
 from cost_model import INLINE, LINE, Call, Place
 
 Groups = list[list[int]]
-Algorithm = Callable[[list[Place], str, int], Call | None]  # None: MPI has another one for it
+Algorithm = Callable[[list[Place], str, int], Call | None]  # None: MPI uses a different one
 
 
 def flat(places: list[Place], operation: str, size: int) -> Call | None:
@@ -78,7 +78,7 @@ def _xhc_bcast(call: Call, levels: list[Groups], size: int) -> None:
                 call.store(0, ("ready", depth, len(chunks) - 1))
             for r in g[1:]:
                 for i, chunk in enumerate(chunks):
-                    # the root's data is complete; who leads nobody takes what is there
+                    # the root's data is complete; a rank that leads others waits for each chunk
                     word = ("ready", depth, len(chunks) - 1 if g[0] == 0 else i)
                     call.read(r, g[0], word)
                     call.data(r, g[0], chunk)
@@ -90,7 +90,7 @@ def _xhc_bcast(call: Call, levels: list[Groups], size: int) -> None:
 
 
 def _xhc_reduce(call: Call, levels: list[Groups], size: int) -> None:
-    """Short: leaders fold what their members posted. Long: members fold parts of all inputs."""
+    """Short: leaders reduce the inputs of members. Long: members reduce parts of all inputs."""
     for depth, groups in enumerate(levels):
         for g in groups:
             workers = 1 if size <= INLINE else max(1, min(len(g), size // LEAST_WORK))
@@ -103,7 +103,7 @@ def _xhc_reduce(call: Call, levels: list[Groups], size: int) -> None:
                 for other in g:
                     call.data(r, other, part)
                 call.write(r, g[0], part)
-            _gather_flags(call, [g[:workers]], ("folded", depth))
+            _gather_flags(call, [g[:workers]], ("reduced", depth))
 
 
 def xhc(places: list[Place], operation: str, size: int, *, has_l3: bool = True) -> Call | None:
@@ -142,7 +142,7 @@ def _children(r: int, k: int, p: int) -> range:
 
 
 def _release(call: Call, step: Hashable, size: int) -> None:
-    """Flags go down a tree; all copy from the buffer of rank 0."""
+    """Flags go down a tree; all ranks copy from the buffer of rank 0."""
     p = len(call.places)
     for r in range(p):
         if r:
@@ -152,7 +152,7 @@ def _release(call: Call, step: Hashable, size: int) -> None:
 
 
 def _gather(call: Call, step: Hashable, size: int, k: int) -> None:
-    """Flags go up a tree, each after the data that it is for has been folded."""
+    """Flags go up a tree, each after its data has been reduced."""
     p = len(call.places)
     for r in reversed(range(p)):
         for child in _children(r, k, p):
@@ -161,8 +161,8 @@ def _gather(call: Call, step: Hashable, size: int, k: int) -> None:
         call.store(r, step)
 
 
-def _tell_emptied(call: Call, piece: int) -> None:
-    """A cell is filled again after all have emptied it; parents ask for their children."""
+def _signal_emptied(call: Call, piece: int) -> None:
+    """A cell is refilled after all ranks have emptied it; parents read the flags of children."""
     p = len(call.places)
     for r in range(p):
         if piece >= CELLS - 1:
@@ -174,7 +174,7 @@ def _tell_emptied(call: Call, piece: int) -> None:
 def release_gather(places: list[Place], operation: str, size: int) -> Call | None:
     """MPICH's release_gather with its defaults, trees in the order of the ranks."""
     call = Call(places)
-    # data is in a buffer of its own, not in the line of the flag
+    # data is in a separate buffer, not in the line of the flag
     pieces = [max(min(CELL, size - at), LINE) for at in range(0, size, CELL)]
     if operation == "Barrier":
         _gather(call, "arrived", 0, BCAST_CHILDREN)
@@ -182,7 +182,7 @@ def release_gather(places: list[Place], operation: str, size: int) -> Call | Non
     elif operation == "Bcast":
         for i, piece in enumerate(pieces):
             _release(call, ("filled", i), piece)
-            _tell_emptied(call, i)
+            _signal_emptied(call, i)
     elif operation == "Allreduce":
         for i, piece in enumerate(pieces):
             _gather(call, ("input", i), piece, REDUCE_CHILDREN)

@@ -1,7 +1,7 @@
-"""The C core on its own: threads are its ranks, a naive reference is its judge.
+"""The C core alone: threads are its ranks, and a naive reference gives the expected results.
 
-The test program is built four ways, by the system's compiler: as the library is, and under each of
-its sanitizers. To try another seed: build as below, then `core_test random_calls SEED SECONDS`.
+The system's compiler builds the test program in four ways: like the library, and with each of its
+sanitizers. To try another seed, build it as below, then run `core_test random_calls SEED SECONDS`.
 """
 
 import os
@@ -15,13 +15,13 @@ import pytest
 
 HERE = Path(__file__).parent
 CORE = HERE.parents[1] / "hbmcomm" / "_native"
-SOURCES = sorted([*CORE.glob("[!_]*.c"), *HERE.glob("*.c")])
+SOURCES = sorted([*CORE.glob("*/*.c"), *HERE.glob("*.c")])
 FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", "-fno-math-errno", "-ffp-contract=off")
 
-# Sanitizers' runtimes start later than the loader picks clones, hence one clone for them.
-# -Wno-tsan: ThreadSanitizer does not model fences, and gcc says so. It judges races by the stores
-# with release and the loads with acquire, all of which it sees; the fences in wait.c order no data,
-# they decide whether a sleeper is woken. No report is suppressed.
+# The loader chooses clones before sanitizers' runtimes start, hence one clone for them.
+# -Wno-tsan: gcc warns that ThreadSanitizer does not model fences. It detects races from the stores
+# with release and the loads with acquire, which it models; the fences in bell.c order no data, they
+# decide whether a sleeper is woken. No report is suppressed.
 BUILDS = {
     "plain": ("-O3",),
     "thread": ("-O2", "-fsanitize=thread", "-Wno-tsan", "-DHBM_ONE_CLONE"),
@@ -31,14 +31,43 @@ BUILDS = {
 COUNTING = ("-O2", "-DHBM_COUNTERS")
 
 WARNINGS = (
-    *("-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wundef", "-Wwrite-strings"),
-    *("-Wstrict-prototypes", "-Wmissing-prototypes", "-Wold-style-definition"),
-    *("-Wconversion", "-Wsign-conversion", "-Wdouble-promotion"),
+    "-Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes "
+    "-Wold-style-definition -Wconversion -Wsign-conversion -Wdouble-promotion"
 )
 
+TESTS = {
+    "random_calls": "any sequence of calls gives the results of a naive reference",
+    "many_ranks": "so does one of many ranks, on machines with many cores",
+    "reductions": "every reduction of every dtype gives the result of the reference",
+    "kernels": "kernels reduce and stream any length from any address",
+    "halves": "halves are widened exactly and rounded to nearest even",
+    "links": "every byte that crosses between nodes is counted",
+    "groups": "groups follow the machine and match each other on all ranks",
+    "mismatch": "every rank gets a report of two calls that differ",
+    "closed": "a wait for a rank that left ends, and reports that rank",
+    "interrupted": "a rank that is interrupted at the start ends the call of all",
+    "halfway": "a rank that is interrupted in the middle ends the call of all",
+    "intruder": "a malicious rank makes no other access memory that it does not share",
+    "died": "the death of a process is detected",
+    "claims": "a claim has one owner, for as long as its process lives",
+    "claims_and_forks": "the child of a fork does not release its parent's claim",
+    "kills": "a rank that is killed while it acquires a claim does not end another's",
+    "sleep": "a rank that waits long sleeps and is woken",
+    "busy": "of two threads in one communicator one is refused",
+    "refused": "calls on no communicator, a closed one or one of a fork's parent are refused",
+    "heap": "the heap has the state of a naive model",
+    "heap_threads": "threads share a heap, and none gets a byte of another",
+    "heap_forks": "the child of a fork cannot use its parent's heap",
+    "handler": "NumPy's hook allocates and frees each block in the right memory",
+    "departures": "a rank's departure shows after all that it wrote",
+    "rates": "two cores copy through common memory",
+}
+"""The tests of the program, and what each shows."""
+
 SEED = 6717
-SECONDS = 0.5
-Check = Callable[..., None]
+LEAST_SECONDS = 0.5
+SECONDS = {"random_calls": 5, "many_ranks": 2, "intruder": 2, "heap": 1, "heap_threads": 1}
+Check = Callable[[str, float], None]
 
 pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
 
@@ -69,7 +98,7 @@ def _compiler(name: str) -> str:
 
 @pytest.fixture(scope="module", params=BUILDS)
 def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Check:
-    """check(test, seconds) runs one test of the program and fails with what it said."""
+    """check(test, seconds) runs one test of the program and fails with its output."""
     folder, build = tmp_path_factory.mktemp(request.param), BUILDS[request.param]
     cc, empty, program = _compiler("cc"), folder / "empty.c", folder / "core_test"
     empty.write_text("int main(void) { return 0; }\n")
@@ -80,35 +109,18 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(f"no program of build {request.param} runs here: {tried.stdout.strip()}")
     _build(program, *build)
 
-    def run(test: str, seconds: float = SECONDS) -> None:
+    def run(test: str, seconds: float) -> None:
         found = _run(program, test, str(SEED), str(seconds))
-        assert found.returncode == 0, f"{test} ended with {found.returncode}:\n{found.stdout}"
+        assert found.returncode == 0, f"{TESTS[test]}: {found.returncode}\n{found.stdout}"
 
     return run
 
 
-def test_any_sequence_of_calls_gives_what_a_naive_reference_gives(check: Check) -> None:
-    check("random_calls", 5)
-
-
-def test_every_reduction_of_every_type_gives_what_the_reference_gives(check: Check) -> None:
-    check("folds")
-
-
-def test_kernels_fold_and_stream_any_length_from_anywhere(check: Check) -> None:
-    check("kernels")
-
-
-def test_every_byte_that_goes_from_node_to_node_is_counted(check: Check) -> None:
-    check("links")
-
-
-def test_groups_follow_the_machine_and_fit_each_other_on_all_ranks(check: Check) -> None:
-    check("groups")
-
-
-def test_many_ranks_on_machines_with_many_cores_give_what_the_reference_gives(check: Check) -> None:
-    check("many_ranks", 2)
+@pytest.mark.parametrize("test", TESTS)
+def test_core_alone(test: str, check: Check, request: pytest.FixtureRequest) -> None:
+    if test == "intruder" and "thread" in request.node.callspec.id:
+        pytest.skip("its writes are data races on purpose")
+    check(test, SECONDS.get(test, LEAST_SECONDS))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +131,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def test_what_a_call_costs_grows_with_the_levels_of_the_machine_not_with_its_ranks(
+def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ranks(
     counting: Path,
 ) -> None:
     found = _run(counting, "costs", str(SEED), "0")
@@ -128,96 +140,17 @@ def test_what_a_call_costs_grows_with_the_levels_of_the_machine_not_with_its_ran
 
 
 @pytest.mark.timeout(600)
-def test_the_page_on_costs_has_what_the_model_makes_of_the_counters(counting: Path) -> None:
+def test_the_page_on_costs_has_the_results_of_the_model(counting: Path) -> None:
     made = _run(sys.executable, HERE / "expected_times.py", counting, seconds=500)
     assert made.returncode == 0, made.stdout
     page = (HERE.parents[1] / "docs" / "costs.md").read_text()
     assert made.stdout in page, "run tests/native/expected_times.py COUNTING docs/costs.md"
 
 
-def test_halves_are_widened_exactly_and_rounded_to_nearest_even(check: Check) -> None:
-    check("halves")
-
-
-def test_every_rank_is_told_which_two_calls_differ(check: Check) -> None:
-    check("mismatch")
-
-
-def test_whoever_waits_for_a_rank_that_left_is_told_so(check: Check) -> None:
-    check("closed")
-
-
-def test_a_rank_that_is_interrupted_at_the_start_ends_the_call_of_all(check: Check) -> None:
-    check("interrupted")
-
-
-def test_a_rank_that_is_interrupted_halfway_ends_the_call_of_all(check: Check) -> None:
-    check("halfway")
-
-
-def test_a_rank_that_lies_has_no_other_touch_what_it_does_not_share(
-    request: pytest.FixtureRequest, check: Check
-) -> None:
-    if "thread" in request.node.callspec.id:
-        pytest.skip("its lies are data races on purpose")
-    check("intruder", 2)
-
-
-def test_a_process_that_died_is_noticed(check: Check) -> None:
-    check("died")
-
-
-def test_of_all_that_claim_a_place_one_has_it_while_it_lives(check: Check) -> None:
-    check("claims")
-    check("claims_and_forks")
-
-
-def test_who_is_killed_while_it_asks_for_a_claim_ends_no_other_that_counts_alike(
-    check: Check,
-) -> None:
-    check("kills")
-
-
-def test_a_rank_that_waits_long_sleeps_and_is_woken(check: Check) -> None:
-    check("sleep")
-
-
-def test_of_two_threads_in_one_communicator_one_is_sent_away(check: Check) -> None:
-    check("busy")
-
-
-def test_no_communicator_and_forks_and_closed_ones_are_refused(check: Check) -> None:
-    check("refused")
-
-
-def test_the_heap_does_what_a_naive_model_does(check: Check) -> None:
-    check("heap", 1)
-
-
-def test_threads_share_a_heap_without_a_byte_of_each_other_s(check: Check) -> None:
-    check("heap_threads", 1)
-
-
-def test_a_child_of_a_fork_has_no_heap(check: Check) -> None:
-    check("heap_forks")
-
-
-def test_numpy_s_hook_takes_and_gives_each_block_where_it_belongs(check: Check) -> None:
-    check("handler")
-
-
-def test_who_has_left_is_seen_with_all_that_it_wrote(check: Check) -> None:
-    check("departures")
-
-
-def test_two_cores_copy_through_common_memory(check: Check) -> None:
-    check("rates")
-
-
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_compilers_find_nothing_to_warn_of(compiler: str, tmp_path: Path) -> None:
-    strict = (*WARNINGS, "-Werror", "-O2", "-DHBM_ONE_CLONE")
-    if compiler == "clang":  # which has no ivdep and need not know of it
+def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
+    strict = (*WARNINGS.split(), "-Werror", "-O2", "-DHBM_ONE_CLONE")
+    if compiler == "clang":  # it has no ivdep, and works without
         strict = (*strict, "-Wno-unknown-pragmas")
     built = _run(
         _compiler(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test"

@@ -1,5 +1,6 @@
-/* Values: every half, floats at, beside and between all halves, and every fold of every dtype. */
+/* Values: every half; floats at, beside and between all halves; every reduction of every dtype. */
 #include "core_test.h"
+#include "kernels/half.h"
 
 #include <math.h>
 
@@ -29,7 +30,7 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* A NaN of 32 bits that keeps what a half has of it; that of a float16 becomes quiet. */
+/* The NaN of 32 bits for the NaN of a half; that of a float16 becomes quiet. */
 static uint32_t widened_nan(int dtype, uint16_t half)
 {
     if (dtype == HBM_BFLOAT16)
@@ -37,7 +38,7 @@ static uint32_t widened_nan(int dtype, uint16_t half)
     return (uint32_t)(half & 0x8000) << 16 | 0x7fc00000 | (uint32_t)(half & 0x3ff) << 13;
 }
 
-/* A quiet NaN of 16 bits: sign and mantissa are cut off. */
+/* The quiet NaN of 16 bits, with the sign and the upper bits of the mantissa. */
 static uint16_t narrowed_nan(int dtype, uint32_t bits)
 {
     if (dtype == HBM_BFLOAT16)
@@ -58,8 +59,8 @@ static void check_halves(int dtype)
         if (isnan(expected)) {
             CHECK(bits_of(floats[h]) == widened_nan(dtype, halves[h]), "the NaN %#x became %#x", h,
                   bits_of(floats[h]));
-            CHECK(back[h] == narrowed_nan(dtype, bits_of(floats[h])), "the NaN %#x came back as %#x",
-                  h, back[h]);
+            CHECK(back[h] == narrowed_nan(dtype, bits_of(floats[h])),
+                  "the NaN %#x came back as %#x", h, back[h]);
             continue;
         }
         CHECK(bits_of(floats[h]) == bits_of(expected), "%#x became %a, not %a", h,
@@ -80,7 +81,7 @@ static void check_floats(int dtype, const float *floats, uint64_t n)
     }
 }
 
-/* Each half, the middle between it and the next, and the floats on both sides of the two. */
+/* Each half, the middle between it and the next, and the neighbours of both floats. */
 static void check_edges(int dtype)
 {
     float floats[BATCH];
@@ -106,9 +107,8 @@ static void check_edges(int dtype)
 
 static const int half_dtypes[] = {HBM_FLOAT16, HBM_BFLOAT16};
 
-static void check_all_halves(uint64_t seed)
+static void check_all_halves(UNUSED uint64_t seed)
 {
-    (void)seed;
     for (int t = 0; t < 2; t++) {
         check_halves(half_dtypes[t]);
         check_edges(half_dtypes[t]);
@@ -134,8 +134,8 @@ void test_halves(uint64_t seed, double seconds)
     while (seconds_now() < end);
 }
 
-/* Lengths around vectors and chunks, outputs of their own and over the first or last input. */
-static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int how)
+/* Lengths around those of vectors and chunks; outputs apart from the inputs or in one of them. */
+static void check_reduction(hbm_call call, int inputs, uint64_t n, int over, int how)
 {
     uint64_t bytes = n * hbm_dtype_size(call.dtype);
     const void *in[MOST_RANKS];
@@ -148,7 +148,7 @@ static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int how)
     out[0] = over < 0 ? malloc(bytes) : memory[over];
     out[1] = malloc(bytes);
     expect_output(&call, n, inputs, 0, expected);
-    CHECK(hbm_combine(&call, in, inputs, out, 2, 0, bytes, how) == HBM_OK, "not folded");
+    CHECK(hbm_combine(&call, in, inputs, out, 2, 0, bytes, how) == HBM_OK, "not reduced");
     hbm_stream_end();
     for (int o = 0; o < 2; o++)
         CHECK(same_output(&call, out[o], expected, n), "reduction %d of %d x %llu x dtype %d",
@@ -161,19 +161,19 @@ static void check_fold(hbm_call call, int inputs, uint64_t n, int over, int how)
     free(expected);
 }
 
-void test_folds(uint64_t seed, double seconds)
+void test_reductions(uint64_t seed, UNUSED double seconds)
 {
-    (void)seconds;
     dice d = {seed};
     for (uint8_t dtype = 0; dtype < HBM_DTYPES; dtype++)
         for (uint8_t reduction = 0; reduction < HBM_REDUCTIONS; reduction++)
             for (int inputs = 1; inputs <= 9 && hbm_reduces(dtype, reduction); inputs++) {
-                hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = dtype, .reduction = reduction};
-                check_fold(call, inputs, 1 + roll(&d, 40), -1, IN_ORDER);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), -1, STREAMING);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), 0, IN_ORDER);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs - 1, IN_TURN);
-                check_fold(call, inputs, 2000 + roll(&d, 9000), inputs / 2, STREAMING);
-                check_fold(call, inputs, 9000 + roll(&d, 9000), -1, IN_TURN);
+                hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = dtype,
+                                 .reduction = reduction};
+                check_reduction(call, inputs, 1 + roll(&d, 40), -1, IN_ORDER);
+                check_reduction(call, inputs, 2000 + roll(&d, 9000), -1, STREAMING);
+                check_reduction(call, inputs, 2000 + roll(&d, 9000), 0, IN_ORDER);
+                check_reduction(call, inputs, 2000 + roll(&d, 9000), inputs - 1, IN_TURN);
+                check_reduction(call, inputs, 2000 + roll(&d, 9000), inputs / 2, STREAMING);
+                check_reduction(call, inputs, 9000 + roll(&d, 9000), -1, IN_TURN);
             }
 }

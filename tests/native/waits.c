@@ -1,4 +1,4 @@
-/* Waiting: sleepers are woken and use no CPU; and what a call refuses before it waits. */
+/* Waiting: sleepers are woken and use no CPU; and calls that are refused before they wait. */
 #include "core_test.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static double cpu_seconds(void)
 
 #define NAPS 30
 
-/* Waiting for a post, for a step of a staged call, and for one's own loan. */
+/* Waits for a post, for a step of a staged call, and for readers of this rank's array. */
 static void body_sleep(member *me)
 {
     static const uint64_t counts[] = {1, 50000, 1000};
@@ -38,7 +38,7 @@ static void body_sleep(member *me)
             CHECK(recv[k] == expected, "call %d is wrong", i);
         free(recv);
     }
-    /* Without wake-ups each of them would sleep to the end of its 50 ms. */
+    /* Without wake-ups each rank would sleep for its full 50 ms. */
     CHECK(seconds_now() - began < NAPS * 0.03, "sleepers woke late: %.2f s", seconds_now() - began);
     hbm_call call = {.operation = HBM_BARRIER};
     double used = cpu_seconds();
@@ -49,23 +49,22 @@ static void body_sleep(member *me)
           cpu_seconds() - used);
 }
 
-void test_sleep(uint64_t seed, double seconds)
+void test_sleep(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     as_ranks((group){.size = 3, .cache_bytes = 1 << 20}, body_sleep, NULL);
     as_ranks((group){.size = 4, .cache_bytes = 1 << 20, .oversubscribed = 1}, body_sleep, NULL);
 }
 
 /* ---- two threads in one communicator ---- */
 
-static _Atomic int told_busy;
+static _Atomic int busy_count;
 
 static void *enter(void *comm)
 {
     hbm_call call = {.operation = HBM_BARRIER};
     int status = hbm_run(comm, &call);
     CHECK(status == HBM_OK || status == HBM_BUSY, "status %d", status);
-    atomic_fetch_add(&told_busy, status == HBM_BUSY);
+    atomic_fetch_add(&busy_count, status == HBM_BUSY);
     return NULL;
 }
 
@@ -78,20 +77,19 @@ static void body_busy(member *me)
         for (int t = 0; t < 2; t++)
             pthread_join(threads[t], NULL);
     } else {
-        while (!atomic_load(&told_busy)) /* the test's time limit ends this */
+        while (!atomic_load(&busy_count)) /* the test's time limit ends this */
             sleep_ms(1);
         enter(me->comm);
     }
 }
 
-void test_busy(uint64_t seed, double seconds)
+void test_busy(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     as_ranks((group){.size = 2}, body_busy, NULL);
-    CHECK(atomic_load(&told_busy) == 1, "%d threads were told so", atomic_load(&told_busy));
+    CHECK(atomic_load(&busy_count) == 1, "%d threads were refused", atomic_load(&busy_count));
 }
 
-/* ---- no communicator, no call, a fork, a rank that freed it ---- */
+/* ---- no communicator, no call, a fork, a closed communicator ---- */
 
 static int in_a_fork(hbm_comm *comm)
 {
@@ -99,7 +97,7 @@ static int in_a_fork(hbm_comm *comm)
     pid_t child = fork();
     if (!child) {
         int status = hbm_run(comm, &call);
-        hbm_close(comm); /* says nothing in the name of its parent */
+        hbm_close(comm); /* does not signal in the name of its parent */
         _exit(status);
     }
     int ended;
@@ -107,9 +105,8 @@ static int in_a_fork(hbm_comm *comm)
     return WEXITSTATUS(ended);
 }
 
-void test_refused(uint64_t seed, double seconds)
+void test_refused(UNUSED uint64_t seed, UNUSED double seconds)
 {
-    (void)seed, (void)seconds;
     group g = {.size = 1};
     segment own = new_segment();
     hbm_comm *comm = opened(g, 0, NULL, &own);
@@ -118,7 +115,7 @@ void test_refused(uint64_t seed, double seconds)
     CHECK(hbm_run(comm, NULL) == HBM_UNREADABLE, "NULL is a call");
     CHECK(hbm_barrier(NULL) == HBM_UNREADABLE && hbm_bcast(NULL, 0, 0) == HBM_UNREADABLE
               && hbm_blocks(NULL, HBM_GATHER, 0, 0, 0) == HBM_UNREADABLE
-              && hbm_fold(NULL, HBM_REDUCE, 0, 0, HBM_SUM, 0) == HBM_UNREADABLE,
+              && hbm_reduce(NULL, HBM_REDUCE, 0, 0, HBM_SUM, 0) == HBM_UNREADABLE,
           "NULL is a communicator to a call on arrays");
     CHECK(hbm_bcast(comm, 0, 1) == HBM_UNREADABLE && hbm_bcast(comm, 0, -1) == HBM_UNREADABLE,
           "there is a root beyond the last rank");
@@ -128,7 +125,7 @@ void test_refused(uint64_t seed, double seconds)
     CHECK(in_a_fork(comm) == HBM_FORKED, "a fork's call was not refused");
     CHECK(hbm_run(comm, &call) == HBM_OK, "the fork broke its parent's communicator");
     hbm_close(comm);
-    end_segment(own); /* the segments may go now */
+    end_segment(own); /* it may be unmapped now */
     CHECK(hbm_run(comm, &call) == HBM_CLOSED, "a call after hbm_close was not refused");
     hbm_free(comm);
 }

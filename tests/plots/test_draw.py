@@ -83,23 +83,23 @@ def test_an_emulated_machine_is_labelled_in_every_figure_and_its_map_comes_first
     assert emulated_drawn[0].name == "placement-map-2-ranks-packed.svg"
     assert {path.suffix for path in emulated_drawn} == {".svg", ".csv", ".tex", ".txt"}
     for path in emulated_drawn:
-        told = path.read_text()
+        reported = path.read_text()
         if path.suffix == ".svg":
-            assert "pages are is real, times mean nothing." in words(told), path.name
+            assert "pages are is real, times mean nothing." in words(reported), path.name
         elif path.suffix == ".csv":
-            head, *rows = told.splitlines()
+            head, *rows = reported.splitlines()
             assert head.endswith(",emulated_machine"), path.name
             assert {row.rsplit(",", 1)[1] for row in rows} == {"knl-snc4-flat (tcg)"}, path.name
         else:
-            assert "times mean nothing" in told, path.name
+            assert "times mean nothing" in reported, path.name
 
 
 def test_title_and_notes_stand_in_a_file_beside_the_figure(drawn: list[Path]) -> None:
     (caption,) = (path for path in drawn if path.name == "times-2-ranks.caption.txt")
-    said = caption.read_text()
-    assert said.startswith("Time against message size, 2 ranks. Open MPI, ranks packed, ")
-    assert "Lines connect sizes only." in said
-    assert "Hollow mark: too few launches for a 95 % interval." in said
+    text = caption.read_text()
+    assert text.startswith("Time against message size, 2 ranks. Open MPI, ranks packed, ")
+    assert "Lines connect sizes only." in text
+    assert "Hollow mark: too few launches for a 95 % interval." in text
     shown = words(caption.with_name("times-2-ranks.svg").read_text())
     assert "Bcast" in shown and EMULATED in shown
     for left_out in ("Time per operation", "Hollow mark", "ranks packed"):
@@ -120,7 +120,7 @@ def test_no_file_holds_a_date(drawn: list[Path]) -> None:
         assert b"CreationDate" not in content and b"dc:date" not in content, path.name
 
 
-def test_a_missing_arm_is_told_in_every_figure(dockerless_folder: Path, tmp_path: Path) -> None:
+def test_a_missing_arm_is_reported_in_every_figure(dockerless_folder: Path, tmp_path: Path) -> None:
     for path in draw(dockerless_folder, tmp_path, ("svg",)):
         if path.suffix == ".svg":
             assert "Not measured. docker:" in words(path.read_text()), path.name
@@ -132,12 +132,12 @@ def test_an_unknown_format_is_named(campaign_folder: Path, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="there is no results folder"):
         draw(tmp_path / "nowhere", tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PlotsError, match=r"cannot be written .*another --out"):
         write(tmp_path / "file" / "a.svg", b"")

@@ -54,8 +54,8 @@ def test_every_public_name_is_documented(built: Path) -> None:
 
 def test_links_between_files_become_links_between_pages() -> None:
     places = {"README.md": "index.md", "docs/a.md": "a.md", "docs/b/c.svg": "b/c.svg"}
-    told = "[a](docs/a.md#x) ![c](docs/b/c.svg) [else](tasks.py) [here](#top)"
-    assert site.relinked(told, "README.md", places) == (
+    shown = "[a](docs/a.md#x) ![c](docs/b/c.svg) [else](tasks.py) [here](#top)"
+    assert site.relinked(shown, "README.md", places) == (
         "[a](a.md#x) ![c](b/c.svg) [else](tasks.py) [here](#top)"
     )
     assert site.relinked("[start](../README.md)", "docs/a.md", places) == "[start](index.md)"

@@ -4,24 +4,31 @@ Puts together what other modules know; parses no flags, prints no table.
 """
 
 import random
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import hbmcomm
 from experiments.bench.tune import store
-from experiments.bench.tune.launching import header_of, measure
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
 from experiments.bench.tune.trials import Place, Trial, trials
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Command, Process
 from experiments.execution.cleanup import watchdog
-from experiments.programs.machine import binding
+from experiments.jobs import attend
+from experiments.programs.machine import binding, facts
 from experiments.programs.machine.usable import cpus_by_node
+from experiments.provision import passthrough
+from experiments.provision.images import image
 from experiments.provision.wheels import mpi
 from experiments.results import store as results
 
+PROGRAM = "experiments.bench.tune.program"
 ADVICE = "look at it, then tune again"
 BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
 OVERHEAD = 2.5  # a turn's time over what counts: warm-up, rewriting, barriers
@@ -40,14 +47,21 @@ def run(
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    store.refuse_existing(out)
     with watchdog.watching(out, stages.say):
         prefix = mpi.ensure(FLAVOUR, stages.say)
         seed = random.SystemRandom().getrandbits(32) if seed is None else seed
         thresholds = hbmcomm.tuning(question.ranks)
         planned, left_out = plan(thresholds, place(question.ranks))
         launches = schedule(question, planned, seed)
-        header = header_of(question, seed, launches) | {
+        header = {
+            "question": question.to_dict(),
+            "seed": seed,
+            "schedule": [launch.name for launch in launches],
+            "machine": facts.machine(),
+            "cores": passthrough.cores(),
+            "git": image.revision(),
+            "command": sys.argv,
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "thresholds": [each._asdict() for each in thresholds],
             "trials": [asdict(each) for each in planned],
             "left_out": left_out,
@@ -57,8 +71,26 @@ def run(
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:
                 display.begin(launch.name)
-                measure(out, launch, prefix, display.within, ADVICE)
+                _measure(out, launch, prefix, display.within)
                 display.end()
+
+
+def _measure(out: Path, launch: Launch, prefix: Path, within: Callable[[float], None]) -> None:
+    """Run a launch in the environment of its MPI, and take what it found into the folder."""
+
+    def prepare(folder: Path) -> Command:
+        results.write_json(folder / "launch.json", launch.to_dict())
+        argv, environment = mpiexec(
+            FLAVOUR,
+            prefix,
+            launch.ranks,
+            passthrough.cores(),
+            [str(prefix / "bin/python"), "-m", PROGRAM, str(folder.absolute())],
+        )
+        return Process(tuple(argv), environment)
+
+    with attend.attended(out, launch.name, prepare, None, within, ADVICE):
+        pass
 
 
 def summarise(folder: Path) -> store.Tuned:

@@ -38,7 +38,7 @@ def ask(cores: int, ranks: str, blocks: int | None, others: Mapping[str, str | b
         others: what the flags that do not go with --tune were given, by flag.
 
     Raises:
-        ExperimentsError: naming the flag, what it said and what it may say.
+        ExperimentsError: naming the flag, its value and what it may be.
     """
     refused = [flag for flag, given in others.items() if given]
     if refused:

@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.analysis.statistics import FEWEST_BLOCKS
-from experiments.bench.table import bytes_text, percent_text, ratio_text
 from experiments.bench.tune.propose import Proposal
 from experiments.bench.tune.store import Tuned
 from experiments.bench.tune.trials import NEVER
 from experiments.model.contender_names import CALLS
+from experiments.model.quantities import percent_text, ratio_text, size_text
 
 UNCHANGED = "nothing to change: no other value is certainly faster on this machine"
 
@@ -34,7 +34,7 @@ def _reason(each: Proposal) -> str:
     if each.gain is None or each.cell is None:
         return each.why
     gain, cell = each.gain, each.cell
-    where = CALLS[cell.operation] + (f" of {bytes_text(cell.bytes)}" if cell.bytes else "")
+    where = CALLS[cell.operation] + (f" of {size_text(cell.bytes)}" if cell.bytes else "")
     return (
         f"{ratio_text(gain.value)}× as fast ({ratio_text(gain.low)} to {ratio_text(gain.high)}) "
         f"in {where}"
@@ -45,7 +45,7 @@ def _legend(found: Tuned) -> Iterator[str]:
     yield (
         "A gain is that of the operation and size that gain most: the median over launches of "
         "ratios that are paired within a turn, with its exact 95 % interval. The same way strays "
-        f"{percent_text(found.noise, 1)} from itself; all operations of a size together must gain "
+        f"{percent_text(found.noise)} from itself; all operations of a size together must gain "
         "more. Each threshold was measured with all others as they are now."
     )
     for note in found.notes:
@@ -69,4 +69,4 @@ def amount(number: int, unit: str) -> str:
         return f"{number} {unit}"
     if number >= NEVER:
         return "never"
-    return bytes_text(number) if number else "0 B"
+    return size_text(number)

@@ -1,7 +1,7 @@
-"""How each MPI is made to say, once at its start, which ways its messages will take. Pure.
+"""Variables that make each MPI print, once at its start, which ways its messages will take. Pure.
 
 It goes to the MPI's output, where experiments/analysis/mpi_transport_log.py reads it. While
-messages are timed nothing is said, and nothing costs time.
+messages are timed nothing is printed, and nothing costs time.
 """
 
 _ASK = {

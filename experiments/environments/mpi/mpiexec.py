@@ -73,7 +73,7 @@ def across(
         home: this machine's address as hosts reach it, and the interface that has it.
         cores: that all hosts have together.
         program: at its place on the hosts.
-        launcher: stands in for ssh; stays until the command that it starts has ended.
+        launcher: replaces ssh; stays until the command that it starts has ended.
     """
     argv = [str(prefix / "bin/mpiexec"), "-n", str(len(hosts))]
     variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
@@ -95,7 +95,7 @@ def across(
 
 
 def of_a_host(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those of mpiexec() that ranks need on a host of across(): none that keeps to one node."""
+    """mpiexec()'s variables for a host of across(): without those that keep ranks to one node."""
     return {name: value for name, value in variables.items() if name not in ONE_NODE}
 
 

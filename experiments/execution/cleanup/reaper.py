@@ -1,8 +1,8 @@
-"""Clears away what a killed driver left: processes, containers, networks, shared memory, files.
+"""Removes what a killed driver left: processes, containers, networks, shared memory, files.
 
-Run by that driver's watchdog (python -m experiments.execution.cleanup.reaper), which waits for its
-end, or by the next driver where the watchdog was killed too. Imports an
-engine's client only when there is one to ask: waiting shall cost nothing.
+Runs as that driver's watchdog (python -m experiments.execution.cleanup.reaper), or in the next
+driver if the watchdog was killed as well. Imports an engine's client only when it is needed: a
+watchdog that waits must cost nothing.
 """
 
 import contextlib
@@ -16,74 +16,76 @@ from pathlib import Path
 from typing import Any
 
 from experiments.processes import folder_lock, tracking
-from experiments.processes.folder_lock import Claim, Facts
+from experiments.processes.folder_lock import Facts, FolderLock
 from experiments.provision.engines import dockerd, engine_refcount
 
 LOG = Path("logs/guard.log")  # in the results folder
-GOODBYE = b"."  # what a driver says that has cleared away everything itself
-GRACE = 1.0  # seconds that a launcher gets to end its ranks by itself
-START = 0.3  # seconds in which a process that was just being started comes to carry the mark
+GOODBYE = b"."  # from a driver that has cleaned up itself
+GRACE = 1.0  # seconds for a launcher to end its ranks
+START = 0.3  # seconds until a process that was being started carries the mark
 DAEMON_GRACE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
-ENGINE_PATIENCE = 30.0  # seconds in which an engine must do what is asked of it
-SETTLE = 1.5  # seconds in which a request that a dying driver sent becomes a container
+ENGINE_PATIENCE = 30.0  # seconds for an engine to answer a request
+SETTLE = 1.5  # seconds until the last request of a dying driver has become a container
 
 
 def clear(
     folder: Path, facts: Facts, patience: float = ENGINE_PATIENCE, settle: float = SETTLE
 ) -> str:
-    """End and remove everything that a driver left which noted these facts; what that was.
+    """End and remove everything that the driver with these facts left; describes it in words.
 
     Args:
         folder: its results folder.
-        patience: seconds that an engine gets.
-        settle: seconds in which nothing may come any more in an engine.
+        patience: seconds for an engine to answer.
+        settle: seconds without a new container after which an engine is taken to be clean.
     """
     parts = [_in_engines(facts, patience, settle), _files(folder)]
-    if facts["place"] == folder_lock.place():
+    if facts["place"] == folder_lock.pid_namespace():
         parts = [_processes(facts), *parts, _segments(facts), _daemons(facts)]
     return ", ".join(_done(parts)) or "nothing was left"
 
 
 def clear_lost(folder: Path, facts: Facts) -> None:
-    """The same by an interrupted driver itself, of what only it could have removed: it may have
-    been interrupted between a beginning and the statement that sees to its end."""
+    """Clean up after an interrupted driver, from that driver itself.
+
+    For resources that it created and whose handler it had not yet registered.
+    """
     _done([_processes(facts), _files(folder), _segments(facts)])
 
 
 def _done(parts: Iterable[Iterator[str]]) -> list[str]:
-    """What stands in the way of one part lets the others be."""
-    told: list[str] = []
+    """Run all parts; an error in one becomes its description and does not stop the others."""
+    done: list[str] = []
     for part in parts:
         try:
-            told += part
+            done += part
         except OSError as error:
-            told.append(str(error))
-    return told
+            done.append(str(error))
+    return done
 
 
 def watch(folder: Path, descriptor: int) -> None:
-    """A guard's life: wait for the driver's end, then clear away what it left.
+    """The watchdog: wait for the driver's end, then remove what it left.
 
     Args:
         folder: the results folder.
         descriptor: of the lock file, as inherited from the driver.
     """
-    if os.read(sys.stdin.fileno(), 1) == GOODBYE:  # empty where the driver ended without a word
+    if os.read(sys.stdin.fileno(), 1) == GOODBYE:  # empty if the driver was killed
         return
-    began, held = time.monotonic(), Claim(folder, descriptor)
-    facts = held.facts()
+    began, lock = time.monotonic(), FolderLock(folder, descriptor)
+    facts = lock.facts()
     if facts:
         try:
-            told = clear(folder, facts)
-        except Exception as error:  # nobody else would hear of it
-            told = f"{type(error).__name__}: {error}"
+            removed = clear(folder, facts)
+        except Exception as error:  # the log is the only place to report it
+            removed = f"{type(error).__name__}: {error}"
         seconds = time.monotonic() - began
-        _log(folder, f"process {facts['driver']} was killed; cleared in {seconds:.1f} s: {told}")
-    held.release()
+        _log(folder, f"process {facts['driver']} was killed; cleared in {seconds:.1f} s: {removed}")
+    lock.release()
 
 
 def _processes(facts: Facts) -> Iterator[str]:
-    if count := tracking.ask_marked(facts["driver"], GRACE):
+    if count := tracking.terminate_marked(facts["driver"], GRACE):
         yield f"processes: {count}"
     tracking.end_marked(facts["driver"])
     time.sleep(START)
@@ -92,10 +94,10 @@ def _processes(facts: Facts) -> Iterator[str]:
 
 def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
     from experiments.provision.engines import engine
-    from experiments.provision.images import removal  # half a second that waiting need not pay
+    from experiments.provision.images import removal  # takes half a second
 
     if "campaign" not in facts:  # killed while it made images
-        with contextlib.suppress(engine.EngineMissing):  # then the next driver does it
+        with contextlib.suppress(engine.EngineMissing):  # the next driver does it
             client = engine.answering()
             if client and (removed := removal.remove_abandoned(client)):
                 yield f"in docker: {' '.join(removed)}"
@@ -112,9 +114,9 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
 
 
 def _connecting(name: str, driver: str) -> Callable[[], Any]:
-    """How an engine is reached, the one that the driver started included."""
+    """A function that connects to an engine, also to one that the driver started."""
     if name == "podman":
-        from experiments.provision import podman  # as above
+        from experiments.provision import podman
 
         return functools.partial(podman.answering, int(driver.partition(".")[0]))
     from experiments.provision.engines import engine
@@ -123,7 +125,7 @@ def _connecting(name: str, driver: str) -> Callable[[], Any]:
 
 
 def _closing(connect: Callable[[], Any], stack: contextlib.ExitStack) -> Callable[[], Any]:
-    """The same, its clients closed with the stack."""
+    """The function, with clients that are closed with the stack."""
 
     def connected() -> Any:
         client = connect()
@@ -143,8 +145,8 @@ def _segments(facts: Facts) -> Iterator[str]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Launches under way and files being written, none of which is a result; samples without
-    their launch's JSON stay, until that launch is measured again."""
+    """Remove unfinished launches and files. Samples without their launch's JSON stay until that
+    launch is measured again."""
     incoming = folder / "incoming"
     for path in (incoming, *folder.glob(".*.json.*")):
         if path.exists():
@@ -153,8 +155,8 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _daemons(facts: Facts) -> Iterator[str]:
-    used = dockerd.ours() if engine_refcount.there_are() else ""
-    if count := tracking.end_daemons(facts["driver"], DAEMON_GRACE, but=used):
+    used = dockerd.ours() if engine_refcount.in_use() else ""
+    if count := tracking.end_daemons(facts["driver"], DAEMON_GRACE, used):
         yield f"engines started for it: {count}"
 
 

@@ -1,7 +1,7 @@
-"""A driver's guard: a process that clears away what the driver leaves when it is killed.
+"""The driver's side of its watchdog, a process that cleans up if the driver is killed.
 
-Here is the driver's side: it claims the results folder, starts the guard, says what it begins, and
-takes its leave. What the guard does stands in reaper.py.
+Locks the results folder, starts the watchdog, notes what the driver begins, and dismisses the
+watchdog at the end. reaper.py is the watchdog itself.
 """
 
 import contextlib
@@ -16,44 +16,45 @@ import docker
 from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.processes import folder_lock, tracking
-from experiments.processes.folder_lock import Claim
+from experiments.processes.folder_lock import FolderLock
 from experiments.provision.engines.engine import EngineMissing
 from experiments.provision.images import removal
 
-LEAVE_PATIENCE = 5.0  # seconds in which a guard that was told goodbye ends
-NO_PATIENCE = 1.0  # seconds for an engine that may not run; before measuring it is asked again
+LEAVE_PATIENCE = 5.0  # seconds until a dismissed watchdog has ended
+NO_PATIENCE = 1.0  # seconds for an engine that may not run; it is tried again before measuring
 
 
 class Watch:
-    """A results folder that is this driver's alone, and watched."""
+    """A results folder that this driver has locked, with a watchdog."""
 
-    def __init__(self, claimed: Claim) -> None:
-        self._claim = claimed
+    def __init__(self, lock: FolderLock) -> None:
+        self._lock = lock
 
     @contextlib.contextmanager
     def campaign(self, name: str, clients: Mapping[str, docker.DockerClient]) -> Iterator[None]:
-        """Containers and networks labelled so are removed before, where an engine died on them,
-        and after.
+        """Remove the containers and networks of a campaign before and after the block.
+
+        They exist before it if an engine died while they ran.
 
         Args:
-            name: the campaign's id, as the label has it.
-            clients: of the engines that it runs in, by their names.
+            name: the campaign's id, which is the label's value.
+            clients: of the engines that it runs in, by name.
 
         Raises:
-            EngineMissing: one that fails before.
+            EngineMissing: an engine fails before the block.
         """
-        self._claim.note(campaign=name, engines=list(clients))
+        self._lock.note(campaign=name, engines=list(clients))
         for client in clients.values():
             removal.remove(client, name)
         settle = 0.0
         try:
             yield
         except KeyboardInterrupt:
-            settle = reaper.SETTLE  # it may have cut off a request, which the engine still fulfils
+            settle = reaper.SETTLE  # the engine may still fulfil an interrupted request
             raise
         finally:
             for client in clients.values():
-                with contextlib.suppress(EngineMissing):  # one that is gone is told elsewhere
+                with contextlib.suppress(EngineMissing):  # the launch that lost it reports it
                     _remove(client, name, settle)
 
 
@@ -66,59 +67,59 @@ def _remove(client: docker.DockerClient, campaign: str, settle: float) -> None:
 
 @contextlib.contextmanager
 def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
-    """Claim a results folder and have a guard for as long as the block lasts.
+    """Lock a results folder and run a watchdog for the time of the block.
 
-    Everything that is started meanwhile carries this driver's mark and ends with it.
+    All processes that are started in the block carry this driver's mark and end with it.
 
     Raises:
-        FolderTaken: another driver has it.
+        FolderTaken: another driver has locked it.
     """
-    claimed = folder_lock.take(folder, say)
+    lock = folder_lock.take(folder, say)
     try:
-        if left := claimed.facts():
+        if left := lock.facts():
             say(f"cleared away of a killed driver: {reaper.clear(folder, left, NO_PATIENCE, 0.0)}")
-            claimed.forget()
+            lock.forget()
         me = tracking.identity(os.getpid())
-        claimed.note(
+        lock.note(
             driver=me,
-            place=folder_lock.place(),
+            place=folder_lock.pid_namespace(),
             host=os.uname().nodename,
             segments=sorted(str(path) for path in tracking.segments()),
         )
-        with _guard(folder, claimed), _marked(me):
+        with _watchdog(folder, lock), _marked(me):
             try:
-                yield Watch(claimed)
+                yield Watch(lock)
             except KeyboardInterrupt:
-                reaper.clear_lost(folder, claimed.facts())
+                reaper.clear_lost(folder, lock.facts())
                 raise
     finally:
-        claimed.release()
+        lock.release()
 
 
 @contextlib.contextmanager
-def _guard(folder: Path, claimed: Claim) -> Iterator[None]:
-    """The guard reads from a pipe that only this process can write to: at its end, it is dead."""
-    guard = subprocess.Popen(
-        command(folder, claimed.descriptor),
+def _watchdog(folder: Path, lock: FolderLock) -> Iterator[None]:
+    """The watchdog reads a pipe that only this process writes: its end is this process's end."""
+    process = subprocess.Popen(
+        command(folder, lock.descriptor),
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=(claimed.descriptor,),
-        start_new_session=True,  # what ends this process's group leaves it alone
+        pass_fds=(lock.descriptor,),
+        start_new_session=True,  # a signal to this process's group must not end it
         bufsize=0,
     )
     try:
         yield
     finally:
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
-            guard.communicate(reaper.GOODBYE, LEAVE_PATIENCE)
-        guard.kill()
-        guard.wait()
+            process.communicate(reaper.GOODBYE, LEAVE_PATIENCE)
+        process.kill()
+        process.wait()
 
 
 def command(folder: Path, descriptor: int) -> list[str]:
-    """What a guard is started with; the shell, so that it is deaf before Python is up."""
+    """The watchdog's command; a shell ignores the signals before Python has started."""
     program = [
         sys.executable,
         "-m",

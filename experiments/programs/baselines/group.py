@@ -1,4 +1,4 @@
-"""Ranks of one machine without MPI: what the harness asks of a communicator, and no more.
+"""Ranks of one machine without MPI: the part of a communicator that the harness needs.
 
 Collectives over arrays that all ranks can reach are written here once; how ranks reach them, and
 how they wait for each other, is threads.py's and processes.py's business.
@@ -18,15 +18,15 @@ CACHE_LINE = 8  # flags of 8 bytes
 
 
 class Flags(Protocol):
-    """Whole numbers that all ranks see: a list, or memory that they share."""
+    """Integers that all ranks share: a list, or shared memory."""
 
-    def __getitem__(self, place: int, /) -> int: ...
+    def __getitem__(self, index: int, /) -> int: ...
 
-    def __setitem__(self, place: int, value: int, /) -> None: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 class Gate:
-    """A barrier on flags with one writer each; it sets ranks off and orders no data.
+    """A barrier on flags with one writer each; it aligns the start of ranks and orders no data.
 
     Its ranks leave within microseconds of each other, as those of MPI's barriers do. Barriers of
     threading and multiprocessing wake one rank after the other, and the wait for the last one would
@@ -75,20 +75,20 @@ class Reach(Protocol):
     """How a rank reaches the arrays that every other rank has shown."""
 
     def show(self, send: Array, recv: Array | None) -> None:
-        """Let the other ranks reach this rank's arrays, from the next wait on."""
+        """Publish this rank's arrays; other ranks reach them after the next wait."""
 
     def send(self, rank: int, like: Array) -> Array:
-        """What a rank has shown to send, as long as `like`."""
+        """The published send buffer of a rank, cut to the length of `like`."""
 
     def recv(self, rank: int, elements: int, like: Array) -> Array:
-        """So many elements of what a rank has shown to receive into."""
+        """The first elements of a rank's published receive buffer."""
 
     def wait(self) -> None:
         """Until all ranks wait."""
 
 
 class InPlace(Group):
-    """Collectives over arrays within everyone's reach: each byte is copied once, no rank idles."""
+    """Collectives over arrays in memory of all ranks: each byte is copied once, no rank idles."""
 
     def __init__(self, rank: int, size: int, gate: Callable[[], None], reach: Reach) -> None:
         super().__init__(rank, size, gate)

@@ -19,9 +19,9 @@ COUNTERPARTS: Mapping[str, Mapping[str, str]] = {
     THREADS: {"mpi": "threads"},
     PROCESSES: {"mpi": "shared_memory", "pickle": "queues"},
 }
-"""By program: the transport whose turns it takes, and the name of its own way."""
+"""By program: the transport that it stands in for, and the name of its own."""
 COUNTERPART = {own: taken for ways in COUNTERPARTS.values() for taken, own in ways.items()}
-"""By the name of a baseline's own way: the transport whose turns it takes."""
+"""By a baseline's own transport: the transport that it stands in for."""
 OPERATIONS = ("bcast", "gather", "allreduce")
 KIND, LOCALITY = "regular", "local"  # arrays as NumPy and multiprocessing.shared_memory make them
 
@@ -35,7 +35,7 @@ DIFFERENCES = {
         "pickled arrays through its SimpleQueue"
     ),
 }
-"""What is unlike in a comparison with the transport whose turns it takes."""
+"""Differences in a comparison with the transport that it stands in for."""
 
 
 def holds(program: str, kind: str, locality: str) -> bool:
@@ -44,7 +44,7 @@ def holds(program: str, kind: str, locality: str) -> bool:
 
 
 def measures(program: str, cell: Cell) -> bool:
-    """Whether a baseline has a way for a cell; copies bound those that it has."""
+    """Whether a baseline can measure a cell."""
     if not holds(program, cell.kind, cell.locality):
         return False
     if cell.operation == COPY:

@@ -84,7 +84,7 @@ class Queues(Group):
 
 
 class _Reach:
-    """A process's way to the arrays of the others: by rank and place in their segments."""
+    """How a process reaches the arrays of other ranks: by rank and offset in their segments."""
 
     def __init__(self, rank: int, segments: Sequence[Array], places: Array, barrier: Any) -> None:
         """Args: segments, of each rank's memory as bytes; places: (ranks, 2) offsets, shared."""
@@ -131,7 +131,7 @@ def start(launch: Launch, work: Work) -> None:
     starts = [-(-send * itemsize // PAGE) * PAGE for send, _ in lengths]
     sizes = [begin + recv * itemsize for begin, (_, recv) in zip(starts, lengths, strict=True)]
     lacking = _no_room(sum(sizes))
-    # Mapped, none of its pages is there before a rank touches it.
+    # A page of the mapping exists once a rank has touched it.
     segments = [_shared(size if not lacking else PAGE) for size in sizes]
     flags = _shared(8 * CACHE_LINE * ranks).view(np.int64)
     places, barrier = _shared(16 * ranks).view(np.int64).reshape(ranks, 2), context.Barrier(ranks)
@@ -172,7 +172,7 @@ _KEPT: list[SharedMemory] = []
 
 
 def _shared(size: int) -> Array:
-    """So many bytes that processes forked from here on share, all 0; without a name."""
+    """Anonymous zeroed memory, shared by processes that are forked later."""
     segment = SharedMemory(create=True, size=max(size, 1))
     segment.unlink()
     _KEPT.append(segment)
@@ -180,7 +180,7 @@ def _shared(size: int) -> Array:
 
 
 def _no_room(size: int) -> dict[str, str]:
-    """Why arrays of so many bytes cannot be shared; pages past the end of /dev/shm kill a rank."""
+    """Why arrays of this size cannot be shared; a page past the end of /dev/shm kills a rank."""
     found = os.statvfs(SHM)
     free = found.f_bavail * found.f_frsize
     if size <= MEMORY_SHARE * free:

@@ -31,17 +31,17 @@ from experiments.schedule import footprint
 from experiments.schedule.turns import Action, Answer, Order
 
 BARRIER = "flags in shared memory"
-"""What sets the ranks off: they leave it together, as those of direct's do."""
+"""The barrier before each operation: ranks leave it together, as they leave direct's."""
 
 
 @dataclass(frozen=True)
 class Team:
-    """What a rank is given: the others, and its own memory.
+    """What a rank works with: the other ranks, and its own memory.
 
     Attributes:
         comm: for the decisions of rank 0.
         ways: by the transport whose turns it takes: what its operations call.
-        send, recv: flat arrays that nobody has touched; lengths as footprint.lengths().
+        send, recv: flat untouched arrays; lengths as footprint.lengths().
         lacking: {transport: why it cannot be measured}; alike on every rank.
     """
 
@@ -57,7 +57,7 @@ Work = Callable[[Team], None]
 
 @dataclass(frozen=True)
 class Found:
-    """What rank 0 has in the end; samples as Cells has them."""
+    """Rank 0's result; samples as in Cells."""
 
     cells: list[dict[str, Any]]
     ranks: list[dict[str, Any]]
@@ -110,7 +110,7 @@ class _Kept:
         return self._pool
 
     def close(self) -> None:
-        """Nothing: other arms' kinds come and go meanwhile."""
+        """Do nothing: other arms use their kinds meanwhile."""
 
 
 def _described(pool: Pool) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _pool(team: Team) -> Pool:
 
 
 def ended_by_any_error(rank: int, work: Callable[[], None]) -> None:
-    """work(), where an error ends this process, all its threads: the others wait for this rank."""
+    """Run work(); an error ends the whole process, since other ranks wait for it."""
     try:
         work()
     except BaseException as error:

@@ -14,7 +14,7 @@ from experiments.schedule import footprint
 
 
 class _Table:
-    """What threads show each other, and a barrier: the same objects for all of them."""
+    """The arrays that threads publish, and a barrier: shared objects."""
 
     def __init__(self, ranks: int) -> None:
         self.shown: list[Any] = [None] * ranks
@@ -22,7 +22,7 @@ class _Table:
 
 
 class _Reach:
-    """A thread's way to the arrays of the others: they are its own as well."""
+    """How a thread reaches the arrays of other threads: they share an address space."""
 
     def __init__(self, table: _Table, rank: int) -> None:
         self._table, self._rank = table, rank
@@ -43,7 +43,7 @@ class _Reach:
 
 
 class Threads(InPlace):
-    """Collectives of threads; objects go from hand to hand."""
+    """Collectives of threads; objects are passed by reference."""
 
     def __init__(self, rank: int, size: int, table: _Table, flags: list[int]) -> None:
         super().__init__(rank, size, Gate(flags, rank, size), _Reach(table, rank))

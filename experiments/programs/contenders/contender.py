@@ -28,7 +28,7 @@ class Ready:
     Attributes:
         call: what is timed.
         collect: puts the result where it is checked, if it is not there yet.
-        close: lets go of what was made for it.
+        close: frees what was made for the operation.
     """
 
     call: Call
@@ -37,7 +37,7 @@ class Ready:
 
 
 class Contender(Protocol):
-    """A way to do operations; None where it has no such operation."""
+    """One way to call operations; None for an operation that it lacks."""
 
     def __call__(self, operation: str, send: Array, recv: Array) -> Ready | None: ...
 

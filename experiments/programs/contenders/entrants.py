@@ -60,7 +60,7 @@ class Entrants:
         folder: Path,
         cpus: set[int],
     ) -> None:
-        """Make the contenders that are no transport of a pool.
+        """Make the contenders that are not a transport of a pool.
 
         Args:
             folder: of the launch.
@@ -107,7 +107,7 @@ class Entrants:
         return (nonblocking if cell.form == NONBLOCKING else plain)(theirs), memory
 
     def lacks(self, cell: Cell) -> str:
-        """Why a contender has no such operation in a form of its calls."""
+        """Why a contender lacks an operation in this form of call."""
         mpi = self._launch.mpi
         if cell.operation in BROKEN.get(mpi, ()):
             calls = ", ".join(CALLS[name] for name in BROKEN[mpi])
@@ -115,13 +115,13 @@ class Entrants:
         return f"{mpi} has no {cell.form} calls"
 
     def warmup(self, cell: Cell) -> int:
-        """Operations before a cell's first that counts: more where an MPI tunes itself in them."""
+        """Warm-up operations of a cell: more for an MPI that tunes itself during them."""
         if cell.transport != MPI_ITSELF:
             return WARMUP
         return warmup(self._launch.mpi, self._launch.setting)
 
     def gate(self, pool: Pool, tight: bool) -> Call | None:
-        """The barrier that sets all ranks off at once, where the cadence is isolated.
+        """The barrier that starts all ranks at once, with the isolated cadence.
 
         MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds
         apart, and the first one's wait would count as the operation's: where ranks share memory, a
@@ -158,7 +158,7 @@ class Entrants:
         return f"the MPI's, then {DIRECT}'s" if tight else "the MPI's"
 
     def close(self) -> None:
-        """Let go of what was made here."""
+        """Close what was made here."""
         if GLOO in self._only:  # leave() imports torch
             leave()
         if self._build is not None:

@@ -1,4 +1,4 @@
-"""The barrier that sets the ranks of a launch off at the same moment; no contender uses it.
+"""The barrier that starts the ranks of a launch at the same moment; no contender uses it.
 
 It is one of direct's under every MPI alike: MPICH's own lets two ranks go 1 µs apart, Open MPI's
 0.1, and the slowest rank's time would hold that, whatever is timed. The barrier is that of a copy

@@ -62,7 +62,7 @@ DIFFERENCES = (
     "below 5 % of an interval and is part of it",
     "imb checks no result in its timed runs",
 )
-"""What is unlike besides Python in a comparison of `imb` with `mpi`."""
+"""Differences besides Python in a comparison of `imb` with `mpi`."""
 
 
 class ImbFailed(ExperimentsError):

@@ -1,1 +1,1 @@
-"""What a rank finds out about its machine and its MPI."""
+"""What a rank records about its machine and its MPI."""

@@ -25,15 +25,15 @@ def limits(procfs: Path = Path("/proc")) -> dict[str, str]:
     groups = read(procfs / "self/cgroup")
     mounts = read(procfs / "self/mountinfo")
     return {
-        name: _told(groups, mounts, controller, second, first)
+        name: _limit(groups, mounts, controller, second, first)
         for name, (controller, second, first) in FILES.items()
     }
 
 
-def _told(
+def _limit(
     groups: str, mounts: str, controller: str, second: tuple[str, ...], first: tuple[str, ...]
 ) -> str:
-    """The first group from the process's own upwards that tells."""
+    """The nearest group, from the process's own upwards, that has the file."""
     for version, root, mount in _mounts(mounts, controller):
         pattern = r"^0::(.*)$" if version == 2 else rf"^\d+:(?:.*,)?{controller}(?:,.*)?:(.*)$"
         own = re.search(pattern, groups, re.MULTILINE)
@@ -51,12 +51,12 @@ def _told(
 
 
 def _mounts(mounts: str, controller: str) -> list[tuple[int, str, Path]]:
-    """Version, root and place of every mount that may hold a controller."""
+    """Version, root and mount point of every mount that may hold a controller."""
     found = []
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.partition(" ")
         if kind == "cgroup2" or (kind == "cgroup" and controller in re.split(r"[ ,]", options)):
-            root, place = before.split()[3:5]
-            found.append((2 if kind == "cgroup2" else 1, root, Path(place)))
+            root, mount = before.split()[3:5]
+            found.append((2 if kind == "cgroup2" else 1, root, Path(mount)))
     return found

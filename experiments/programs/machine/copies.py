@@ -1,4 +1,4 @@
-"""How often an MPI copies a message between two ranks: seen by who reads the sender's memory.
+"""How often an MPI copies a message between two ranks: seen by which rank reads the memory.
 
 A page that nobody has touched yet costs a page fault of whoever touches it first. Where the sender
 takes the faults, it copied its message into some buffer, from where the receiver copied it again.
@@ -20,7 +20,7 @@ ALONE = "not tried: one rank"
 
 
 def copies(comm: MPI.Intracomm) -> str:
-    """What messages from rank 0 to rank 1 showed; a collective.
+    """Number of copies of messages from rank 0 to rank 1; a collective.
 
     Returns:
         "one", "two" (or more: a network copies too), or where they differ, each size with its own:
@@ -35,7 +35,7 @@ def copies(comm: MPI.Intracomm) -> str:
 
 
 def _copies(comm: MPI.Intracomm, size: int) -> str:
-    """What a message of this many bytes shows; right on rank 0."""
+    """How often a message of this size was copied; valid on rank 0."""
     faults = 0
     if comm.rank == 0:
         message = _untouched(size)
@@ -51,7 +51,7 @@ def _copies(comm: MPI.Intracomm, size: int) -> str:
 
 
 def _untouched(size: int) -> NDArray[np.uint8]:
-    """Bytes whose pages nobody has read or written yet."""
+    """Memory whose pages have not been touched."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without huge pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)  # else one fault may cover 512 pages

@@ -1,4 +1,4 @@
-"""Which ways data can take between these ranks: tried, never assumed. Collective over the ranks.
+"""The data paths that are open between these ranks: tried, never assumed. Collective.
 
 A container's seccomp profile can close single-copy without a word from the MPI; a comparison that
 does not record this measures the profile. Each rank tries on its neighbour, the next rank.
@@ -30,7 +30,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class _Rank:
-    """What the others must know of a rank to try something on it.
+    """What a neighbour needs to try each data path on this rank.
 
     Attributes:
         namespaces: as machine.namespaces(); its number means it only to ranks of the same "pid".
@@ -54,7 +54,7 @@ class _Iovec(ctypes.Structure):
 
 
 def probe(comm: MPI.Intracomm) -> dict[str, object]:
-    """What this rank may do, and what it found trying on its neighbour."""
+    """What this rank may do, and which data paths to its neighbour work."""
     kernel = status()
     memlock = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return _tried(comm) | {
@@ -96,7 +96,7 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
             "hostnames": str(len({rank.hostname for rank in ranks})),
             "namespaces_apart": ", ".join(_apart(ranks)) or "none",
         }
-        comm.Barrier()  # the neighbour still reads what is this rank's
+        comm.Barrier()  # the neighbour may still read this rank's memory and files
     return found
 
 
@@ -108,7 +108,7 @@ def _apart(ranks: list[_Rank]) -> list[str]:
 
 
 def _unreachable(neighbour: _Rank) -> bool:
-    """Whether the neighbour's number means another process here, or this very one."""
+    """Whether the neighbour's PID names another process here, or this one."""
     return namespaces()["pid"] != neighbour.namespaces["pid"]
 
 
@@ -205,6 +205,6 @@ def _named(mark: bytes) -> Iterator[str]:
 
 
 def _refusal(number: int | None = None) -> str:
-    """In the system's words: of an error number, or of the last call through ctypes."""
+    """The name of an error number, or of the last error of ctypes."""
     code = ctypes.get_errno() if number is None else number
     return f"refused ({errno.errorcode.get(code, 'unknown')})"

@@ -1,6 +1,6 @@
 """What this machine is and how its kernel is set. Reads, never writes; knows nothing of MPI.
 
-A collector answers "not found" where the machine does not tell.
+A collector returns "not found" where the machine has no answer.
 """
 
 import os
@@ -71,7 +71,7 @@ def machine() -> dict[str, str]:
 
 
 def identity() -> dict[str, str]:
-    """What does not change as long as it is the same machine, booted with the same kernel."""
+    """The facts that stay the same on one machine with one kernel."""
     every = machine()
     return {key: every[key] for key in ("kernel", "kernel_build", "architecture", "cpu")}
 
@@ -88,19 +88,19 @@ def emulated(dmi: Path = DMI) -> str:
 
 
 def kernel_options(command_line: str) -> str:
-    """Of the kernel's command line what may move a benchmark; the rest is nobody's business."""
+    """Options of the kernel's command line that may change a benchmark; others are not stored."""
     words = [word for word in command_line.split() if word.split("=")[0] in KERNEL_OPTIONS]
     return " ".join(words) or "none of note"
 
 
 def governors() -> str:
     """The frequency governors of all CPUs, each named once."""
-    told = {read(path) for path in CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return ", ".join(sorted(told)) or NOT_FOUND
+    governors = {read(path) for path in CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(governors)) or NOT_FOUND
 
 
 def last_level_cache() -> int:
-    """Bytes of the largest cache that CPU 0 sees; 32 MiB where sysfs does not tell."""
+    """Bytes of the largest cache that CPU 0 sees; 32 MiB where sysfs has no size."""
     found = [
         int(size[:-1]) * {"K": 2**10, "M": 2**20}[size[-1]]
         for path in CPU.glob("cpu0/cache/index*/size")
@@ -126,7 +126,7 @@ def available_memory() -> int:
 
 
 def namespaces() -> dict[str, str]:
-    """Identity of each namespace: what is the same is shared."""
+    """Identity of each namespace; processes with equal values share it."""
     found = {}
     for name in ("ipc", "mnt", "net", "pid", "user", "uts"):
         try:
@@ -151,7 +151,7 @@ def _first(pattern: str, text: str) -> str:
 
 
 def parse_list(text: str) -> set[int]:
-    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    """The numbers of a list in the kernel's format: "0-3,8"."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -160,6 +160,6 @@ def parse_list(text: str) -> set[int]:
 
 
 def siblings(cpu: int, cpus: Path = CPU) -> set[int]:
-    """The hardware threads of a CPU's core, itself among them; it alone where nobody tells."""
-    told = read(cpus / f"cpu{cpu}/topology/thread_siblings_list")
-    return {cpu} if told == NOT_FOUND else parse_list(told)
+    """The hardware threads of a CPU's core, or the CPU alone where sysfs has no list."""
+    text = read(cpus / f"cpu{cpu}/topology/thread_siblings_list")
+    return {cpu} if text == NOT_FOUND else parse_list(text)

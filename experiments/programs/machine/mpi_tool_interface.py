@@ -1,4 +1,4 @@
-"""What an MPI tells of the ways that its messages take, asked through its tool interface, MPI_T.
+"""The data paths that an MPI reports through its tool interface, MPI_T.
 
 Knows which of its variables say something; experiments/analysis/mpi_transport_log.py
 says what they mean.
@@ -21,8 +21,8 @@ btl_sm_flags as soon as it cannot copy from one neighbour's memory at once."""
 NOT_TOLD = "not told"
 
 
-def told(comm: MPI.Intracomm) -> dict[str, str]:
-    """What the MPI says of itself, and what one message showed; a collective.
+def report(comm: MPI.Intracomm) -> dict[str, str]:
+    """The MPI's own report, and how often one message was copied; a collective.
 
     For the end of a launch: it sends messages of its own.
 
@@ -61,7 +61,7 @@ def _value(library: ctypes.CDLL, name: str) -> str:
 
 
 def _nodes(comm: MPI.Intracomm) -> int:
-    """How many groups of ranks the MPI believes to be able to share memory."""
+    """Number of groups of ranks that share memory, as the MPI sees it."""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     leaders: int = comm.allreduce(int(node.rank == 0))
     node.Free()

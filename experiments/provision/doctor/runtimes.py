@@ -1,4 +1,4 @@
-"""The container runtimes beside Docker: which are here, and what mends each lack.
+"""Checks the container runtimes beside Docker; names the command that mends each lack.
 
 Answers as checks.py does; changes nothing. A site needs none of them, so none is a fault.
 """
@@ -42,9 +42,9 @@ def charliecloud(root: Path = ROOT) -> Finding:
     if os.geteuid() != 0:
         for path, (forbids, remedy) in USER_NAMESPACES.items():
             if read(root / path) == forbids:
-                told = f"no arm charliecloud: /{path} is {forbids}, so users make no namespaces"
+                lack = f"no arm charliecloud: /{path} is {forbids}, so users make no namespaces"
                 return Finding(
-                    "Charliecloud", f"{version}, not allowed", None, told, as_root(remedy)
+                    "Charliecloud", f"{version}, not allowed", None, lack, as_root(remedy)
                 )
     return Finding("Charliecloud", version, ok=True)
 
@@ -54,16 +54,16 @@ def apptainer() -> Finding:
     if version:
         return Finding("Apptainer", version, ok=True)
     remedy = as_root("apt-get install -y apptainer")
-    told = "no arm apptainer; where the distribution has no package, apptainer.org has"
-    return Finding("Apptainer", "not installed", None, told, remedy)
+    lack = "no arm apptainer; where the distribution has no package, apptainer.org has"
+    return Finding("Apptainer", "not installed", None, lack, remedy)
 
 
 def _version(program: str) -> str:
-    """What it says of itself, "" where it is not installed or says nothing."""
+    """The program's own version text; "" if it is not installed or prints nothing."""
     path = executables.find(program)
     if path is None:
         return ""
-    environment = {"USER": "hbmcomm", **os.environ}  # ch-run says nothing without one
+    environment = {"USER": "hbmcomm", **os.environ}  # ch-run prints nothing without USER
     done = subprocess.run(
         [path, "--version"], capture_output=True, text=True, env=environment, check=False
     )

@@ -1,6 +1,6 @@
-"""A dockerd of our own on a machine without a service manager: its start and its end.
+"""Starts and ends dockerd on a machine without a service manager.
 
-Does not know whether one is needed, nor whether it answers: that is engine.py.
+engine.py decides whether one is needed and whether it answers.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ Process = subprocess.Popen[bytes]
 STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 CONNECT_PATIENCE = 5.0  # seconds
 
-# Where dockerd keeps what it starts, by default. Left behind by a killed one, it stops the next.
+# dockerd's default files. Those of a killed dockerd keep the next one from starting.
 PIDFILE = Path("/var/run/docker.pid")
 PIDFILES = {
     PIDFILE: "dockerd",
@@ -32,27 +32,27 @@ def command() -> list[str]:
     return [executables.find("dockerd") or "dockerd"]
 
 
-def private_command(data: Path, place: Path) -> list[str]:
-    """One that serves nobody but its caller: own data, own socket, and no network to look after.
+def private_command(data: Path, folder: Path) -> list[str]:
+    """A dockerd for its caller alone: own data, own socket, no networks.
 
-    Without a network namespace of its own it would take away the bridge of the machine's engine.
+    It has a network namespace of its own, or it would remove the bridge of the machine's engine.
 
     Args:
         data: what it fills with images.
-        place: an empty folder for its socket and what it needs while it runs.
+        folder: an empty one for its socket and what it needs while it runs.
     """
     return [
         *("unshare", "--net", "--", *command()),
-        *(f"--data-root={data}", f"--exec-root={place}/exec", f"--pidfile={place}/pid"),
-        *(f"--host=unix://{place}/socket", "--storage-driver=overlay2", "--bridge=none"),
+        *(f"--data-root={data}", f"--exec-root={folder}/exec", f"--pidfile={folder}/pid"),
+        *(f"--host=unix://{folder}/socket", "--storage-driver=overlay2", "--bridge=none"),
         *("--iptables=false", "--ip6tables=false"),
     ]
 
 
 def start(log: Path, words: Sequence[str] = ()) -> Process:
-    """dockerd in a session of its own, so that a Ctrl-C meant for us does not reach it.
+    """Start dockerd in a session of its own, so that Ctrl-C does not reach it.
 
-    A driver's guard knows it by its environment.
+    A driver's watchdog finds it by its environment.
 
     Args:
         words: its command, command() if left out.
@@ -90,10 +90,10 @@ def ours(pidfile: Path = PIDFILE) -> str:
 
 def end_ours(pidfile: Path = PIDFILE) -> None:
     """End the machine's dockerd, if one of our drivers started it."""
-    if who := ours(pidfile):
-        tracking.end_daemon(who, STOP_PATIENCE)
+    if daemon := ours(pidfile):
+        tracking.end_daemon(daemon, STOP_PATIENCE)
         with contextlib.suppress(ChildProcessError):  # another driver started it
-            os.waitpid(int(who.partition(".")[0]), os.WNOHANG)
+            os.waitpid(tracking.pid_of(daemon), os.WNOHANG)
 
 
 def clear_leftovers(
@@ -121,8 +121,8 @@ def clear_leftovers(
 def complaint(log: Path) -> str:
     """The last line that it wrote."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return said[-1] if said else "it said nothing"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "its log is empty"
 
 
 def _process_name(pidfile: Path) -> str:

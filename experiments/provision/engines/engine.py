@@ -62,7 +62,7 @@ def version() -> str | None:
 
 
 def version_of(client: docker.DockerClient) -> str:
-    """The version of the engine that a client speaks to; "" where it does not answer any more."""
+    """The version of a client's engine; "" if the engine no longer answers."""
     try:
         return str(client.version().get("Version", "version unknown"))
     except FAILURES:
@@ -70,7 +70,7 @@ def version_of(client: docker.DockerClient) -> str:
 
 
 def parts(client: docker.DockerClient) -> dict[str, str]:
-    """Versions of the engine, its kernel, and what it runs containers with: runc and so on."""
+    """Versions of the engine, its kernel and its runtime, such as runc."""
     try:
         answer = client.version()
     except FAILURES:
@@ -80,7 +80,7 @@ def parts(client: docker.DockerClient) -> dict[str, str]:
 
 
 def hindrance() -> EngineMissing | None:
-    """Why no engine answers and none could be started from here; None where running() would."""
+    """The reason why running() would fail; None where it would not."""
     client, silence = _connect()
     if client is None:
         return _hindrance(silence)
@@ -94,7 +94,7 @@ def has_systemd() -> bool:
 
 
 def _connect() -> tuple[docker.DockerClient | None, str]:
-    """A client that has been answered, or None and the words of whoever refused."""
+    """A client whose engine has answered, or None and the error."""
     try:
         client = docker.from_env(timeout=ANSWER_PATIENCE)
     except DockerException as error:
@@ -109,7 +109,7 @@ def _connect() -> tuple[docker.DockerClient | None, str]:
 
 
 def _hindrance(silence: str) -> EngineMissing | None:
-    """What keeps us from starting an engine that is silent in these words."""
+    """The reason why an engine cannot be started from here, given the error of a connection."""
     if host := os.environ.get("DOCKER_HOST"):
         return EngineMissing(
             f"no container engine answers at DOCKER_HOST={host}", "start it, or unset DOCKER_HOST"
@@ -132,8 +132,8 @@ def _hindrance(silence: str) -> EngineMissing | None:
 
 
 def _reached(log: Path) -> docker.DockerClient:
-    """A client of the engine that answers, or else of one that is started."""
-    with engine_refcount.alone_in_starting():
+    """A client of the running engine, or of one that is started."""
+    with engine_refcount.starting():
         client, silence = _connect()
         if client is not None:
             return client
@@ -149,7 +149,7 @@ def _reached(log: Path) -> docker.DockerClient:
 
 
 def _start(log: Path) -> dockerd.Process | None:
-    """Start the engine; the process where it is ours to end, None where it is the machine's."""
+    """Start the engine; its process if this driver must end it, None if it is a service."""
     if has_systemd():
         subprocess.run(["systemctl", "start", "docker"], capture_output=True, check=False)
         return None

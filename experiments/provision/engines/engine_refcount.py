@@ -1,7 +1,7 @@
-"""Who uses the engine that one of our drivers started: the last one to leave ends it.
+"""Counts the processes that use an engine which a driver started; the last one ends it.
 
-Every user holds one lock file open and locked, shared; the kernel lets go of it with a process,
-however that ends. Knows no engine.
+Each user holds a shared lock on one file, which the kernel releases at the end of the process.
+Knows no engine.
 """
 
 import contextlib
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LOCK = Path("/run/hbmcomm-engine")
-"""Stays, and is empty. Who may not write there is not counted: root alone starts engines, and in a
-folder that all may write to, anybody could keep one from ending."""
+"""Stays, and is empty. Only root can write there: root alone starts engines, and in a folder that
+all users can write, any of them could keep an engine from ending."""
 STARTING = LOCK.with_name(f"{LOCK.name}.starting")
-"""Held by who looks for an engine and starts it, so that two do not start one each."""
+"""Locked by a process that looks for an engine and starts it, so that two do not start one each."""
 
 
 @contextlib.contextmanager
 def counted(end: Callable[[], None], lock: Path = LOCK) -> Iterator[None]:
-    """A user for as long as the block lasts; `end` is called if no other is left then."""
+    """Be a user for the time of the block; then call `end` if there is no other user."""
     with _opened(lock) as descriptor:
         if descriptor is not None:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -30,15 +30,15 @@ def counted(end: Callable[[], None], lock: Path = LOCK) -> Iterator[None]:
                 end()
 
 
-def there_are(lock: Path = LOCK) -> bool:
-    """Whether anybody is a user now."""
+def in_use(lock: Path = LOCK) -> bool:
+    """Whether the engine has a user now."""
     with _opened(lock) as descriptor:
         return descriptor is not None and not _alone(descriptor)
 
 
 @contextlib.contextmanager
-def alone_in_starting(lock: Path = STARTING) -> Iterator[None]:
-    """Wait until nobody else starts an engine; nobody does until the block ends."""
+def starting(lock: Path = STARTING) -> Iterator[None]:
+    """Keep other processes from starting an engine; waits for one that does."""
     with _opened(lock) as descriptor:
         if descriptor is not None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -59,7 +59,7 @@ def _opened(lock: Path) -> Iterator[int | None]:
 
 
 def _alone(descriptor: int) -> bool:
-    """Whether nobody else holds the lock; then this descriptor does, against all who come."""
+    """Try to upgrade to an exclusive lock; succeeds for the last holder."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

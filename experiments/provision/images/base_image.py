@@ -1,4 +1,4 @@
-"""The base of the image: what lies here, else what a registry gives, else one bootstrapped here.
+"""The base of the image: one in the engine, else from a registry, else bootstrapped here.
 
 Chooses so that host and container have the same minor version of Python. Builds nothing on top.
 """
@@ -21,7 +21,7 @@ REGISTRY_PATIENCE = 5  # seconds for a registry to answer at all
 PULL_PATIENCE = 120  # seconds of silence in the middle of a pull
 OLDEST_PYTHON = (3, 11)
 
-# What a foreign image says of itself: its python3, else the suite whose python3 it will get.
+# Prints the version of an image's python3, else the suite that its python3 will come from.
 ASK_PYTHON = (
     "python3 -c 'import sys; print(*sys.version_info[:2], sep=\".\")' 2>/dev/null "
     '|| { . /etc/os-release; echo "$VERSION_CODENAME"; }'
@@ -30,7 +30,7 @@ ASK_PYTHON = (
 
 @dataclass(frozen=True)
 class Base:
-    """A base image that lies in the engine; python is the minor version that ranks will run."""
+    """A base image in the engine; python is the minor version for its ranks."""
 
     reference: str
     id: str
@@ -38,7 +38,7 @@ class Base:
 
 
 def expected(choice: str) -> distro_releases.Suite | None:
-    """The suite that a choice of base leads to; None where only the image itself can tell."""
+    """The suite of a choice of base; None where only the image itself shows it."""
     wanted = distro_releases.with_python(distro_releases.host_python())
     if choice == AUTO:
         return wanted
@@ -51,13 +51,13 @@ def expected(choice: str) -> distro_releases.Suite | None:
 
 
 def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], None]) -> Base:
-    """The base image, brought here when it is not here yet.
+    """The base image, pulled or made if the engine does not have it.
 
     Args:
         choice: "auto", "bootstrap", or the reference of an image.
 
     Raises:
-        BaseMissing: naming what was tried.
+        BaseMissing: names what was tried.
     """
     wanted = distro_releases.with_python(distro_releases.host_python())
     if choice == BOOTSTRAP:
@@ -143,9 +143,9 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
             f"base image {reference} does not run sh: {_reason(error)}; "
             "name a Debian or Ubuntu image"
         ) from error
-    said = answer.decode(errors="replace").strip()
-    suite = distro_releases.named(said)
-    python = suite.python if suite else said
+    answered = answer.decode(errors="replace").strip()
+    suite = distro_releases.named(answered)
+    python = suite.python if suite else answered
     try:
         recent = tuple(int(part) for part in python.split(".")) >= OLDEST_PYTHON
     except ValueError:
@@ -153,7 +153,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
     if not recent:
         known = ", ".join(suite.image for suite in distro_releases.SUITES)
         raise BaseMissing(
-            f"base image {reference} offers Python '{said}', 3.11 or later is needed; "
+            f"base image {reference} offers Python '{answered}', 3.11 or later is needed; "
             f"name one such as {known}"
         )
     return python
@@ -161,7 +161,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
 
 @contextmanager
 def _patience(client: docker.DockerClient, seconds: int) -> Iterator[None]:
-    """How long the engine may be silent in the requests made inside."""
+    """Set the timeout of the requests in the block."""
     usual = client.api.timeout
     client.api.timeout = seconds
     try:

@@ -1,6 +1,6 @@
-"""A base image made here by debootstrap, from the mirror that apt is configured with.
+"""A base image made on this machine by mmdebstrap, from the mirror that apt is configured with.
 
-Knows when the one that lies here is still right; does not know when one is needed.
+Knows when an existing one is up to date; does not know when one is needed.
 """
 
 import hashlib
@@ -14,26 +14,34 @@ from pathlib import Path
 import docker
 from docker.errors import ImageNotFound
 
-from experiments.model.checkout import BUILD, ROOT
+from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
 from experiments.provision.packages import apt_sources, distro_releases
 from experiments.provision.packages.distro_releases import Suite
 
-SCRIPT = ROOT / "docker" / "bootstrap.sh"
+PROGRAM = "mmdebstrap"
+HOOKS = "/usr/share/mmdebstrap/hooks"
+INCLUDE = ("python3", "python3-venv")
+MEMKIND = "libmemkind0"
+CLEAN = (
+    'for each in doc info locale man; do rm -rf "$1/usr/share/$each"/*; done; '
+    'rm -rf "$1"/var/cache/debconf/*-old "$1"/var/log/*'
+)
+"""A hook in shell, with the root file system as its argument: removes what no container reads."""
 LOG = BUILD / "bootstrap.log"
-SCRATCH = Path("/var/tmp")  # debootstrap needs a place that is not mounted nodev, as /tmp can be
-SCRIPT_LABEL = "hbmcomm.bootstrap"
+SCRATCH = Path("/var/tmp")  # /tmp can be mounted nodev, and mmdebstrap makes device files
+RECIPE_LABEL = "hbmcomm.bootstrap"
 STAGE_LABEL = "hbmcomm.stage"
 
 
 class BaseMissing(ExperimentsError):
-    """No base image can be had; the text says what was tried and the one thing to do."""
+    """There is no base image; the text names what was tried and the one thing to do."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Which suite can be bootstrapped here, and from where."""
+    """A suite that can be bootstrapped here, and its mirror."""
 
     suite: Suite
     mirror: str
@@ -56,77 +64,99 @@ def recipe(wanted: Suite, etc: Path = apt_sources.ETC_APT) -> Recipe | None:
 
 
 def is_current(client: docker.DockerClient, suite: Suite) -> bool:
-    """Whether the engine holds the suite as today's script would make it."""
+    """Whether the engine holds the suite as this module makes it."""
     try:
         image = client.images.get(suite.bootstrapped)
     except ImageNotFound:
         return False
-    return bool(image.labels.get(SCRIPT_LABEL) == _script_hash())
+    return bool(image.labels.get(RECIPE_LABEL) == _hash(suite))
 
 
 def make(client: docker.DockerClient, plan: Recipe, progress: Callable[[str], None]) -> None:
-    """Bootstrap and import it as plan.suite.bootstrapped.
+    """Make the suite's root file system and import it as plan.suite.bootstrapped.
 
     Raises:
-        BaseMissing: without debootstrap, without root, or with its last line.
+        BaseMissing: mmdebstrap or, without root, newuidmap is not installed; mmdebstrap fails.
     """
-    if executables.find("debootstrap") is None:
-        raise BaseMissing(
-            "no registry gives a base image and debootstrap, which makes one, is not installed; "
-            "sudo apt-get install -y debootstrap"
-        )
-    if os.geteuid() != 0:
-        raise BaseMissing(
-            "no registry gives a base image, and making one needs root; "
-            "run the same command once as root: sudo ./inv build --base bootstrap"
-        )
+    _check_installed()
     progress(f"base: bootstrapping {plan.suite.name} from apt's mirror")
-    with scratch.folder(SCRATCH, "hbmcomm-base-") as target:
-        _debootstrap(plan, target)
+    with scratch.folder(SCRATCH, "hbmcomm-base-") as folder:
+        folder.chmod(0o711)  # without root, mmdebstrap works under another user ID
+        tar = folder / "base.tar"
+        _bootstrap(plan, tar)
         progress(f"base: importing it as {plan.suite.bootstrapped}")
-        _import(client, target, plan.suite)
+        _import(client, tar, plan.suite)
 
 
-def command(plan: Recipe, target: Path) -> list[str]:
-    """The command that fills target with the suite's root file system; needs root."""
-    return ["sh", str(SCRIPT), plan.suite.name, plan.mirror, str(target)]
+def command(plan: Recipe, tar: Path) -> list[str]:
+    """The command that writes the suite's root file system into a tar file."""
+    suite = plan.suite
+    components = ("main", "universe") if suite.distribution == "ubuntu" else ("main",)
+    packages = (*INCLUDE, MEMKIND) if suite.has_memkind else INCLUDE
+    hooks = [f"--hook-dir={HOOKS}/maybe-merged-usr", f"--customize-hook={CLEAN}"]
+    mirror = plan.mirror
+    if mirror.startswith("file:"):
+        mirror = f"file:///{mirror.removeprefix('file:').lstrip('/')}"
+        hooks.append(f"--hook-dir={HOOKS}/file-mirror-automount")
+    return [
+        PROGRAM,
+        "--variant=minbase",
+        f"--components={','.join(components)}",
+        f"--include={','.join(packages)}",
+        *hooks,
+        suite.name,
+        str(tar),
+        mirror,
+    ]
 
 
-def _debootstrap(plan: Recipe, target: Path) -> None:
+def _check_installed() -> None:
+    """Refuse to start without the programs that are needed here."""
+    lacking = [] if executables.find(PROGRAM) else [PROGRAM]
+    if os.geteuid() != 0 and executables.find("newuidmap") is None:
+        lacking.append("uidmap")  # the package of newuidmap
+    if lacking:
+        raise BaseMissing(
+            f"no registry gives a base image, and making one here needs {' and '.join(lacking)}; "
+            f"sudo apt-get install -y {' '.join(lacking)}"
+        )
+
+
+def _bootstrap(plan: Recipe, tar: Path) -> None:
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with LOG.open("wb") as log:
         done = subprocess.run(
-            command(plan, target),
+            command(plan, tar),
+            env=os.environ | {"TMPDIR": str(tar.parent)},  # what a killed one leaves goes with it
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
         )
     if done.returncode != 0:
-        said = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
+        lines = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
         raise BaseMissing(
-            f"bootstrapping {plan.suite.name} failed: {said[-1]}; "
+            f"bootstrapping {plan.suite.name} failed: {lines[-1]}; "
             f"read {LOG.parent.name}/{LOG.name}, or name an image that is here with --base"
         )
 
 
-def _import(client: docker.DockerClient, target: Path, suite: Suite) -> None:
-    """Stream the tree into the engine, without a tar file on the disk."""
-    labels = [f"LABEL {SCRIPT_LABEL}={_script_hash()}", f"LABEL {STAGE_LABEL}=base"]
-    tar = ["tar", "--directory", str(target), "--numeric-owner", "--create", "."]
-    with subprocess.Popen(tar, stdout=subprocess.PIPE) as packing:
-        # name and tag in one: Podman overlooks a tag that is given by itself
-        answer = client.api.import_image_from_stream(
-            packing.stdout, repository=suite.bootstrapped, changes=labels
-        )
-    if packing.returncode != 0 or '"error"' in answer:
+def _import(client: docker.DockerClient, tar: Path, suite: Suite) -> None:
+    labels = [f"LABEL {RECIPE_LABEL}={_hash(suite)}", f"LABEL {STAGE_LABEL}=base"]
+    # name and tag in one: Podman overlooks a tag that is given by itself
+    answer = client.api.import_image_from_file(
+        str(tar), repository=suite.bootstrapped, changes=labels
+    )
+    if '"error"' in answer:
         raise BaseMissing(
             f"importing the base image failed: {answer.strip()}; is the disk full? df -h"
         )
 
 
-def _script_hash() -> str:
-    return hashlib.sha256(SCRIPT.read_bytes()).hexdigest()[:16]
+def _hash(suite: Suite) -> str:
+    """Identifies how a suite is made; the mirror is not part of it."""
+    words = command(Recipe(suite, "http://mirror"), Path("base.tar"))
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
 def _os_release() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Has an engine build an image, and keeps everything that it says. Knows no image in particular."""
+"""Has an engine build an image, and keeps its output. Knows no image in particular."""
 
 import re
 import tarfile
@@ -43,9 +43,11 @@ def build(
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile() as archive, log.open("w", encoding="utf-8") as output:
         pack(files, archive)
-        asked = {**options, "custom_context": True, "rm": True, "forcerm": True}
+        arguments = {**options, "custom_context": True, "rm": True, "forcerm": True}
         try:
-            for answer in client.api.build(fileobj=archive, decode=True, timeout=PATIENCE, **asked):
+            for answer in client.api.build(
+                fileobj=archive, decode=True, timeout=PATIENCE, **arguments
+            ):
                 output.write(answer.get("stream", ""))
                 if "error" in answer:
                     output.write(answer["error"] + "\n")
@@ -76,9 +78,9 @@ def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _failed(tag: str, output: IO[str], log: Path) -> ImageBuildFailed:
     output.flush()
-    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return ImageBuildFailed(
         f"the image {tag} does not build; its log ends with\n"
-        + "\n".join(f"    {line}" for line in said[-LAST_LINES:])
+        + "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
         + f"\nthe whole of it is in {log.parent.name}/{log.name}"
     )

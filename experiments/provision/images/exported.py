@@ -1,4 +1,4 @@
-"""An image's files, out of the engine and into a folder. Starts nothing."""
+"""Copies an image's files from the engine into a folder. Starts nothing."""
 
 import subprocess
 import tempfile
@@ -11,29 +11,29 @@ from experiments.provision.images import removal
 
 
 def tree(client: docker.DockerClient, image: str, folder: Path, owners: str) -> None:
-    """Every file of an image but devices, into a folder that is there.
+    """Copy all files of an image, except for devices, into an existing folder.
 
     Args:
-        owners: tar's word for whose they are: "--no-same-owner", the caller's, or "--same-owner",
-            as in the image, which needs root.
+        owners: tar's option for their owner: "--no-same-owner", the caller, or "--same-owner", as
+            in the image, which needs root.
 
     Raises:
-        OSError: the disk refuses; the engine's own failures as the SDK has them.
+        OSError: writing fails. Failures of the engine are the SDK's errors.
     """
     removal.remove_abandoned(client)
     container = client.containers.create(image, labels=removal.own())
     try:
-        devices = ("--anchored", "--exclude=dev/*")  # not what lies in folders of that name below
+        devices = ("--anchored", "--exclude=dev/*")  # dev at the top only
         unpack = ["tar", "--extract", owners, *devices, "--directory", str(folder)]
-        # what it says goes to a file: on a full disk that is a line for every file, and a pipe that
-        # nobody reads would stop it
-        with tempfile.TemporaryFile() as said:
-            with subprocess.Popen(unpack, stdin=subprocess.PIPE, stderr=said) as tar:
+        # tar's errors go to a file: on a full disk there is one for every file, and a full pipe
+        # would stop tar
+        with tempfile.TemporaryFile() as errors:
+            with subprocess.Popen(unpack, stdin=subprocess.PIPE, stderr=errors) as tar:
                 pipe: Any = tar.stdin
                 for chunk in container.export():
                     pipe.write(chunk)
-            said.seek(0)
-            first = said.readline().decode(errors="replace").strip()
+            errors.seek(0)
+            first = errors.readline().decode(errors="replace").strip()
         if tar.returncode:
             raise OSError(first or f"tar ended with {tar.returncode}")
     finally:

@@ -29,18 +29,18 @@ MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 SUITE = ("pyproject.toml", "experiments")
-"""What the image holds of the checkout: the programs of ranks, and what marks a checkout."""
+"""The parts of the checkout in the image: programs of ranks, and the file that marks a checkout."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image that lies in the engine, and what went into it.
+    """An image in the engine, and its inputs.
 
     Attributes:
-        inputs: hash of all that decides what the image is.
+        inputs: hash of everything that the image depends on.
         base_id: of the base image; base is its name.
-        dockerfile: the text that it was built by.
-        wheels: what that text installs in it.
+        dockerfile: the text of its recipe.
+        wheels: the wheels that the recipe installs.
     """
 
     tag: str
@@ -61,7 +61,7 @@ def ensure(
     mpi: str = "openmpi",
     progress: Callable[[str], None] = print,
 ) -> Image:
-    """The image for an MPI on a base, as it should be today.
+    """The image for an MPI on a base, built if it is missing or out of date.
 
     Args:
         base: "auto", "bootstrap", or the name of an image.
@@ -87,7 +87,7 @@ def tag(mpi: str) -> str:
 def build_options(
     tag: str, mpi: str, base: Base, wheels: Wheelhouse, inputs: str, git_revision: str
 ) -> dict[str, Any]:
-    """What the engine's build is asked for, the context apart. Pure."""
+    """The arguments of the engine's build, except for the context."""
     return {
         "tag": tag,
         "buildargs": {"BASE": base.reference, "MPI": mpi},
@@ -105,7 +105,7 @@ def build_options(
 
 
 def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
-    """Name in the build context and file of what the image holds of a checkout."""
+    """Files of a checkout that the image holds, each with its name in the build context."""
     found: list[Path] = []
     for name in SUITE:
         found += sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
@@ -119,7 +119,7 @@ def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
 def context(
     dockerfile: Path, wheels: Iterable[Path], suite: Iterable[tuple[str, Path]]
 ) -> list[tuple[str, Path]]:
-    """Name in the build context and file of everything that the engine is sent."""
+    """All files of the build, each with its name in the build context."""
     return [
         ("Dockerfile", dockerfile),
         *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
@@ -139,7 +139,7 @@ def inputs_hash(
 
 
 def checkout(root: Path = ROOT) -> str:
-    """Tells this checkout's images from those of others that share the engine and the name."""
+    """Identifies this checkout's images among those of others, which share engine and name."""
     return hashlib.sha256(str(root).encode()).hexdigest()[:12]
 
 

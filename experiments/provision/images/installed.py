@@ -1,6 +1,6 @@
 """Which packages are installed, and in which version: of Python, of the system, in an image. Reads.
 
-An empty answer means that nothing can be asked here: a system without dpkg, an image without it.
+An empty answer means that there is no dpkg, on the system or in the image.
 """
 
 import io
@@ -19,7 +19,7 @@ from experiments.provision.images import removal
 SYSTEM = (
     *("docker*", "containerd*", "runc", "podman", "crun", "charliecloud*", "apptainer*"),
     *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
-    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "debootstrap", "util-linux"),
+    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap", "util-linux"),
 )
 """Debian packages that containers, MPI and memory of the host come from, as dpkg's patterns."""
 STATUS = "/var/lib/dpkg/status"
@@ -27,8 +27,8 @@ STATUS = "/var/lib/dpkg/status"
 
 def of_python(prefix: Path) -> dict[str, str]:
     """{distribution: version} in a Python environment."""
-    places = [str(place) for place in prefix.glob("lib/python3*/site-packages")]
-    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=places))
+    folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
+    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=folders))
     return dict(sorted(found, key=lambda each: each[0].lower()))
 
 

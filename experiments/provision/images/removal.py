@@ -1,7 +1,7 @@
 """A campaign's containers and networks, found by their label, removed from an engine.
 
-Knows no launch: whatever carries the label goes. So do containers that were made to look into an
-image, once their maker is gone.
+Knows no launch: removes everything with the label, and containers that were made to look into an
+image once their maker is gone.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from experiments.processes import scratch
 from experiments.provision.engines.engine import FAILURES, EngineMissing
 
 MAKER = "hbmcomm.maker"
-"""Label of what belongs to no campaign: who made it."""
+"""Label of a container outside campaigns; its value is the process that made it."""
 POLL = 0.2  # seconds
 
 Filters = dict[str, str | list[str] | bool]
@@ -43,15 +43,15 @@ def remove_late(
     patience: float,
     settle: float,
 ) -> list[str]:
-    """remove() until nothing has come for a while: a request outlives whoever waited for it.
+    """Repeat remove() until no container appears for a while: a request outlives its sender.
 
     Args:
-        connect: a client of the engine, the caller's to close; None while it does not answer.
-        patience: seconds in which the engine must do it.
-        settle: seconds of silence after which nothing more comes.
+        connect: returns a client, which the caller closes; None while the engine does not answer.
+        patience: seconds for the engine to do it.
+        settle: seconds without a new container after which none is expected.
 
     Raises:
-        EngineMissing: it did not, what may be left, and the command that removes it.
+        EngineMissing: the engine did not; names what may be left and the command that removes it.
     """
     removed: list[str] = []
     failure, silent_since = EngineMissing(*_left(campaign, "no container engine answers")), None
@@ -75,15 +75,15 @@ def remove_late(
 
 
 def own() -> dict[str, str]:
-    """The label of a container that goes with this process."""
+    """The label of a container that is removed after this process has ended."""
     return {MAKER: scratch.maker()}
 
 
 def remove_abandoned(client: docker.DockerClient) -> list[str]:
-    """Remove what killed processes made for themselves; its names.
+    """Remove containers that killed processes made outside campaigns; their names.
 
     Raises:
-        EngineMissing: as remove().
+        EngineMissing: the engine does not answer; names the command that does the same.
     """
     try:
         every = client.containers.list(all=True, filters={"label": MAKER}, ignore_removed=True)
@@ -109,7 +109,7 @@ def _containers(client: docker.DockerClient, label: str) -> list[str]:
 
 
 def _end(container: Any) -> str:
-    """End and remove a container that somebody else may be removing already; its name."""
+    """End and remove a container that another process may be removing already; its name."""
     with contextlib.suppress(NotFound):
         try:
             container.remove(force=True, v=True)

@@ -1,16 +1,16 @@
 """The seccomp filter of the profile tuned: the engine's default rules and a few calls more.
 
-Docker's interface wants the filter's text, Podman's the path of a file; both are made here.
+Docker's interface takes the filter's text, Podman's takes the path of a file.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from experiments.environments.profiles import SECCOMP
 from experiments.model.checkout import ROOT
+from experiments.processes.whole_file import whole_file
 
 RULES = ROOT / "docker" / "seccomp"
 FILE = ROOT / SECCOMP
@@ -18,7 +18,7 @@ OPTION = f"seccomp={SECCOMP}"
 
 
 def additions() -> dict[str, str]:
-    """Each call that is allowed beside the engine's default, and who needs it."""
+    """System calls that are allowed beside the engine's default, each with its user."""
     return dict(json.loads((RULES / "additions.json").read_text(encoding="utf-8")))
 
 
@@ -39,9 +39,8 @@ def ensure(file: Path = FILE) -> Path:
     wanted = text()
     if not file.is_file() or file.read_text(encoding="utf-8") != wanted:
         file.parent.mkdir(parents=True, exist_ok=True)
-        incoming = file.with_suffix(f".{os.getpid()}")
-        incoming.write_text(wanted, encoding="utf-8")
-        incoming.replace(file)
+        with whole_file(file) as incoming:
+            incoming.write_text(wanted, encoding="utf-8")
     return file
 
 
@@ -54,6 +53,6 @@ def resolved(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     wanted = list(options.get("security_opt", []))
     if OPTION not in wanted:
         return dict(options)
-    file = ensure()  # also for Docker, whose command line reads it
+    file = ensure()  # Docker's command line reads the file
     wanted[wanted.index(OPTION)] = f"seccomp={text() if engine == 'docker' else file}"
     return {**options, "security_opt": wanted}

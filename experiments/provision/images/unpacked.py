@@ -1,6 +1,6 @@
 """The image as a plain folder, for runtimes that need no engine: Charliecloud and Apptainer.
 
-One folder for each MPI, remade when the image is another one; complete, or not there.
+One folder for each MPI, made again when the image changes; complete or missing.
 """
 
 import shutil
@@ -24,8 +24,8 @@ class UnpackingFailed(ExperimentsError):
     """The image could not be made a folder."""
 
 
-def place(mpi: str, trees: Path = TREES) -> Path:
-    """Where the image for an MPI is unpacked to, whether it is or not."""
+def folder(mpi: str, trees: Path = TREES) -> Path:
+    """The folder of an MPI's image, which may not exist yet."""
     return trees / mpi
 
 
@@ -35,14 +35,14 @@ def ensure(
     progress: Callable[[str], None] = print,
     trees: Path = TREES,
 ) -> Path:
-    """The folder that holds the image, as it is in the engine.
+    """The folder with the image's files, made if it is missing or out of date.
 
     Raises:
         UnpackingFailed: the engine or the disk refuses.
     """
-    tree = place(image.mpi, trees)
+    tree = folder(image.mpi, trees)
     stamp = tree.with_suffix(".id")
-    with scratch.alone(trees):
+    with scratch.locked(trees):
         if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:
             return tree
         progress(f"image: unpacking {image.tag}")
@@ -64,9 +64,9 @@ def ensure(
 
 
 def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
-    """Every file of the image but devices; with a mount point for a launch's folder."""
+    """Copy all files of the image, except for devices; add a mount point for a launch's folder."""
     folder.mkdir()
-    # as root too, files become ours: nobody else reads them, and ranks are never root
+    # files belong to this user, root included: no other user reads them, and ranks are never root
     exported.tree(client, image, folder, "--no-same-owner")
     (folder / FOLDER.strip("/")).mkdir()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ETC_APT = Path("/etc/apt")
-FETCHABLE = ("http://", "https://", "file:/")  # what debootstrap can fetch from
+FETCHABLE = ("http://", "https://", "file:/")  # what mmdebstrap can fetch from
 
 
 @dataclass(frozen=True)

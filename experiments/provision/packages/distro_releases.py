@@ -1,4 +1,4 @@
-"""The releases of Debian and Ubuntu that an image can stand on, and the Python each one brings."""
+"""The releases of Debian and Ubuntu that an image can be based on, with their Python."""
 
 import platform
 from dataclasses import dataclass
@@ -15,12 +15,17 @@ class Suite:
 
     @property
     def bootstrapped(self) -> str:
-        """The tag under which it lies in the engine once bootstrapped here."""
+        """The tag of the base image that is made here."""
         return f"hbmcomm-base:{self.name}"
 
     @property
+    def has_memkind(self) -> bool:
+        """Whether it has a package of memkind; Debian dropped it after bookworm."""
+        return self.name != "trixie"
+
+    @property
     def makes_guests(self) -> bool:
-        """Whether the guests of emulated machines can stand on it: their kernel is Debian's."""
+        """Whether guests of emulated machines can be based on it: their kernel is Debian's."""
         return self.distribution == "debian"
 
 
@@ -30,7 +35,7 @@ SUITES = (
     Suite("trixie", "debian", "debian:trixie-slim", "3.13"),
 )
 GUESTS = SUITES[0]
-"""What guests stand on where the host's own suite does not make any."""
+"""The base of guests where the host's own suite makes none."""
 
 
 def host_python() -> str:
@@ -39,7 +44,7 @@ def host_python() -> str:
 
 
 def with_python(python: str) -> Suite:
-    """The suite whose own Python this is, so that both arms match; bookworm where there is none."""
+    """The suite that has this Python, so that both arms match; bookworm if there is none."""
     return next((suite for suite in SUITES if suite.python == python), SUITES[0])
 
 

@@ -29,14 +29,14 @@ class Package:
 
 ENGINE = Package("docker.io", "container engine")
 IPTABLES = Package("iptables", "container engine's networks")
-DEBOOTSTRAP = Package("debootstrap", "base image where no registry answers")
+MMDEBSTRAP = Package("mmdebstrap", "base image where no registry answers")
 MEMKIND = Package("libmemkind0", "memory kinds")
-PACKAGES = (ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)
+PACKAGES = (ENGINE, IPTABLES, MMDEBSTRAP, MEMKIND)
 """For host and containers."""
 QEMU = Package("qemu-system-x86", "emulated machines")
 E2FSPROGS = Package("e2fsprogs", "disks of emulated machines")
 EMULATION = (QEMU, E2FSPROGS)
-"""On top of PACKAGES, where emulated machines are asked for."""
+"""Needed beside PACKAGES for emulated machines."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
     present = {
         ENGINE: engine_answers or executables.find("dockerd") is not None,
         IPTABLES: engine_answers or executables.find("iptables") is not None,
-        DEBOOTSTRAP: executables.find("debootstrap") is not None,
+        MMDEBSTRAP: executables.find("mmdebstrap") is not None,
         MEMKIND: _loads("libmemkind.so.0"),
         QEMU: executables.find(qemu_command.PROGRAM) is not None,
         E2FSPROGS: executables.find("mkfs.ext4") is not None,
@@ -75,7 +75,7 @@ def ensure(
 
     Args:
         say: takes one line of progress.
-        yes: do not ask. Without a terminal nobody is asked either.
+        yes: do not ask. Without a terminal there is no question either.
     """
     lacking = missing(wanted)
     if not lacking:
@@ -87,7 +87,7 @@ def ensure(
 
 
 def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
-    """Why they cannot be installed from here, or None. Pure."""
+    """The reason why packages cannot be installed from here, or None. Pure."""
     if not has_apt:
         purposes = ", ".join(package.purpose for package in packages)
         return Lacking(
@@ -106,7 +106,7 @@ def install(
     """Install them with apt, as root; None when that succeeds.
 
     Args:
-        ask: puts a question to a person and returns the answer; None: nobody is asked.
+        ask: shows a question and returns the answer; None: install without a question.
     """
     say(f"installing with apt: {_listed(packages)}")
     if ask and ask("Go ahead? [Y/n] ").strip().lower() not in ("", "y", "yes"):

@@ -64,7 +64,7 @@ def boot_sector() -> bytes:
 
 
 def trial(accelerator: str, disk: str) -> list[str]:
-    """What QEMU is asked for to boot a disk; it ends with PROOF when its program has run."""
+    """QEMU's command to boot a disk; the guest ends with PROOF when its program has run."""
     return [
         *("-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "64M"),
         "-no-reboot",

@@ -1,4 +1,4 @@
-"""QEMU as it is installed here: where it lies, what it says of itself, what installs it."""
+"""The installed QEMU: its path, its version, and the command that installs it."""
 
 import subprocess
 
@@ -28,20 +28,20 @@ def program() -> str:
 
 
 def version() -> str:
-    """What QEMU says of itself in its first line.
+    """The first line of QEMU's version text.
 
     Raises:
-        QemuMissing: as program(), or with its last words where it does not start.
+        QemuMissing: it is not installed, or does not start; names the command that mends it.
     """
-    asked = [program(), "--version"]
+    command = [program(), "--version"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        said, lines = done.stderr, done.stdout.splitlines()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        errors, lines = done.stderr, done.stdout.splitlines()
     except OSError as error:
-        said, lines = str(error), []
+        errors, lines = str(error), []
     if not lines:
         raise QemuMissing(
-            f"{asked[0]} does not start: {said.strip() or 'it says nothing'}; "
+            f"{command[0]} does not start: {errors.strip() or 'it prints nothing'}; "
             f"sudo {system.remedy((system.QEMU,))} --reinstall"
         )
     return lines[0]

@@ -1,6 +1,6 @@
 """An environment for each MPI: the wheels overwrite each other's mpiexec, hence one per MPI.
 
-How ranks are started from one stands in environments/mpiexec.py.
+environments/mpi/mpiexec.py starts ranks from one.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take othe
 
 
 class MpiMissing(ExperimentsError):
-    """The environment of an MPI could not be made; the text holds pip's words."""
+    """The environment of an MPI could not be made; the text holds pip's last lines."""
 
 
 def prefix(flavour: str, root: Path = ROOT) -> Path:
-    """Where an MPI's environment lies: the running one where it holds that MPI."""
+    """The folder of an MPI's environment: the running one if it holds that MPI."""
     try:
         metadata.version(MPI_WHEELS[flavour])
     except metadata.PackageNotFoundError:
@@ -46,29 +46,29 @@ def ensure(
     Raises:
         MpiMissing: pip could not make it.
     """
-    place = prefix(flavour, root)
-    if place == Path(sys.prefix):
-        return place
+    folder = prefix(flavour, root)
+    if folder == Path(sys.prefix):
+        return folder
     wanted = _inputs(root)
-    stamp = place / STAMP
-    with _alone(place) as lock:
+    stamp = folder / STAMP
+    with _alone(folder) as lock:
         held = stamp.read_text(encoding="ascii").split() if stamp.is_file() else []
         if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
-            _run([sys.executable, "-m", "venv", "--clear", str(place)], flavour, lock)
-            _run(install_command(place, root, *BUILD_TOOLS), flavour, lock)
-            _run(install_command(place, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
+            _run([sys.executable, "-m", "venv", "--clear", str(folder)], flavour, lock)
+            _run(install_command(folder, root, *BUILD_TOOLS), flavour, lock)
+            _run(install_command(folder, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
             held = [wanted]
         if lacking := [each for each in extras if each not in held]:
-            _run(install_command(place, root, *lacking), flavour, lock)
+            _run(install_command(folder, root, *lacking), flavour, lock)
         stamp.write_text(" ".join([*held, *lacking]), encoding="ascii")
-    return place
+    return folder
 
 
-def install_command(place: Path, root: Path, *wanted: str) -> list[str]:
-    """What puts pinned distributions into an environment, the project built with its tools."""
+def install_command(folder: Path, root: Path, *wanted: str) -> list[str]:
+    """The command that installs pinned distributions into an environment."""
     return [
-        *(str(place / "bin/python"), "-m", "pip", "install", "-q"),
+        *(str(folder / "bin/python"), "-m", "pip", "install", "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
         "--no-build-isolation",
         *wanted,
@@ -76,13 +76,13 @@ def install_command(place: Path, root: Path, *wanted: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _alone(place: Path) -> Iterator[int]:
-    """Let no two processes make the same environment at once; the lock's descriptor.
+def _alone(folder: Path) -> Iterator[int]:
+    """Keep other processes from making the same environment; the lock's descriptor.
 
-    A pip that inherits it keeps the next process waiting when this one is killed.
+    pip inherits it, so the next process waits for pip if this one is killed.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
 
@@ -97,9 +97,9 @@ def _run(command: list[str], flavour: str, lock: int) -> None:
         pass_fds=(lock,),
     )
     if done.returncode:
-        told = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
         raise MpiMissing(
-            f"the environment for {flavour} could not be made:\n{told}\n"
+            f"the environment for {flavour} could not be made:\n{lines}\n"
             "see that pip reaches its registry, then try again"
         )
 

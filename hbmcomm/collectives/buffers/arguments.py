@@ -1,8 +1,8 @@
-"""What each collective is given, in any of mpi4py's buffer forms, as operands of the C core.
+"""Reads the arguments of each collective, in any of mpi4py's buffer forms, as operands of the core.
 
-`READ` has one function for each call, which takes what mpi4py's call takes; `comm` is asked for its
-size and rank alone. Raises `Unreadable` where mpi4py must judge the arguments, and `Unserved` where
-the core cannot do what they ask for.
+`READ` has one function for each call, with the arguments of mpi4py's call; it uses only the size
+and rank of `comm`. Raises `Unreadable` where mpi4py must check the arguments, and `Unserved` where
+the core cannot do the call.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hbmcomm.collectives.buffers.operand import Operand, blocks, foreign, operan
 from hbmcomm.collectives.core.native import REDUCTIONS, lib
 
 MOST_BYTES = 2**35
-"""Of one rank's block: the core counts a call's pieces in 20 bits."""
+"""Limit of one rank's block: the core counts a call's pieces in 20 bits."""
 
 
 class Unserved(Exception):
-    """MPI must do this call; all ranks find so alike."""
+    """MPI must do this call; all ranks get the same result."""
 
 
 class Operands(NamedTuple):
@@ -176,7 +176,7 @@ def _number(op: MPI.Op) -> int:
     """The core's number of a reduction.
 
     Raises:
-        Unserved: It is none that may be done in any order.
+        Unserved: It is not commutative.
     """
     found = _NUMBERS.get(getattr(op, "handle", 0))
     if found is not None:
@@ -187,10 +187,10 @@ def _number(op: MPI.Op) -> int:
 
 
 def _folded(spec: Any, op: MPI.Op, count: int = 1, writable: bool = False) -> Operand:
-    """An operand whose entries are folded.
+    """An operand of a reduction.
 
     Raises:
-        Unserved: The core does not have this fold for data of this type.
+        Unserved: The core does not have this reduction for data of this type.
     """
     number, message = _number(op), _message(spec, count, writable)
     if number == lib.HBM_USER:
@@ -215,7 +215,7 @@ def _reduction(sendbuf: Any, recvbuf: Any, op: MPI.Op) -> Operands:
 
 
 def _read(spec: Any, count: int = 1, writable: bool = False, given: bool = True) -> Operand:
-    """An operand from a specification; what is received only is not packed (`given` is False)."""
+    """An operand from a specification; `given`: its data is sent, and packed where needed."""
     return _of_half(spec, blocks(_message(spec, count, writable), count, given))
 
 
@@ -249,7 +249,7 @@ def _of_half(spec: Any, found: Operand) -> Operand:
 
 
 def _is_half(spec: Any) -> bool:
-    """Whether it is an array of a type that buffers or some MPIs have no name for."""
+    """Whether it is an array of a type without a name in the buffer protocol or some MPIs."""
     return isinstance(spec, np.ndarray) and spec.dtype.name in _HALVES and spec.dtype.isnative
 
 

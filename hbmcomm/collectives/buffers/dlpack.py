@@ -1,7 +1,7 @@
-"""The memory of objects that offer `__dlpack__` and no buffer, as mpi4py reads it.
+"""The memory of objects that have `__dlpack__` and no buffer, as mpi4py reads it.
 
-`MPI.buffer` finds the memory and keeps its capsule. It does not give the type of the elements,
-so this module reads that one field of the capsule itself. `numpy.from_dlpack` would give both, but
+`MPI.buffer` finds the memory and keeps its capsule. It does not return the type of the elements,
+so this module reads that field of the capsule itself. `numpy.from_dlpack` would return both, but
 it consumes the capsule, and objects that free their memory with the capsule then crash.
 """
 
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 _ON_THE_CPU = (1, 3, 11, 13)
-"""DLDeviceType: CPU, and memory of CUDA and ROCm that the CPU reads as well."""
+"""DLDeviceType: CPU, and memory of CUDA and ROCm that the CPU can read."""
 
 _DTYPE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
-"""Where the three fields of DLDataType are (dlpack.h), in what a capsule of that name points to."""
+"""Offset of the three fields of DLDataType (dlpack.h) in the target of a capsule of that name."""
 
 _FORMATS = {
     0: {8: "b", 16: "h", 32: "i", 64: "l"},

@@ -1,9 +1,9 @@
-"""One normal form for every way in which mpi4py takes the buffer of one message.
+"""One normal form for all forms in which mpi4py takes the buffer of a message.
 
-Follows mpi4py's own reading: a buffer, or [buffer, type], [buffer, count], [buffer, count, type],
-[buffer, (count, displacement), type], [buffer, count, displacement, type], tuples alike. Moves
-bytes between such memory and plain arrays; knows no collective and raises no error of its own
-about a buffer, because mpi4py says it better.
+They are: a buffer, or [buffer, type], [buffer, count], [buffer, count, type],
+[buffer, (count, displacement), type], [buffer, count, displacement, type]; also as tuples. Copies
+between such memory and plain arrays. Knows no collective and raises no error of its own about a
+buffer, because mpi4py's messages are better.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Bytes = NDArray[np.uint8]
 
 
 class Unreadable(Exception):
-    """mpi4py refuses this buffer, or it alone can read it: hand the whole call to it."""
+    """mpi4py refuses this buffer, or only mpi4py can read it: pass the whole call to it."""
 
 
-class Message(NamedTuple):  # not a dataclass: it is made in every call, and this is quicker
-    """`entries` of `datatype` from `address` on; `owner` keeps that memory alive."""
+class Message(NamedTuple):  # not a dataclass: every call creates one, and this is faster
+    """`entries` of `datatype` from `address` on; `owner` keeps the memory alive."""
 
     owner: object
     address: int
@@ -37,11 +37,11 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
 
     @property
     def nbytes(self) -> int:
-        """Bytes of data, gaps not counted."""
+        """Bytes of data without gaps."""
         return self.entries * self.datatype.size
 
     def part(self, index: int) -> Message:
-        """The message of the same length that lies `index` such lengths further on."""
+        """The message of the same length, `index` such lengths further on."""
         return self._replace(address=self.address + index * self.entries * self.extent)
 
     def load(self) -> Bytes:
@@ -54,10 +54,10 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
         return packed[:end]
 
     def store(self, data: Bytes) -> None:
-        """Put what load() gave elsewhere into this memory.
+        """Write the result of another message's load() into this memory.
 
         Raises:
-            MPI.Exception: ERR_TRUNCATE, it is not as long as this message.
+            MPI.Exception: ERR_TRUNCATE, it has another length than this message.
         """
         if data.nbytes != self.nbytes:
             raise MPI.Exception(MPI.ERR_TRUNCATE)
@@ -68,7 +68,7 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
 
     @property
     def gapless(self) -> bool:
-        """Whether its data lies in its memory as it is."""
+        """Whether its data is contiguous in memory."""
         return self.datatype.is_predefined and self.datatype.size == self.extent
 
     def _memory(self) -> Bytes:
@@ -82,9 +82,9 @@ class Message(NamedTuple):  # not a dataclass: it is made in every call, and thi
 def read_each(spec: Any, blocks: int, writable: bool = False) -> tuple[Message, ...]:
     """The messages, one for each block, that mpi4py reads from a specification of many.
 
-    Blocks may differ in length and lie anywhere in the buffer: [buffer, counts],
-    [buffer, (counts, displacements)], with a type behind, or [buffer, counts, displacements, type].
-    Without counts the buffer is dealt out evenly.
+    Blocks may differ in length and be anywhere in the buffer: [buffer, counts],
+    [buffer, (counts, displacements)], each also with a type, or [buffer, counts, displacements,
+    type]. Without counts the buffer is divided evenly.
 
     Raises:
         Unreadable: As for `read`.
@@ -99,12 +99,12 @@ def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
     """The message that mpi4py reads from a buffer specification.
 
     Args:
-        spec: Any of the forms above.
-        blocks: A whole buffer without a count holds that many messages; the first is returned.
+        spec: Any of the forms in the module's docstring.
+        blocks: A buffer without a count holds that many messages; the first is returned.
         writable: The memory will be written.
 
     Raises:
-        Unreadable: Also for absolute addresses (MPI.BOTTOM), which mpi4py alone can read.
+        Unreadable: Also for absolute addresses (MPI.BOTTOM), which only mpi4py can read.
     """
     try:
         return _read(*_items(spec), blocks, writable)
@@ -164,7 +164,7 @@ def _read_each(
 
 
 def _integers(values: Any, blocks: int) -> list[int]:
-    """One for each block, also where one number stands for all."""
+    """One integer for each block, also from one for all."""
     if _is_integer(values):
         return [operator.index(values)] * blocks
     found = [operator.index(value) for value in values]
@@ -219,7 +219,7 @@ def _typecode(buffer_format: str | None) -> str | MPI.Datatype:
 
 
 def _lookup(name: MPI.Datatype | str) -> tuple[MPI.Datatype, int]:
-    """A type, given by itself or by mpi4py's name for it, and its extent in bytes."""
+    """A type, from itself or from mpi4py's name for it, and its extent in bytes."""
     return _named(name) if isinstance(name, str) else (name, name.extent)
 
 

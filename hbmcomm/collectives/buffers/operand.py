@@ -1,7 +1,7 @@
-"""A message as the C core wants it: an address, a code for its type, and a count.
+"""A message in the form of the C core: an address, a code for its type, and a count.
 
-Data with gaps, of types that the core has no code for, or at addresses that its folds cannot take,
-is packed for the call; what is received goes where it belongs when the call is complete.
+Data with gaps, of types without a code in the core, or at addresses that its reductions do not
+support, is packed for the call; received data is unpacked when the call is complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hbmcomm.collectives.core.native import DTYPES, ffi, lib
 PACKED = DTYPES.index("packed")
 
 Part = tuple[int, int]
-"""Where a block begins, in bytes from the operand's address, and its bytes."""
+"""Offset of a block in bytes from the operand's address, and its length in bytes."""
 
 
 class Operand(NamedTuple):
@@ -27,11 +27,11 @@ class Operand(NamedTuple):
 
     Attributes:
         dtype: the core's code.
-        parts: of each rank's block, where they differ in length or place.
-        packed: the memory, where it was made for the call.
-        messages: where what is received belongs, if it was packed: one for each block.
-        datatype: of entries that only the program knows how to fold.
-        owner: keeps the memory.
+        parts: of each rank's block, where they differ in length or are not in order.
+        packed: the memory, where it was allocated for the call.
+        messages: the destinations of received data that is packed: one for each block.
+        datatype: of entries that only the program can reduce.
+        owner: keeps the memory alive.
     """
 
     address: int
@@ -51,7 +51,7 @@ class Operand(NamedTuple):
         )
 
     def block(self, index: int) -> Operand:
-        """One of its blocks, where it lies."""
+        """One of its blocks, not copied."""
         size = self.entry_bytes
         offset, nbytes = (
             self.parts[index] if self.parts else (index * self.entries * size, self.entries * size)
@@ -61,7 +61,7 @@ class Operand(NamedTuple):
         )
 
     def copied(self, blocks: int = 1) -> Operand:
-        """The same data elsewhere, for calls that must not read what they write."""
+        """A copy of the data, for calls that must not read the memory that they write."""
         nbytes = self.entries * blocks * self.entry_bytes
         if self.parts:
             nbytes = max((offset + length for offset, length in self.parts), default=0)
@@ -70,15 +70,15 @@ class Operand(NamedTuple):
         return self._replace(address=packed.ctypes.data, packed=packed, messages=())
 
     def unpackings(self) -> tuple[list[dict[str, Any]], list[object]]:
-        """What the core does with it once the call is complete, and what must live until then."""
+        """What the core unpacks when the call is complete, and the objects it needs until then."""
         if self.packed is None or not self.messages:
             return [], []
-        made, kept = [], []
+        unpackings, kept = [], []
         at = self.address
         for message in self.messages:
             runs = _runs(message.datatype)
             parts = ffi.new("hbm_part[]", [(int(start), int(end)) for start, end in runs])
-            made.append(
+            unpackings.append(
                 {
                     "from": at,
                     "to": message.address,
@@ -90,7 +90,7 @@ class Operand(NamedTuple):
             )
             kept.append(parts)
             at += message.nbytes
-        return made, kept
+        return unpackings, kept
 
 
 def operand(
@@ -99,10 +99,10 @@ def operand(
     """The operand of messages of one type, one for each block.
 
     Args:
-        messages: At least one. Blocks of one length behind each other may be given by their first
-            alone, see `blocks`.
-        given: Their data is sent; else the room for it is meant.
-        pairs: Of a value and its index, as MAXLOC takes them.
+        messages: At least one. For consecutive blocks of one length the first is enough, see
+            `blocks`.
+        given: Their data is sent; else it is received.
+        pairs: They are pairs of a value and its index, as for MAXLOC.
         folded: Its entries must be aligned.
     """
     first = messages[0]
@@ -128,7 +128,7 @@ def operand(
 def blocks(
     first: Message, count: int, given: bool = True, pairs: bool = False, folded: bool = False
 ) -> Operand:
-    """The operand of `count` messages of one length that lie behind each other; see `operand`."""
+    """The operand of `count` consecutive messages of one length; see `operand`."""
     found = operand((first,), given, pairs, folded)
     if found.packed is None or count == 1:
         return found
@@ -137,7 +137,7 @@ def blocks(
 
 
 def foreign(first: Message) -> Operand:
-    """The operand of entries that the core moves, and the program folds."""
+    """The operand of entries that the core moves, and the program reduces."""
     return Operand(first.address, PACKED, first.entries, datatype=first.datatype, owner=first.owner)
 
 
@@ -163,14 +163,14 @@ def _packed(messages: Iterable[Message], code: int | None, given: bool) -> Opera
 
 
 def _aligned(nbytes: int) -> Bytes:
-    """Memory that any entry may begin in."""
+    """Memory that is aligned for any entry."""
     room = np.empty(nbytes + 64, np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + nbytes]
 
 
 def _code(datatype: MPI.Datatype) -> int | None:
-    """The core's code for the one predefined type that a datatype consists of, if it is one."""
+    """The core's code for the predefined type in a datatype; None if there are several."""
     if datatype.is_predefined:
         return _CODES.get(datatype.handle)
     base, _, _ = datatype.decode()
@@ -183,20 +183,20 @@ def _runs(datatype: MPI.Datatype) -> list[Part]:
     """The bytes of one entry, as (offset from its address, length), in the order of its packing."""
     if datatype.is_predefined and datatype.size == datatype.extent:
         return [(0, datatype.size)]
-    places = _places(datatype)
-    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    offsets = _packed_offsets(datatype)
+    ends = np.flatnonzero(np.diff(offsets) != 1) + 1
     starts = np.concatenate([[0], ends])
-    lengths = np.diff(np.concatenate([starts, [places.size]]))
+    lengths = np.diff(np.concatenate([starts, [offsets.size]]))
     return [
-        (int(places[start]), int(length)) for start, length in zip(starts, lengths, strict=True)
+        (int(offsets[start]), int(length)) for start, length in zip(starts, lengths, strict=True)
     ]
 
 
-def _places(datatype: MPI.Datatype) -> NDArray[np.int64]:
-    """Which byte of an entry in memory each packed byte comes from.
+def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
+    """For each packed byte of an entry, its offset in memory.
 
-    MPI is asked to pack entries that hold the numbers of their bytes, one digit after the other.
-    It may leave out the padding of a long double: such bytes follow the one before.
+    MPI packs entries that contain the offsets of their bytes, one base-256 digit at a time. It may
+    leave out the padding of a long double: such bytes follow the one before.
     """
     lower, extent = datatype.Get_true_extent()
     span = np.arange(max(lower + extent, datatype.extent), dtype=np.int64)
@@ -217,7 +217,7 @@ def _places(datatype: MPI.Datatype) -> NDArray[np.int64]:
 
 
 def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
-    """Room for one packed entry."""
+    """A buffer for one packed entry."""
     return np.full(datatype.Pack_size(1, MPI.COMM_SELF), value, np.uint8)
 
 

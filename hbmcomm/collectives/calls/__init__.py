@@ -1,1 +1,1 @@
-"""A call of the core, the requests and the plans that it makes."""
+"""Calls of the core, and their requests and plans."""

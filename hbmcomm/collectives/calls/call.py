@@ -1,4 +1,4 @@
-"""A call in the core's form: made from operands, run or started by the transports."""
+"""A call in the core's form: built from operands, run or started by the transports."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hbmcomm.collectives.core.native import OPERATIONS, ffi, lib
 
 
 class Call(NamedTuple):
-    """What `hbm_run` and `hbm_new` take, and what must live as long as it is in use."""
+    """The argument of `hbm_run` and `hbm_new`, and the objects that it needs to stay alive."""
 
     call: Any
     kept: tuple[object, ...]
     packs: bool
-    """Its data was copied: another run needs another call."""
+    """Its data is a copy: another run needs another call."""
 
 
-def made(name: str, operands: Operands) -> Call:
+def build_call(name: str, operands: Operands) -> Call:
     """The call of an operation on some operands."""
     sent, received = operands.sent, operands.received
     block = received or sent
@@ -41,7 +41,7 @@ def made(name: str, operands: Operands) -> Call:
             kept.append(parts)
     if operands.reduction == lib.HBM_USER and operands.op is not None and block is not None:
         function = ffi.new_handle((operands.op, block.datatype))
-        fields["fold"], fields["entry_bytes"] = lib.hbm_program_folds, block.entry_bytes
+        fields["reduce"], fields["entry_bytes"] = lib.hbm_user_reduces, block.entry_bytes
         fields["function"] = ffi.cast("uintptr_t", function)
         kept.append(function)
     unpackings, runs = received.unpackings() if received is not None else ([], [])
@@ -53,8 +53,8 @@ def made(name: str, operands: Operands) -> Call:
     return Call(ffi.new("hbm_call *", fields), tuple(kept), packs)
 
 
-def apart(name: str, operands: Operands, size: int) -> Operands:
-    """The same operands, with a copy of what is sent."""
+def with_copied_input(name: str, operands: Operands, size: int) -> Operands:
+    """The operands with a copy of the data that is sent."""
     if operands.sent is None:
         return operands
     blocks = size if name in ("Scatter", "Alltoall", "Reduce_scatter_block") else 1
@@ -70,8 +70,8 @@ def _count(name: str, sent: Operand | None, received: Operand | None) -> int:
 
 
 @ffi.def_extern(error=-1)  # type: ignore[untyped-decorator]
-def hbm_program_folds(function: int, a: Any, b: Any, entries: int) -> int:
-    """Called by the core for an operation of the program's: b becomes a op b."""
+def hbm_user_reduces(function: int, a: Any, b: Any, entries: int) -> int:
+    """Called by the core for an operation that the program defines: b becomes a op b."""
     op, datatype = ffi.from_handle(ffi.cast("void *", function))
     nbytes = entries * datatype.size
     memory = (MPI.buffer.fromaddress(int(ffi.cast("uintptr_t", each)), nbytes) for each in (a, b))

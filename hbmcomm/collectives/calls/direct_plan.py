@@ -21,26 +21,26 @@ _NULL = ffi.NULL
 
 
 class DirectPlan(Plan):
-    """What the `*_init` calls of transport `direct` return.
+    """The result of the `*_init` calls of transport `direct`.
 
-    `plan()` is quicker than `Start` and `Wait`, which do the same: the operation goes on in any
-    later wait, here or in MPI, and `Test` never blocks. A started plan may be waited for among
-    other requests (`Waitall`); it is started by its own `Start` alone, not by
+    `plan()` is faster than `Start` and `Wait`, which do the same. A started operation progresses in
+    any later wait, of the library or of MPI, and `Test` never blocks. A started plan may be waited
+    for among other requests (`Waitall`); only its own `Start` starts it, not
     `MPI.Prequest.Startall`.
     """
 
-    __slots__ = ("_call", "_core", "_made", "_operation", "_owner", "_quick", "_read")
-    # which are found quicker than in a dict
+    # access to slots is faster than to a dict
+    __slots__ = ("_call", "_core", "_operation", "_owner", "_plan", "_quick", "_read")
     _owner: Owner
     _core: Any
     _call: Call
     _read: Callable[[], Call]
     _operation: int
-    """The core's number of it, while it is in flight; else 0."""
-    _made: Any
+    """The core's number of the operation in flight; 0: none."""
+    _plan: Any
     """The core's `hbm_plan`."""
     _quick: int
-    """Its address; 0 where there is more to do than to run it."""
+    """Its address; 0 where its data must be packed before each run."""
 
     @classmethod
     def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> DirectPlan:
@@ -49,15 +49,15 @@ class DirectPlan(Plan):
         Args:
             owner: The communicator.
             core: Its state in the core.
-            call: What is to be run.
-            read: Makes the call anew, for one whose data was packed for one run.
+            call: The call to run.
+            read: Builds the call again, where its data is packed for one run.
         """
-        made: DirectPlan = MPI.Prequest.__new__(cls)
-        made._owner, made._core, made._call, made._read = owner, core, call, read
-        made._made = ffi.new("hbm_plan *", {"comm": core, "call": call.call})
-        made._operation = 0
-        made._quick = 0 if call.packs else int(ffi.cast("uintptr_t", made._made))
-        return made
+        plan: DirectPlan = MPI.Prequest.__new__(cls)
+        plan._owner, plan._core, plan._call, plan._read = owner, core, call, read
+        plan._plan = ffi.new("hbm_plan *", {"comm": core, "call": call.call})
+        plan._operation = 0
+        plan._quick = 0 if call.packs else int(ffi.cast("uintptr_t", plan._plan))
+        return plan
 
     def __call__(self) -> None:
         """Run the collective from beginning to end."""
@@ -66,7 +66,7 @@ class DirectPlan(Plan):
             self._run_slowly(status)
 
     def _run_slowly(self, status: int) -> None:
-        """Where data must be packed first, or the run failed."""
+        """Pack the data and run, or raise the error of a run."""
         if status == _UNREADABLE:
             self.Start()
             self.Wait()
@@ -74,9 +74,9 @@ class DirectPlan(Plan):
             self._owner._check(status)
 
     def Start(self) -> None:
-        """Begin the collective: its buffers must not be touched until it is complete."""
+        """Begin the collective: do not use its buffers until it is complete."""
         if self._operation and not self.Test():
-            raise HbmcommError("this plan was started and is not complete; Wait() first")
+            raise HbmcommError("this plan is started and not complete; call Wait() first")
         found = _start(self._quick, id(self))
         if found == _UNREADABLE:
             found = self._start_slowly()
@@ -87,7 +87,7 @@ class DirectPlan(Plan):
             self._owner._check(found)
 
     def _start_slowly(self) -> int:
-        """Where data must be packed first, or MPI cannot wait for operations of the core."""
+        """Start where data must be packed, or MPI cannot wait for operations of the core."""
         if self._core is _NULL:
             raise HbmcommError("this plan was freed; make a new one with the *_init call")
         if self._call.packs:
@@ -96,7 +96,7 @@ class DirectPlan(Plan):
         return int(lib.hbm_start_once(self._core, self._call.call, request))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
-        """Block until the collective is complete; at once if it was not started."""
+        """Block until the collective is complete; return at once if it is not started."""
         if self._operation:
             self._end(_wait(self._operation, id(self)))
         else:
@@ -114,13 +114,13 @@ class DirectPlan(Plan):
         return bool(found != _PENDING)
 
     def Free(self) -> None:
-        """Let go of the buffers."""
+        """Release the buffers."""
         if not self.Test():
-            raise HbmcommError("this plan is started; Wait() before Free()")
+            raise HbmcommError("this plan is started; call Wait() before Free()")
         self._core, self._quick, self._call = _NULL, 0, Call(_NULL, (), False)
 
     def _end(self, status: int) -> None:
-        """What was started is complete, unless a signal's handler wants out of the wait."""
+        """End a started run; with HBM_PENDING a signal handler interrupted it and it goes on."""
         if status != _PENDING:
             if status:
                 lib.hbm_drop_once(self._operation)
@@ -131,4 +131,4 @@ class DirectPlan(Plan):
 
 
 _started: dict[int, DirectPlan] = {}
-"""Those that are in flight, by the numbers of their operations: keeps their buffers."""
+"""Plans in flight by the numbers of their operations: keeps their buffers alive."""

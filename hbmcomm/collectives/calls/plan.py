@@ -1,4 +1,4 @@
-"""What the `*_init` calls of a communicator return."""
+"""The result of the `*_init` calls of a communicator."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from mpi4py import MPI
 
 
 class Plan(MPI.Prequest):
-    """A persistent collective: made once, run as often as needed.
+    """A persistent collective: created once, run as often as needed.
 
-    `plan()` runs it from beginning to end. `Start`, and later `Wait` or `Test`, are MPI's two
-    parts: `Start` does not block. A plan keeps its buffers until `Free`.
+    `plan()` runs it from beginning to end. `Start`, which does not block, and later `Wait` or
+    `Test` are MPI's calls for the same. A plan keeps its buffers alive until `Free`.
     """
 
     __slots__ = ()

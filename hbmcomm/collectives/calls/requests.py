@@ -1,8 +1,8 @@
-"""Requests of nonblocking calls that the core does: mpi4py's, and in flight here.
+"""Requests of nonblocking calls that the core does.
 
-Each is a generalized request of MPI as well, so that MPI's own `Waitall`, `Testany` and so on take
-it among others. While it is in flight every wait brings it forward: ours on any communicator, and
-MPI's, whose polling calls the core (`mpi_progress`).
+Each is a generalized request of MPI, so that MPI's own `Waitall`, `Testany` and so on accept it
+among others. Every wait makes progress on it: the library's on any communicator, and MPI's, which
+polls the core (`mpi_progress`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PENDING = lib.HBM_PENDING
 
 
 class Owner(Protocol):
-    """A communicator that says what a status of the core means."""
+    """A communicator, which raises the errors of the core's statuses."""
 
     def _check(self, status: int) -> None: ...
 
@@ -29,27 +29,27 @@ class Owner(Protocol):
 class Request(MPI.Request):
     """A nonblocking collective; `Wait` and `Test` as in MPI, `Cancel` is refused.
 
-    Its buffers live until it is complete, even if the request is dropped.
+    Its buffers stay alive until it is complete, even if the request is dropped.
     """
 
     _operation: int = 0
-    """The core's number of it; 0: it is complete, and MPI may not know that anybody has seen it."""
+    """The core's number of the operation; 0: it is complete, but MPI may not have freed it."""
     _kept: tuple[Owner, object]
-    """The communicator, and what keeps the buffers."""
+    """The communicator, and the objects that keep the buffers alive."""
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the operation is complete.
 
         Raises:
-            KeyboardInterrupt, or whatever a signal's handler raises: It is still in flight then,
-                and can be waited for again.
+            KeyboardInterrupt, or any exception of a signal handler: the operation is still in
+                flight then, and can be waited for again.
         """
         operation = self._operation
         if operation:
             found = _wait(operation, id(self))
             if found:
                 self._fail(found)
-            # a handler may raise as soon as the core has returned: all this is done again then
+            # a signal handler may raise right after the core returns; the next Wait repeats this
             self._operation = 0
             del in_flight[operation]
         elif status is None:
@@ -94,14 +94,14 @@ class Request(MPI.Request):
 
 
 in_flight: dict[int, Request] = {}
-"""Operations that are not known to be complete, by their numbers: keeps their buffers."""
+"""Operations that may be incomplete, by their numbers: keeps their buffers alive."""
 
 _MANY = 64
-"""Requests that may be in flight before those are looked for that MPI has completed by itself."""
+"""With more requests in flight than this, `track` looks for those that MPI has completed."""
 
 
-def let_fly(request: Request, operation: int) -> None:
-    """Note that a request's operation is in flight."""
+def track(request: Request, operation: int) -> None:
+    """Record that a request's operation is in flight."""
     request._operation = operation
     in_flight[operation] = request
     if len(in_flight) > _MANY and not len(in_flight) % _MANY:

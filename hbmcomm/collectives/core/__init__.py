@@ -1,1 +1,1 @@
-"""The C core: the one importer of it, its thresholds, and progress of MPI."""
+"""The C core: its only importer, its thresholds, and progress of MPI."""

@@ -1,6 +1,6 @@
-"""Joins the core's waiting to MPI's: each lets the other's operations go on.
+"""Connects the core's waits with MPI's: each makes progress on the other's operations.
 
-Finds MPI's functions in the library that mpi4py has loaded, once, and hands them to the core.
+Finds MPI's functions in the library that mpi4py has loaded, once, and passes them to the core.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NULL_STREAM = 0x3C000000  # MPIX_STREAM_NULL of mpi.h, where handles are intege
 
 @cache
 def join() -> bool:
-    """Whether MPI's waits and the core's look after each other from now on."""
+    """Whether MPI's waits and the core's make progress on each other's operations from now on."""
     library = ctypes.CDLL(MPI.__file__)
     functions = {field: _address(library, name) for field, name in _FUNCTIONS.items()}
     if not all(functions.values()):
-        return False  # an mpi4py that does not show its MPI's functions
+        return False  # an mpi4py that does not export its MPI's functions
     hooks = {field: _address(library, name) for field, name in _HOOKS.items()}
     if _handle(MPI.COMM_WORLD, MPI.Comm) >> 24 != 0x44:  # not a handle of MPICH's own ABI
         hooks["async_start"] = 0
@@ -52,7 +52,7 @@ def join() -> bool:
                 "handle_bytes": MPI._sizeof(MPI.Request),
                 "handle_at": MPI._addressof(MPI.REQUEST_NULL) - id(MPI.REQUEST_NULL),
                 "main_thread_only": MPI.Query_thread() < MPI.THREAD_SERIALIZED,
-                # without a hook, a thread of ours looks after them
+                # without a hook, a thread of the core makes progress on them
                 "serves_requests": any(hooks.values()) or MPI.Query_thread() == MPI.THREAD_MULTIPLE,
             },
         )
@@ -80,7 +80,7 @@ def _handle(of: Any, kind: type) -> int:
 
 
 def _end_with_mpi() -> None:
-    """MPI must not be called once it ends: at exit, or in MPI.Finalize()."""
+    """Stop calls of MPI before it ends: at exit, or in MPI.Finalize()."""
 
     def end(*_: Any) -> None:
         lib.hbm_use_mpi(ffi.NULL)

@@ -17,7 +17,7 @@ from mpi4py import MPI
 from hbmcomm._native import _core  # type: ignore[attr-defined]
 from hbmcomm.collectives.core import tuning
 from hbmcomm.errors import CallMismatch, HbmcommError, OutOfMemory, PeerError
-from hbmcomm.memory.policy import places
+from hbmcomm.memory.policy import cpu_location
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.topology.machine import current
 
@@ -60,7 +60,7 @@ _REDUCING = OPERATIONS[OPERATIONS.index("Reduce") :]
 class Setting(NamedTuple):
     """What one rank tells the others when they open a communicator."""
 
-    place: places.Setting
+    place: cpu_location.CpuLocation
     caches: tuple[tuple[int, int], ...]
     """(first CPU, bytes) of the last-level caches of its CPUs."""
     tuning: dict[str, int]
@@ -73,7 +73,7 @@ def setting() -> Setting:
     Raises:
         HbmcommError: A variable of its environment cannot be read.
     """
-    place = places.here()
+    place = cpu_location.of_this_process()
     last = (each for each in current().caches if each.node is None)
     caches = (
         (min(each.cpus), tuning.usable_bytes(each)) for each in last if place.cpus & set(each.cpus)
@@ -146,7 +146,7 @@ class Core:
 
 def is_crowded(settings: Sequence[Setting]) -> bool:
     """Whether there are more ranks than CPUs that they may keep busy."""
-    return places.capacity([each.place for each in settings]) < len(settings)
+    return cpu_location.usable_cpus([each.place for each in settings]) < len(settings)
 
 
 def agreed_tuning(settings: Sequence[Setting]) -> dict[str, int]:
@@ -169,7 +169,7 @@ class _Aftermath:
 
     def end(self) -> None:
         """Let arrays be made again where others might have written."""
-        lib.hbm_let_go(self._handle)
+        lib.hbm_release_held(self._handle)
 
 
 def _close(handle: Any, arena: Arena) -> None:
@@ -182,7 +182,7 @@ def _close(handle: Any, arena: Arena) -> None:
 
 def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:
     """Have memory released, later, that a failure has held back; what says that it was."""
-    if not lib.hbm_holds(handle):
+    if not lib.hbm_has_held(handle):
         return None
     after = _Aftermath(handle)
     arena.later(after.find_out, after.end)
@@ -216,7 +216,7 @@ def _failure(handle: Any, own: int) -> HbmcommError:
 
 
 def _named(what: int, count: int) -> str:
-    """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see post.c."""
+    """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c."""
     operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
     if operation >= lib.HBM_FOREIGN:
         return f"{FOREIGN[operation - lib.HBM_FOREIGN]} (served by MPI)"

@@ -1,7 +1,7 @@
-"""When transport direct takes which way: one table of thresholds, each with its variable.
+"""The thresholds by which transport direct selects algorithms, each with its variable.
 
-Defaults follow from what the ranks have in common: caches, and whether each has a CPU. A variable
-of rank 0's environment changes an entry for all ranks.
+Defaults depend on the caches of the ranks, and on whether each rank has a CPU. A variable of rank
+0's environment changes a threshold for all ranks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.policy import places
+from hbmcomm.memory.policy import cpu_location
 from hbmcomm.memory.topology.machine import current
 from hbmcomm.memory.topology.model import Cache
 
@@ -21,23 +21,23 @@ MIB = 2**20
 DEFAULT_CACHE = 32 * MIB
 """Bytes of last-level cache where sysfs shows none, as in many virtual machines."""
 MOST_CACHE = 16 * MIB
-"""Bytes for each CPU that shares a cache: a virtual machine may show the whole of its host's."""
+"""Bytes for each CPU that shares a cache: a virtual machine may show all of its host's."""
 SLOT_BYTES = 32 * KIB
-"""What the core has room for in a slot (`hbm_slot_bytes`): no message of more can be short."""
+"""Bytes of a slot in the core (`hbm_slot_bytes`): no longer message can be short."""
 
 
 def usable_bytes(cache: Cache) -> int:
-    """What the CPUs of a last-level cache can have of it."""
+    """Bytes of a last-level cache that its CPUs can use."""
     return min(cache.size_bytes, MOST_CACHE * len(cache.cpus))
 
 
 class Ranks(NamedTuple):
-    """What defaults follow from."""
+    """What the defaults depend on."""
 
     crowded: bool
-    """There are more ranks than CPUs for them, so that to meet once more costs most."""
+    """There are more ranks than CPUs for them, so that another synchronisation costs most."""
     cache_bytes: int
-    """The last-level caches of their CPUs together."""
+    """Bytes of the last-level caches of their CPUs together."""
 
 
 class Entry(NamedTuple):
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
     Attributes:
         field: its name in the core's `hbm_tuning`.
         default: its value for some ranks.
-        least, most: what it may be.
+        least, most: its allowed range.
         unit: "bytes", "ranks" or "us" (microseconds).
         meaning: one line for the user.
     """
@@ -156,10 +156,9 @@ def asked(environ: Mapping[str, str] = os.environ) -> dict[str, int]:
 
 
 def chosen(changes: Mapping[str, int], ranks: Ranks) -> dict[str, int]:
-    """All entries, by field: the defaults for some ranks, and what was asked for instead.
+    """All entries, by field: the defaults for some ranks, and the changes of the environment.
 
-    A message that is copied into a slot in any case is short, too: `short_bytes` is at least
-    `eager_bytes`.
+    An eager message is also short: `short_bytes` is at least `eager_bytes`.
     """
     found = {entry.field: changes.get(entry.field, entry.default(ranks)) for entry in TABLE}
     found["short_bytes"] = max(found["short_bytes"], found["eager_bytes"])
@@ -168,10 +167,10 @@ def chosen(changes: Mapping[str, int], ranks: Ranks) -> dict[str, int]:
 
 
 class Threshold(NamedTuple):
-    """An entry of the table as it is for some ranks of this machine.
+    """A threshold for some ranks of this machine.
 
     Attributes:
-        variable: changes it.
+        variable: the environment variable that changes it.
         value: bytes, ranks or microseconds, as `unit` says.
         default: the value that it has without the variable.
         meaning: one line.
@@ -185,13 +184,15 @@ class Threshold(NamedTuple):
 
 
 def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
-    """When transport direct takes which way, for so many ranks on this machine.
+    """The thresholds of transport direct for so many ranks on this machine.
 
     Raises:
         HbmcommError: A variable's value is no number, or out of its range.
     """
     caches = sum(usable_bytes(each) for each in current().caches if each.node is None)
-    here = Ranks(places.capacity([places.here()]) < ranks, caches or DEFAULT_CACHE)
+    here = Ranks(
+        cpu_location.usable_cpus([cpu_location.of_this_process()]) < ranks, caches or DEFAULT_CACHE
+    )
     found, defaults = chosen(asked(), here), chosen({}, here)
     return tuple(
         Threshold(

@@ -1,7 +1,7 @@
 """Transports by name: how a collective moves data.
 
 A transport is a subclass of `Transport` that overrides the calls that it does itself; all others
-stay mpi4py's. A new one is a file here and a line in the table.
+stay mpi4py's. To add one, add a file here and a line in the table.
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ from hbmcomm.collectives.transports.transport import Transport
 TRANSPORTS: dict[str, type[Transport]] = {"direct": Direct, "mpi": Buffers, "pickle": Pickles}
 
 AUTO = ("direct", "mpi")
-"""What "auto" tries, in order: the first that all ranks can have."""
+"""The transports that "auto" tries, in order, until one works on all ranks."""

@@ -1,7 +1,7 @@
 """Transport `direct`: the C core moves the data through memory that all ranks map.
 
-The first line of each call hands plain NumPy arrays to the core as they are. What the core cannot
-read goes the longer way (`served`).
+The first line of each call passes plain NumPy arrays to the core as they are. Arguments that the
+core cannot read take the slow path (`direct_base`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 from hbmcomm.collectives.core.native import FOREIGN, OPERATIONS, REDUCTIONS, lib
+from hbmcomm.collectives.transports.direct_base import DirectBase
+from hbmcomm.collectives.transports.direct_plans import DirectPlans
 from hbmcomm.collectives.transports.nonblocking import Nonblocking
-from hbmcomm.collectives.transports.planned import Planned
-from hbmcomm.collectives.transports.served import Served
 
-_barrier, _bcast, _blocks, _fold = lib.hbm_barrier, lib.hbm_bcast, lib.hbm_blocks, lib.hbm_fold
+_barrier, _bcast, _blocks, _fold = lib.hbm_barrier, lib.hbm_bcast, lib.hbm_blocks, lib.hbm_reduce
 _GATHER, _SCATTER, _ALLGATHER, _ALLTOALL = (
     *(lib.HBM_GATHER, lib.HBM_SCATTER, lib.HBM_ALLGATHER, lib.HBM_ALLTOALL),
 )
@@ -28,7 +28,7 @@ _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get
 
 
-class Direct(Planned, Nonblocking, Served):
+class Direct(DirectPlans, Nonblocking, DirectBase):
     """The collectives of the C core; arguments, results and errors as in mpi4py."""
 
     def Barrier(self) -> None:

@@ -1,4 +1,4 @@
-"""Transport `mpi`: mpi4py's buffer calls as they are, on arrays of a kind; the paper's method."""
+"""Transport `mpi`: mpi4py's buffer calls, unchanged, on arrays of a kind (as in the paper)."""
 
 from hbmcomm.collectives.transports.transport import Transport
 

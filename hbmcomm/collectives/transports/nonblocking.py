@@ -1,7 +1,7 @@
 """The nonblocking calls of transport `direct`: started here, completed in any later wait.
 
-Each returns a `Request`. Calls that only MPI can do stay MPI's, and all do where MPI neither polls
-for others nor may be called by several threads.
+Each returns a `Request`. Calls that only MPI can do stay MPI's; so do all calls where MPI neither
+polls other libraries nor supports calls of several threads.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 from hbmcomm.collectives.calls.call import Call
-from hbmcomm.collectives.calls.requests import Request, let_fly
+from hbmcomm.collectives.calls.requests import Request, track
 from hbmcomm.collectives.core import mpi_progress
 from hbmcomm.collectives.core.native import REDUCTIONS, lib
-from hbmcomm.collectives.transports.served import Served
+from hbmcomm.collectives.transports.direct_base import DirectBase
 
 _ibarrier, _ibcast, _iblocks, _ifold = (
-    *(lib.hbm_ibarrier, lib.hbm_ibcast, lib.hbm_iblocks, lib.hbm_ifold),
+    *(lib.hbm_ibarrier, lib.hbm_ibcast, lib.hbm_iblocks, lib.hbm_ireduce),
 )
 _GATHER, _SCATTER, _ALLGATHER, _ALLTOALL = (
     *(lib.HBM_GATHER, lib.HBM_SCATTER, lib.HBM_ALLGATHER, lib.HBM_ALLTOALL),
@@ -32,8 +32,8 @@ _LAST, _UNREADABLE = lib.HBM_LAST_STATUS, lib.HBM_UNREADABLE
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get
 
 
-class Nonblocking(Served):
-    """MPI's `I*` calls: the core answers with a status, or with the number of an operation."""
+class Nonblocking(DirectBase):
+    """MPI's `I*` calls: the core returns a status, or the number of an operation."""
 
     def Ibarrier(self) -> MPI.Request:
         request = Request()
@@ -154,18 +154,18 @@ class Nonblocking(Served):
 
         Args:
             request: A new one.
-            found: What the core answered.
+            found: The core's return value.
             name: Of the blocking call.
             arguments: mpi4py's, all of them in their order.
         """
         if found > _LAST:
             request._kept = (self, arguments)
-            let_fly(request, found)
+            track(request, found)
             return request
         return self._start(request, found, name, *arguments)
 
     def _start(self, request: Request, status: int, name: str, *arguments: Any) -> MPI.Request:
-        """The longer way: arguments that Python must read, and what only MPI can do."""
+        """The slow path: arguments that Python must read, and calls that only MPI can do."""
         if not mpi_progress.serves_requests():
             return self._mpi_starts(name, *arguments)
         call = self._read(status, name, *arguments)
@@ -176,7 +176,7 @@ class Nonblocking(Served):
             return self._start(request, found, name, *arguments)
         if found > _LAST:
             request._kept = (self, call)
-            let_fly(request, found)
+            track(request, found)
         else:
             self._check(found)
         return request

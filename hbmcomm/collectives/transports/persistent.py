@@ -1,6 +1,6 @@
 """The persistent forms of every transport: arguments are read once, the collective runs many times.
 
-Each call returns a `Plan`, which is MPI's own persistent request unless a transport makes another.
+Each call returns a `Plan`: MPI's own persistent request unless a transport has another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Transport `pickle`: collectives of buffers through mpi4py's lower-case, pickling calls.
 
-What Python programs pay that pass objects instead of buffers; kept to be compared with. What has
-no lower-case form, and what pickles cannot carry as MPI would (user-defined operations, pair and
-derived types in reductions), is mpi4py's unchanged, as is the error about a bad argument.
+This is the cost of programs that pass objects instead of buffers; it serves as a comparison. Calls
+without a lower-case form, and those where pickles cannot do the same as MPI (user-defined
+operations, pair and derived types in reductions), stay mpi4py's, and so do errors about bad
+arguments.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OPERATIONS: dict[int, tuple[np.ufunc, str]] = {
     MPI.BOR.handle: (np.bitwise_or, "iu"),
     MPI.BXOR.handle: (np.bitwise_xor, "iu"),
 }
-"""The same operation on whole arrays, and the kinds of dtype for which MPI defines it."""
+"""By MPI's operation: NumPy's function, and the kinds of dtype for which MPI defines it."""
 
 DTYPES: dict[int, np.dtype[Any]] = {
     datatype.handle: np.dtype(datatype.typechar)
@@ -46,7 +47,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
         *(MPI.C_FLOAT_COMPLEX, MPI.C_DOUBLE_COMPLEX, MPI.C_LONG_DOUBLE_COMPLEX),
     )
 }
-"""C's arithmetic types, with which NumPy computes as MPI does."""
+"""C's arithmetic types: NumPy computes with them as MPI does."""
 
 
 class Pickles(Transport):
@@ -120,7 +121,7 @@ class Pickles(Transport):
         return taken.store(self.allreduce(own, combine).view(np.uint8))
 
     def _own_part(self, sendbuf: BufSpec | InPlace, taken: Message | None) -> Message:
-        """What this rank contributes; in place, it lies where it would end up."""
+        """This rank's contribution; in place, it is at its final position."""
         return taken.part(self.rank) if taken and _in_place(sendbuf) else read(sendbuf)
 
     def _load_each(self, given: Message) -> list[Array]:
@@ -128,7 +129,7 @@ class Pickles(Transport):
 
 
 def _store_each(taken: Message | None, messages: list[Array] | None) -> None:
-    """Put one message per rank behind each other."""
+    """Store the messages of all ranks in their order."""
     if taken and messages is not None:
         for rank, data in enumerate(messages):
             taken.part(rank).store(data)
@@ -143,7 +144,7 @@ def _operands(
 ) -> tuple[Array, Callable[[Array, Array], Array]]:
     """This rank's operand, and the reduction of two operands.
 
-    All ranks decide alike, since MPI wants the same operation and type of all of them.
+    All ranks decide the same, since MPI requires the same operation and type of all of them.
 
     Raises:
         Unreadable: MPI itself must reduce this, or refuse it.

@@ -1,1 +1,1 @@
-"""Kinds of memory, binding, and how much may be taken."""
+"""Kinds of memory, binding, and how much may be allocated."""

@@ -1,7 +1,7 @@
-"""How much memory a strict kind can still give: free memory of its nodes, and the cgroup's limit.
+"""How much memory a strict kind still has: free memory of its nodes, and the cgroup's limit.
 
-Past a strict bind's free memory no call fails: the kernel kills the process at the first touch. So
-this looks first, keeps a margin, and populates blocks step by step.
+An allocation beyond the free memory of a strict bind does not fail: the kernel kills the process at
+the first access. So this module checks first, keeps a margin, and populates blocks step by step.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hbmcomm.memory.topology import procfs, sysfs
 
 MIB = 2**20
 STEP = 64 * MIB
-"""Bytes populated at most between two looks at the free memory."""
+"""At most so many bytes are populated between two checks of the free memory."""
 SMALLEST_STEP = 2 * MIB
 SHARERS = 16
-"""Ranks that may take the last of a node at a time: none of them goes further, unseen by the
-others, than its part of what is free."""
+"""Ranks that may allocate the last memory of a node at the same time: between two checks each
+populates at most one part in so many of what is free."""
 
 
 def require(kind: Kind, nbytes: int, had: int = 0) -> int:
-    """The bytes that the kind's nodes and the cgroup can give now, at least `nbytes`.
+    """The bytes that the kind's nodes and the cgroup have free now, at least `nbytes`.
 
     Args:
-        kind: Whose nodes.
-        nbytes: What is still wanted.
-        had: What was had before of the same block, for the message.
+        kind: The kind.
+        nbytes: Bytes that are still needed.
+        had: Bytes of the same block that are populated already, for the message.
 
     Raises:
         OutOfMemory: They have less.
@@ -55,12 +55,12 @@ def require(kind: Kind, nbytes: int, had: int = 0) -> int:
 
 
 def steps(kind: Kind, nbytes: int) -> Iterator[tuple[int, int]]:
-    """Offset and length of the pieces of a block, each when all that is left of it can be had.
+    """Offset and length of the pieces of a block, each when enough is free for all that remain.
 
-    The less is free, the smaller they are, since other ranks may be taking the same.
+    The less is free, the smaller they are, since other ranks may allocate the same memory.
 
     Raises:
-        OutOfMemory: There is no more.
+        OutOfMemory: There is less free.
     """
     start = 0
     while start < nbytes:
@@ -71,7 +71,7 @@ def steps(kind: Kind, nbytes: int) -> Iterator[tuple[int, int]]:
 
 
 def populate(kind: Kind, address: int, nbytes: int) -> None:
-    """Makes every page of a block be there; OutOfMemory where the memory is short."""
+    """Put memory under every page of a block; OutOfMemory where there is too little."""
     for start, length in steps(kind, nbytes):
         try:
             kernel.populate(address + start, length)
@@ -83,22 +83,22 @@ def populate(kind: Kind, address: int, nbytes: int) -> None:
 
 
 def free_bytes(nodes: tuple[int, ...]) -> int:
-    """Bytes that the nodes can give together, a margin for the kernel's reserves kept back."""
+    """Free bytes of the nodes together, less a margin for the kernel's reserves."""
     return sum(_free_on(node) for node in nodes)
 
 
 def _free_on(node: int) -> int:
     try:
         memory = sysfs.node_memory(Path("/sys"), node)
-    except OSError:  # a kernel without NUMA support: the machine is the node
+    except OSError:  # a kernel without NUMA support has the machine as one node
         memory = sysfs.parse_meminfo(Path("/proc/meminfo").read_text())
-    margin = _kept_by_kernel().get(node, 0) + min(64 * MIB, memory.total // 32)
+    margin = _kernel_reserves().get(node, 0) + min(64 * MIB, memory.total // 32)
     return max(0, memory.available - margin)
 
 
 @cache
-def _kept_by_kernel() -> dict[int, int]:
-    """Read once: it takes long where there are many CPUs, and changes only by an administrator."""
+def _kernel_reserves() -> dict[int, int]:
+    """Read once: it is slow with many CPUs, and only an administrator changes it."""
     return procfs.watermarks(Path("/proc"))
 
 

@@ -1,6 +1,6 @@
-"""What the cgroup of this process allows, memory and CPUs, in version 1 and version 2 of cgroups.
+"""The limits of memory and CPU time of this process's cgroup, in versions 1 and 2 of cgroups.
 
-A limit anywhere between the process's own group and the root of the mount counts.
+A limit of any group between the process's own and the root of the mount counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNLIMITED = sys.maxsize
 _NO_LIMIT_FROM = 2**62  # version 1 spells "no limit" as the largest whole number of pages
 _LARGEST_MARGIN = 64 * 2**20
 _FILES = {
-    # version: limit, usage, and the field of memory.stat that the kernel gives up on demand
+    # version: limit, usage, and the field of memory.stat that the kernel reclaims on demand
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     "cgroup2": ("memory.max", "memory.current", "inactive_file"),
 }
@@ -25,16 +25,16 @@ class Quota(NamedTuple):
     """A limit of CPU time that a group of processes shares."""
 
     group: tuple[int, int]
-    """Device and inode of its folder: the same in every container that can see the group."""
+    """Device and inode of its folder: the same in every container that sees the group."""
     cpus: float
     """Seconds of CPU time a second."""
 
 
 def headroom(procfs: Path = Path("/proc")) -> int:
-    """Bytes to have until the nearest memory limit; a very large number where there is none.
+    """Bytes until the nearest memory limit; a very large number where there is none.
 
-    A part of each limit is kept back, for page tables and what the processes need beside: past the
-    limit the kernel kills.
+    A margin of each limit is left for page tables and other needs of the processes: beyond the
+    limit the kernel kills them.
     """
     return min(
         (_room(folder, version) for version, folder in _folders(procfs, "memory")),
@@ -43,14 +43,14 @@ def headroom(procfs: Path = Path("/proc")) -> int:
 
 
 def quotas(procfs: Path = Path("/proc")) -> tuple[Quota, ...]:
-    """The limits of CPU time that this process is under, from its own group up."""
+    """This process's limits of CPU time, from its own group up."""
     found = (_quota(folder, version) for version, folder in _folders(procfs, "cpu"))
     return tuple(quota for quota in found if quota is not None)
 
 
 @cache
 def _folders(procfs: Path, controller: str) -> list[tuple[str, Path]]:
-    """The folders, with their version, of the groups that limit this process; looked up once."""
+    """Version and folder of each group that limits this process; read once."""
     try:
         groups = (procfs / "self/cgroup").read_text()
         mounts = (procfs / "self/mountinfo").read_text()

@@ -1,7 +1,7 @@
-"""The kernel's calls for memory: map, bind to nodes, populate, and ask where pages are.
+"""The kernel's calls for memory: map, bind to nodes, populate, and ask on which nodes pages are.
 
-Thin: plain integers in, plain values out, OSError on refusal. libc has no wrapper for the policy
-calls, so they go through syscall(2) with the numbers of the architecture. Knows nothing of kinds.
+Thin wrappers: plain integers in, plain values out, OSError on refusal. libc has no wrapper for the
+policy calls, so they use syscall(2) with the numbers of the architecture. Knows nothing of kinds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POLICY_CALLS_IN_A_CONTAINER = (
     "in a container add --cap-add SYS_NICE, or --security-opt seccomp=FILE with a filter that "
     "allows mbind, get_mempolicy and move_pages"
 )
-"""What to do where an engine's default filter refuses the calls below."""
+"""The remedy where a container engine's default filter refuses the calls below."""
 
 _ffi: Any = FFI()
 _ffi.cdef("""
@@ -72,7 +72,7 @@ _WORD = 64
 
 
 def map_private(nbytes: int) -> int:
-    """The address of `nbytes` of fresh, zero, private memory, page-aligned and not yet there."""
+    """The address of `nbytes` of new, zero, private memory, page-aligned and not yet populated."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     address = _libc.mmap(_ffi.NULL, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if int(_ffi.cast("intptr_t", address)) == -1:
@@ -83,7 +83,7 @@ def map_private(nbytes: int) -> int:
 def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
     """The address, a multiple of `alignment`, of a mapping of a file that others may map too.
 
-    It takes address space but no memory until it is touched, and stays out of core dumps.
+    It takes address space but no memory until its first access, and is not in core dumps.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
     room = _libc.mmap(_ffi.NULL, nbytes + alignment, _PROT_NONE, flags, -1, 0)
@@ -108,12 +108,12 @@ def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
 def memory_file(name: str, nbytes: int) -> int:
     """The descriptor of an anonymous file of fixed length (memfd_create); it holds no memory yet.
 
-    Whoever opens it may write into it, but no one can cut it short under another's feet.
+    Any process that opens it may write into it, but none can truncate it while others use it.
     `os.memfd_create` is missing in Pythons built for a glibc before 2.27.
     """
     flags = _MFD_CLOEXEC | _MFD_ALLOW_SEALING
     text = _ffi.new("char[]", name.encode())
-    try:  # a system may insist on files that cannot be run (vm.memfd_noexec)
+    try:  # a system may require files that cannot be executed (vm.memfd_noexec)
         descriptor = _call("memfd_create", text, _long(flags | _MFD_NOEXEC_SEAL))
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -129,7 +129,7 @@ def memory_file(name: str, nbytes: int) -> int:
 
 
 def has_final_length(descriptor: int) -> bool:
-    """Whether no one can make a file shorter or longer (its seals)."""
+    """Whether no process can make a file shorter or longer (its seals)."""
     try:
         return fcntl.fcntl(descriptor, _GET_SEALS) & LENGTH_SEALS == LENGTH_SEALS
     except OSError:  # not a file in memory
@@ -137,19 +137,19 @@ def has_final_length(descriptor: int) -> bool:
 
 
 def current_cpu() -> int | None:
-    """The CPU that the calling thread runs on now; None where libc does not say."""
+    """The CPU that the calling thread runs on now; None where libc does not give it."""
     cpu = int(_libc.sched_getcpu())
     return cpu if cpu >= 0 else None
 
 
 def unmap(address: int, nbytes: int) -> None:
-    """Gives a mapping back."""
+    """Remove a mapping."""
     if _libc.munmap(_ffi.cast("void *", address), nbytes) != 0:
         raise _refused("munmap")
 
 
 def bind(address: int, nbytes: int, policy: Policy, nodes: Sequence[int]) -> None:
-    """Sets where the pages of a range will come from (mbind). The range starts on a page."""
+    """Set which nodes the pages of a range come from (mbind). The range starts on a page."""
     mode = _PREFERRED_MANY if policy == "preferred" and len(nodes) > 1 else _MODES[policy]
     mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
     for node in nodes:
@@ -183,13 +183,13 @@ def nodes_of(first: int, pages: int) -> list[int]:
 
 
 def advise_huge_pages(address: int, nbytes: int) -> None:
-    """Asks for transparent huge pages in a range; a kernel without them is no error."""
+    """Ask for transparent huge pages in a range; a kernel without them is no error."""
     first, length = _whole_pages(address, nbytes)
     _libc.madvise(_ffi.cast("void *", first), length, mmap.MADV_HUGEPAGE)
 
 
 def populate(address: int, nbytes: int) -> None:
-    """Makes the pages of a range be there, contents unchanged; OSError where memory is short."""
+    """Put memory under the pages of a range, contents unchanged; OSError where it is short."""
     first, length = _whole_pages(address, nbytes)
     if _libc.madvise(_ffi.cast("void *", first), length, _POPULATE_WRITE) == 0:
         return
@@ -201,13 +201,13 @@ def populate(address: int, nbytes: int) -> None:
 
 
 def zero(address: int, nbytes: int) -> None:
-    """Fills a range with zeros."""
+    """Fill a range with zeros."""
     _libc.memset(_ffi.cast("void *", address), 0, nbytes)
 
 
 def discard(address: int, nbytes: int, shared: bool) -> None:
-    """Takes the memory of a range's whole pages back, shared ones from their file; they are zero
-    when they are touched again. A refusal is none."""
+    """Free the memory of a range's whole pages, shared ones in their file; they are zero at the
+    next access. A refusal is ignored."""
     first, last = -(-address // PAGE) * PAGE, (address + nbytes) & -PAGE
     if last > first:
         advice = _REMOVE if shared else mmap.MADV_DONTNEED
@@ -215,7 +215,7 @@ def discard(address: int, nbytes: int, shared: bool) -> None:
 
 
 def collapse(address: int, nbytes: int) -> None:
-    """Puts populated memory into huge pages where it fills them (since 6.1); a refusal is none."""
+    """Move populated memory into huge pages where it fills them (since 6.1); ignores a refusal."""
     _libc.madvise(_ffi.cast("void *", address), nbytes, _COLLAPSE)
 
 

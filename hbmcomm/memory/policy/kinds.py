@@ -1,6 +1,6 @@
 """Kinds of memory by memkind's names, resolved to NUMA nodes and a policy for the calling thread.
 
-Knows what each name means and what this process may use; allocates nothing.
+Knows the meaning of each name and the nodes that this process may use; allocates nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Nodes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind as it stands on this machine for the calling thread.
+    """A kind, resolved on this machine for the calling thread.
 
-    `bind` is strict: memory comes from `nodes` or there is an error. `preferred` spills elsewhere
-    when they are full, `interleave` deals pages out over them, `default` is the system's own way.
+    `bind` is strict: memory comes from `nodes` or there is an error. `preferred` spills to other
+    nodes when they are full, `interleave` spreads pages over them, `default` is the system's
+    default.
     """
 
     name: str
@@ -38,18 +39,17 @@ class Kind:
 
     @property
     def strict(self) -> bool:
-        """Whether this memory comes from `nodes` or not at all."""
+        """Whether this memory comes from `nodes` only."""
         return self.policy == "bind"
 
 
 @dataclass(frozen=True)
 class _Meaning:
-    """What a name stands for: the nodes that qualify, which of them to take, and how."""
+    """The meaning of a name: the candidate nodes, the selection of nodes among them, the policy."""
 
-    pool: Callable[[Topology], Nodes]
-    choice: Callable[
-        [Topology, Nodes, Nodes], Nodes
-    ]  # (topology, pool, nodes of the thread's CPUs)
+    candidates: Callable[[Topology], Nodes]
+    select: Callable[[Topology, Nodes, Nodes], Nodes]
+    """From the topology, the candidates, and the nodes of the thread's CPUs."""
     policy: Policy
 
 
@@ -58,14 +58,15 @@ def _hbm(topology: Topology) -> Nodes:
 
 
 def _dax(topology: Topology) -> Nodes:
-    """Nodes that the kmem driver made of dax devices, or that MEMKIND_DAX_KMEM_NODES names."""
+    """Nodes that the kmem driver created from dax devices, or that MEMKIND_DAX_KMEM_NODES names."""
     configured = os.environ.get("MEMKIND_DAX_KMEM_NODES")
     if configured:
         try:
             named = parse_list(configured)
         except ValueError:
             raise KindUnavailable(
-                f"MEMKIND_DAX_KMEM_NODES={configured} is no list of nodes such as 2 or 8-9"
+                f"MEMKIND_DAX_KMEM_NODES={configured} is no list of nodes; write "
+                "one such as 2 or 8-9"
             ) from None
         return tuple(number for number in topology.memory_nodes if number in named)
     targets = {device.target_node for device in topology.dax if device.online}
@@ -80,27 +81,27 @@ def _any_memory(topology: Topology) -> Nodes:
     return topology.memory_nodes
 
 
-def _all(_topology: Topology, pool: Nodes, _cpu_nodes: Nodes) -> Nodes:
-    return pool
+def _all(_topology: Topology, candidates: Nodes, _cpu_nodes: Nodes) -> Nodes:
+    return candidates
 
 
-def _nearest(topology: Topology, pool: Nodes, cpu_nodes: Nodes) -> Nodes:
-    return _union(topology.nearest(cpu_node, among=pool) for cpu_node in cpu_nodes)
+def _nearest(topology: Topology, candidates: Nodes, cpu_nodes: Nodes) -> Nodes:
+    return _union(topology.nearest(cpu_node, among=candidates) for cpu_node in cpu_nodes)
 
 
-def _largest(topology: Topology, pool: Nodes, _cpu_nodes: Nodes) -> Nodes:
-    return _best(topology, pool, lambda node: node.total_bytes)
+def _largest(topology: Topology, candidates: Nodes, _cpu_nodes: Nodes) -> Nodes:
+    return _best(topology, candidates, lambda node: node.total_bytes)
 
 
 def _local(merit: Callable[[Node], float | None]) -> Callable[[Topology, Nodes, Nodes], Nodes]:
-    def choice(topology: Topology, _pool: Nodes, cpu_nodes: Nodes) -> Nodes:
+    def select(topology: Topology, _candidates: Nodes, cpu_nodes: Nodes) -> Nodes:
         return _union(_best(topology, topology.local_nodes(node), merit) for node in cpu_nodes)
 
-    return choice
+    return select
 
 
 def _best(topology: Topology, among: Nodes, merit: Callable[[Node], float | None]) -> Nodes:
-    """The nodes of highest merit; none where there is a choice and the merit of one is unknown."""
+    """The nodes of highest merit; none where the merit of one of several nodes is unknown."""
     merits = {number: merit(topology.node(number)) for number in among}
     if len(merits) == 1:
         return among
@@ -110,18 +111,18 @@ def _best(topology: Topology, among: Nodes, merit: Callable[[Node], float | None
     return tuple(number for number, value in known.items() if value == max(known.values()))
 
 
-def _quickness(node: Node) -> float | None:
+def _speed(node: Node) -> float | None:
     return -node.read_latency if node.read_latency else None
 
 
 def _family(
     name: str,
-    pool: Callable[[Topology], Nodes],
-    choice: Callable[[Topology, Nodes, Nodes], Nodes],
+    candidates: Callable[[Topology], Nodes],
+    select: Callable[[Topology, Nodes, Nodes], Nodes],
 ) -> dict[str, _Meaning]:
     return {
-        name: _Meaning(pool, choice, "bind"),
-        f"{name}_preferred": _Meaning(pool, choice, "preferred"),
+        name: _Meaning(candidates, select, "bind"),
+        f"{name}_preferred": _Meaning(candidates, select, "preferred"),
     }
 
 
@@ -133,14 +134,14 @@ _MEANINGS: dict[str, _Meaning] = {
     "hbw_all": _Meaning(_hbm, _all, "bind"),
     "hbw_interleave": _Meaning(_hbm, _all, "interleave"),
     **_family("highest_bandwidth_local", _any_memory, _local(lambda node: node.read_bandwidth)),
-    **_family("lowest_latency_local", _any_memory, _local(_quickness)),
+    **_family("lowest_latency_local", _any_memory, _local(_speed)),
     **_family("highest_capacity", _any_memory, _largest),
     **_family("highest_capacity_local", _any_memory, _local(lambda node: node.total_bytes)),
     **_family("dax_kmem", _dax, _nearest),
     "dax_kmem_all": _Meaning(_dax, _all, "bind"),
     "dax_kmem_interleave": _Meaning(_dax, _all, "interleave"),
 }
-_WHATEVER_IS_ALLOWED = ("default", "regular", "interleave")
+_LIMITED_TO_ALLOWED = ("default", "regular", "interleave")
 
 KINDS: tuple[str, ...] = tuple(_MEANINGS)
 """The names of all kinds, as memkind spells them, in lower case."""
@@ -151,10 +152,10 @@ def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
 
     Args:
         kind: One of `KINDS`.
-        nodes: Take exactly these nodes of the kind, strictly, near or far.
+        nodes: Use exactly these nodes of the kind, strictly, at any distance.
 
     Raises:
-        ValueError: `kind` is no kind at all.
+        ValueError: `kind` is not the name of a kind.
         KindUnavailable: This machine has no such memory, or this process may not use it.
     """
     wanted = None if nodes is None else tuple(sorted(set(nodes)))
@@ -176,44 +177,42 @@ def usable_nodes() -> Nodes:
 def choose(
     kind: str, topology: Topology, cpus: Nodes, allowed: Nodes, nodes: Nodes | None = None
 ) -> Kind:
-    """`resolve` for any machine, CPUs of the thread, allowed nodes and nodes asked for."""
+    """The kind on any machine, given the thread's CPUs, the allowed and the requested nodes."""
     meaning = _MEANINGS.get(kind)
     if meaning is None:
         raise ValueError(f"unknown kind of memory {kind!r}; known are {', '.join(KINDS)}")
-    pool = meaning.pool(topology)
-    if kind in _WHATEVER_IS_ALLOWED and nodes is None:
-        pool = tuple(number for number in pool if number in allowed)
-    if not pool:
+    candidates = meaning.candidates(topology)
+    if kind in _LIMITED_TO_ALLOWED and nodes is None:
+        candidates = tuple(number for number in candidates if number in allowed)
+    if not candidates:
         raise KindUnavailable(_why_none(kind, topology))
     cpu_nodes = tuple(node.id for node in topology.nodes if set(cpus) & set(node.cpus))
-    chosen = meaning.choice(topology, pool, cpu_nodes) if nodes is None else nodes
-    _check(kind, chosen, pool, allowed)
+    chosen = meaning.select(topology, candidates, cpu_nodes) if nodes is None else nodes
+    _check(kind, chosen, candidates, allowed)
     policy: Policy = "bind" if nodes is not None else meaning.policy
     if kind == "regular" and nodes is None and set(chosen) >= set(allowed):
-        policy = "default"  # nothing but ordinary memory here: the operating system's own way
-    uses_hbm_finding = meaning.pool is _hbm
+        policy = "default"  # all nodes are ordinary memory: binding would change nothing
+    uses_hbm_finding = meaning.candidates is _hbm
     return Kind(
         name=kind,
         nodes=chosen,
         policy=policy,
         emulated=uses_hbm_finding and topology.hbm.emulated,
-        evidence=topology.hbm.rule
-        if uses_hbm_finding
-        else _plain_evidence(kind, chosen, cpu_nodes),
+        evidence=topology.hbm.rule if uses_hbm_finding else _evidence(kind, chosen, cpu_nodes),
     )
 
 
-def _check(kind: str, chosen: Nodes, pool: Nodes, allowed: Nodes) -> None:
+def _check(kind: str, chosen: Nodes, candidates: Nodes, allowed: Nodes) -> None:
     if not chosen:
         raise KindUnavailable(
-            f"{kind}: no HMAT values tell which of nodes {format_list(pool)} it is; "
+            f"{kind}: no HMAT values show which of nodes {format_list(candidates)} it is; "
             "choose with nodes=, or take regular"
         )
-    foreign = tuple(number for number in chosen if number not in pool)
+    foreign = tuple(number for number in chosen if number not in candidates)
     if foreign:
         raise KindUnavailable(
             f"{kind}: node {format_list(foreign)} is not memory of this kind; "
-            f"its nodes are {format_list(pool)}"
+            f"its nodes are {format_list(candidates)}"
         )
     forbidden = tuple(number for number in chosen if number not in allowed)
     if forbidden:
@@ -236,10 +235,13 @@ def _why_none(kind: str, topology: Topology) -> str:
             f"(devices: {', '.join(device.name for device in topology.dax) or 'none'}); "
             "daxctl reconfigure-device --mode=system-ram brings one online"
         )
-    return f"{kind}: this process may use none of the nodes {format_list(topology.memory_nodes)}"
+    return (
+        f"{kind}: this process may use none of the nodes {format_list(topology.memory_nodes)}; "
+        "widen its cpuset (docker: --cpuset-mems)"
+    )
 
 
-def _plain_evidence(kind: str, chosen: Nodes, cpu_nodes: Nodes) -> str:
+def _evidence(kind: str, chosen: Nodes, cpu_nodes: Nodes) -> str:
     near = format_list(cpu_nodes)
     return f"{kind} is node {format_list(chosen)} for a thread with CPUs of node {near}"
 

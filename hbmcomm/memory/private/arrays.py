@@ -1,7 +1,7 @@
 """NumPy arrays in a kind of memory: empty, zeros, ones, full, *_like, asarray.
 
-Ordinary ndarrays, 64-byte aligned, in C order; the block behind them is freed when the last view
-goes. Knows NumPy's shapes and dtypes; where the memory comes from is `blocks`' affair.
+Ordinary ndarrays, 64-byte aligned, in C order; their block is freed with the last view. Knows
+NumPy's shapes and dtypes; `blocks` allocates the memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.private import regions
 from hbmcomm.memory.private.blocks import Block, Source, allocate
-from hbmcomm.memory.private.numpy_memory import gave
+from hbmcomm.memory.private.numpy_memory import allocated_by_memkind
 
 Shape = int | Iterable[int]
 
 
-class Piece(NamedTuple):
-    """Memory under an array that NumPy allocated by itself, in shared memory (numpy_memory)."""
+class NumpyPiece(NamedTuple):
+    """Shared memory of an array that NumPy itself allocated (numpy_memory)."""
 
     kind: Kind
     address: int
@@ -30,20 +30,20 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Supply:
-    """Where arrays of a kind come from; `allocate` gives a block of so many bytes."""
+class ArrayFactory:
+    """Creates arrays of a kind; `allocate` returns a block of so many bytes."""
 
     kind: Kind
     allocate: Callable[[int], Block]
     holds: Callable[[Any], bool]
-    """Whether a `Block` or a `Piece` is as good as one of its own."""
+    """Whether a `Block` or a `NumpyPiece` is in the memory that `allocate` uses."""
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
-        # One element, spread over the shape, lets NumPy judge both before memory is taken.
+        # One element, broadcast to the shape: NumPy checks both before memory is allocated.
         model = np.broadcast_to(np.empty((), np.dtype(dtype).base), _dimensions(shape, dtype))
         if model.dtype.hasobject:
             raise TypeError(
-                f"dtype {model.dtype} holds Python objects, which live in Python's own heap; "
+                f"dtype {model.dtype} holds Python objects, which stay in Python's own heap; "
                 "take a fixed-size dtype"
             )
         block = self.allocate(model.size * model.itemsize)
@@ -75,15 +75,15 @@ class Supply:
         return array
 
 
-def private(kind: str | None = None, nodes: Iterable[int] | None = None) -> Supply:
-    """The supply of this process alone; arguments and errors are those of `empty`."""
+def private_factory(kind: str | None = None, nodes: Iterable[int] | None = None) -> ArrayFactory:
+    """The factory of arrays private to this process; arguments and errors as for `empty`."""
     found = resolve(kind or default_kind(), nodes)
     pinned = nodes is not None
 
-    def holds(block: Block | Piece) -> bool:
+    def holds(block: Block | NumpyPiece) -> bool:
         return (block.kind.nodes, block.kind.policy) == (found.nodes, found.policy)
 
-    return Supply(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
+    return ArrayFactory(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
 
 
 def empty(
@@ -102,11 +102,11 @@ def empty(
 
     Raises:
         KindUnavailable: This machine or process has no such memory.
-        OutOfMemory: The kind is strict and its nodes have less than that free. Nothing falls back.
+        OutOfMemory: The kind is strict and its nodes have less free. There is no fallback.
         TypeError: The dtype holds Python objects.
         ValueError: Unknown kind, or a shape that NumPy would refuse.
     """
-    return private(kind, nodes).empty(shape, dtype)
+    return private_factory(kind, nodes).empty(shape, dtype)
 
 
 def zeros(
@@ -115,8 +115,8 @@ def zeros(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array of zeros; arguments and errors are those of `empty`."""
-    return private(kind, nodes).zeros(shape, dtype)
+    """An array of zeros; arguments and errors as for `empty`."""
+    return private_factory(kind, nodes).zeros(shape, dtype)
 
 
 def ones(
@@ -125,8 +125,8 @@ def ones(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array of ones; arguments and errors are those of `empty`."""
-    return private(kind, nodes).ones(shape, dtype)
+    """An array of ones; arguments and errors as for `empty`."""
+    return private_factory(kind, nodes).ones(shape, dtype)
 
 
 def full(
@@ -136,8 +136,8 @@ def full(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array filled with `fill`, of whose dtype it is unless one is given; else like `empty`."""
-    return private(kind, nodes).full(shape, fill, dtype)
+    """An array filled with `fill`, and of its dtype if none is given; else as for `empty`."""
+    return private_factory(kind, nodes).full(shape, fill, dtype)
 
 
 def empty_like(
@@ -147,7 +147,7 @@ def empty_like(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """An array with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return empty(*form(a, dtype), kind, nodes)
+    return empty(*shape_and_dtype(a, dtype), kind, nodes)
 
 
 def zeros_like(
@@ -157,7 +157,7 @@ def zeros_like(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """An array of zeros with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return zeros(*form(a, dtype), kind, nodes)
+    return zeros(*shape_and_dtype(a, dtype), kind, nodes)
 
 
 def ones_like(
@@ -167,7 +167,7 @@ def ones_like(
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
     """An array of ones with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return ones(*form(a, dtype), kind, nodes)
+    return ones(*shape_and_dtype(a, dtype), kind, nodes)
 
 
 def asarray(
@@ -176,22 +176,22 @@ def asarray(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """`a` in memory of a kind: itself where it is there already, else a copy; else like `empty`."""
-    return private(kind, nodes).asarray(a, dtype)
+    """`a` itself where it is in memory of the kind already, else a copy; see `empty`."""
+    return private_factory(kind, nodes).asarray(a, dtype)
 
 
 def source(array: NDArray[Any]) -> Source | None:
-    """What gave the memory of an array or a view: "memkind", "mmap" (and mbind), "arena" (what the
-    ranks of a node share), or None for NumPy's own. Knows arrays of `numpy_memory` as well."""
+    """What allocated the memory of an array or a view: "memkind", "mmap" (and mbind), "arena"
+    (memory that the ranks of a node share), or None: NumPy. Also for arrays of `numpy_memory`."""
     block = _block(array)
     if block is not None:
         return block.source
     base = _base(array)
-    return "memkind" if isinstance(base, np.ndarray) and gave(base) else None
+    return "memkind" if isinstance(base, np.ndarray) and allocated_by_memkind(base) else None
 
 
-def form(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array like another; a dtype that is given comes first."""
+def shape_and_dtype(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of an array like another; a given dtype takes precedence."""
     like = np.asanyarray(a)
     return like.shape, like.dtype if dtype is None else np.dtype(dtype)
 
@@ -201,18 +201,18 @@ def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
     return (*outer, *np.dtype(dtype).shape)
 
 
-def _block(array: NDArray[Any]) -> Block | Piece | None:
+def _block(array: NDArray[Any]) -> Block | NumpyPiece | None:
     """The memory that an array is a view of, through however many views."""
     base = _base(array)
     if not isinstance(base, np.ndarray) or not base.flags.owndata:
         return base if isinstance(base, Block) else None
     address = int(base.__array_interface__["data"][0])
     region = regions.find(address)
-    return None if region is None else Piece(region.kind, address, "arena")
+    return None if region is None else NumpyPiece(region.kind, address, "arena")
 
 
 def _base(array: NDArray[Any]) -> object:
-    """The array at the end of a chain of views, or what that one has its memory from."""
+    """The array at the end of a chain of views, or the owner of its memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array if array.base is None else array.base

@@ -1,9 +1,9 @@
-"""Blocks of memory of a kind, given back when the last user goes.
+"""Blocks of memory of a kind, freed with their last user.
 
-memkind's heap serves where it can. Where libmemkind is missing, or its block has not the policy
-that the kind resolved to (its search for HBM is narrower than ours, and its heaps remember other
-CPUs), the block is a mapping of its own, bound by mbind. Either way the promise is the same: these
-nodes, this policy, and for a strict kind every page there.
+A block comes from memkind's heap where possible. Where libmemkind is missing, or its block has
+another policy than the kind (memkind detects less HBM, and its heaps keep the CPUs of their first
+use), the block is a mapping of its own, bound by mbind. Both guarantee the kind's nodes and policy,
+and that every page of a strict kind is populated.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hbmcomm.memory.topology.sysfs import format_list
 
 ALIGNMENT = 64
 HUGE_PAGES_FROM = 4 * 2**20
-"""Bytes from which huge pages are asked for; NumPy's own allocator starts at the same size."""
+"""Blocks of this size and more ask for huge pages, like NumPy's own allocator."""
 
 Source = Literal["memkind", "mmap", "arena"]
 
 
 class Block:
-    """`nbytes` of memory of a kind at `address`; whoever refers to it keeps it."""
+    """`nbytes` of memory of a kind at `address`; collecting the object frees it."""
 
     def __init__(
         self,
@@ -53,15 +53,15 @@ class Block:
 
 
 def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
-    """A block of at least one byte; a mapping's is zero, memkind's holds anything.
+    """A block of at least one byte; a mapping is zero, memkind's memory is arbitrary.
 
     Args:
-        kind: What `kinds.resolve` made of a name.
+        kind: A result of `kinds.resolve`.
         nbytes: The size.
-        pinned: Whether the caller chose the nodes, which memkind cannot be told.
+        pinned: Whether the caller chose the nodes, which memkind does not support.
 
     Raises:
-        OutOfMemory: A strict kind has less than that free on its nodes, or the system refuses.
+        OutOfMemory: A strict kind has less free on its nodes, or the system refuses.
         KindUnavailable: This process may not bind memory.
     """
     nbytes = max(nbytes, 1)
@@ -73,17 +73,17 @@ def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
     if kind.strict:
         try:
             capacity.populate(kind, block.address, nbytes)
-        except OutOfMemory:  # memkind would keep for a while what was had
+        except OutOfMemory:  # else memkind would keep the populated pages for a while
             kernel.discard(block.address, nbytes, shared=False)
             raise
     return block
 
 
-def memkind_serves(kind: Kind) -> None:
-    """Raises MemkindError unless memkind's heap gives memory of just this kind."""
+def check_memkind(kind: Kind) -> None:
+    """Raises MemkindError unless memkind's heap has the nodes and policy of this kind."""
     address = memkind.allocate(kind.name, kernel.PAGE, ALIGNMENT)
     try:
-        if not _as_promised(kind, address):
+        if not _has_policy(kind, address):
             raise memkind.MemkindError(_disagreement(kind, address))
     finally:
         memkind.free(kind.name, address)
@@ -94,7 +94,7 @@ def _from_memkind(kind: Kind, nbytes: int) -> Block | None:
         address = memkind.allocate(kind.name, nbytes, ALIGNMENT)
     except memkind.MemkindError:
         return None
-    if _as_promised(kind, address):
+    if _has_policy(kind, address):
         return Block(kind, address, nbytes, "memkind", memkind.free, kind.name, address)
     memkind.free(kind.name, address)
     return None
@@ -106,39 +106,38 @@ def _from_kernel(kind: Kind, nbytes: int) -> Block:
         address = kernel.map_private(length)
     except OSError as error:
         raise OutOfMemory(
-            f"{kind.name}: {nbytes:,} bytes refused by the system ({error})"
+            f"{kind.name}: {nbytes:,} bytes refused by the system ({error}); ask for less"
         ) from None
     block = Block(kind, address, length, "mmap", kernel.unmap, address, length)
     try:
         if kind.policy != "default":
             kernel.bind(block.address, length, kind.policy, kind.nodes)
     except OSError as error:
-        if not _binding_is_moot(kind):
+        if not _needs_no_binding(kind):
             raise KindUnavailable(why_unbound(kind, error)) from None
     return block
 
 
-def _as_promised(kind: Kind, address: int) -> bool:
-    """Whether the kernel says of a block of memkind what the kind says."""
+def _has_policy(kind: Kind, address: int) -> bool:
+    """Whether a block of memkind has the nodes and policy of the kind."""
     try:
         policy, nodes = kernel.policy_of(address)
     except OSError:
         return False
-    if (
-        kind.policy == "default"
-    ):  # memkind binds regular memory to the nodes with CPUs: here, to all
+    if kind.policy == "default":
+        # memkind binds regular memory to the nodes with CPUs, which are all nodes here
         return policy == "default" or nodes == kind.nodes
     return (policy, nodes) == (kind.policy, kind.nodes)
 
 
-def _binding_is_moot(kind: Kind) -> bool:
-    """Whether memory lands on the kind's nodes even unbound, because there are no others."""
+def _needs_no_binding(kind: Kind) -> bool:
+    """Whether unbound memory is on the kind's nodes too, because there are no others."""
     usable = set(usable_nodes())
     return usable <= set(kind.nodes) and (kind.policy != "interleave" or len(usable) == 1)
 
 
 def why_unbound(kind: Kind, error: OSError) -> str:
-    """What mbind's refusal means and what to do."""
+    """A message for mbind's refusal: what it means and what to do."""
     asked = f"{kind.name}: binding memory to node {format_list(kind.nodes)} was refused ({error})"
     if error.errno == errno.EPERM:
         return f"{asked}; {kernel.POLICY_CALLS_IN_A_CONTAINER}"
@@ -151,7 +150,7 @@ def _disagreement(kind: Kind, address: int) -> str:
     try:
         policy, nodes = kernel.policy_of(address)
     except OSError as error:
-        return f"{kind.name}: the kernel does not say where memkind's memory is ({error})"
+        return f"{kind.name}: the kernel does not give the policy of memkind's memory ({error})"
     return (
         f"{kind.name} is {kind.policy} on node {format_list(kind.nodes)} here, but memkind's is "
         f"{policy} on node {format_list(nodes)}; pin the thread first, or set MEMKIND_HBW_NODES"

@@ -1,7 +1,7 @@
 """The binding of libmemkind, opened at run time: its declarations, its calls, its errors.
 
-The only module that opens it. memkind looks for HBM at its first call and remembers the answer for
-good, so MEMKIND_HBW_NODES and CPU pinning must stand before.
+Only this module opens it. memkind looks for HBM at its first call and caches the result, so set
+MEMKIND_HBW_NODES and pin to CPUs before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hbmcomm.memory.policy.kinds import KINDS
 SONAME = "libmemkind.so.0"
 INSTALL = "install it with apt-get install libmemkind0 (dnf install memkind)"
 NUMPY_FUNCTIONS = ("memkind_malloc", "memkind_calloc", "memkind_realloc", "memkind_free")
-"""The functions that have the signatures of NumPy's allocator, with the kind for context."""
+"""The functions with the signatures of NumPy's allocator, where the kind is the context."""
 
 _ffi: Any = FFI()
 _ffi.cdef("typedef struct memkind *memkind_t;")
@@ -36,7 +36,7 @@ _MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
 
 
 class MemkindError(HbmcommError):
-    """memkind is missing or refused; the message has its own words."""
+    """memkind is missing, or refused; then the message is memkind's."""
 
 
 def memkind_version() -> str | None:
@@ -51,8 +51,8 @@ def memkind_version() -> str | None:
 def allocate(kind: str, nbytes: int, alignment: int) -> int:
     """The address of `nbytes` of a kind, from memkind's heap for it. MemkindError where refused.
 
-    The contents are arbitrary. A heap may hand out pages that it mapped for another thread, so
-    ask the kernel for their policy before believing in it.
+    The contents are arbitrary. A heap may return pages that it mapped for another thread, so check
+    their policy with the kernel.
     """
     handle = _kind(kind)
     check_error(_library().memkind_check_available(handle), f"kind {kind}")
@@ -63,7 +63,7 @@ def allocate(kind: str, nbytes: int, alignment: int) -> int:
 
 
 def free(kind: str, address: int) -> None:
-    """Gives a block back to the heap of the kind that it came from."""
+    """Return a block to the heap of its kind."""
     _library().memkind_free(_kind(kind), _ffi.cast("void *", address))
 
 
@@ -78,7 +78,7 @@ def function_address(name: str) -> int:
 
 
 def check_error(status: int, asked: str) -> None:
-    """Turns a status of memkind that is not 0 into MemkindError."""
+    """Raise MemkindError for a status of memkind that is not 0."""
     if status == 0:
         return
     text = _ffi.new("char[]", _MESSAGE_SIZE)

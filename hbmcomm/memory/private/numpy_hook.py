@@ -1,7 +1,7 @@
-"""NumPy's allocator hook (NEP 49) from Python: makes capsules of handlers and puts them in place.
+"""NumPy's allocator hook (NEP 49) from Python: wraps handlers in capsules and installs them.
 
-A handler is a struct of C functions; where its memory comes from is its maker's affair. The hook is
-reached through ctypes: no compiler and none of NumPy's headers are needed.
+A handler is a struct of C functions that allocate. The hook is called through ctypes: no compiler
+and none of NumPy's headers are needed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-_NUMPY_CORE = "numpy._core._multiarray_umath"  # the module that carries the table; not public
+_NUMPY_CORE = "numpy._core._multiarray_umath"  # the module with the table; not public
 _SET_HANDLER = 304  # entry of PyDataMem_SetHandler in NumPy's table of C functions, since 1.22
-_CAPSULE_NAME = b"mem_handler"  # NumPy refuses a capsule of another name
+_CAPSULE_NAME = b"mem_handler"  # NumPy refuses capsules of other names
 
 # Prototypes of our own: the functions of ctypes.pythonapi itself are shared with other packages.
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
@@ -33,29 +33,29 @@ _keep = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi
 
 
 def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:
-    """A PyDataMem_Handler as NumPy wants it; every array made by it refers to it.
+    """A capsule of a PyDataMem_Handler; every array that it allocates refers to it.
 
     Args:
-        handler: Its address.
-        end: Address of a C function that the capsule calls when the last array is gone.
-        owner: Kept until then: `end` finds it as the capsule's context, and must let it go.
+        handler: The handler's address.
+        end: Address of a C function that the capsule calls when the last array is freed.
+        owner: Kept alive until then: it is the capsule's context, and `end` must release it.
     """
-    made = _new(handler, _CAPSULE_NAME, None)
+    found = _new(handler, _CAPSULE_NAME, None)
     if end is not None:
         _keep(owner)
-        _set_context(made, id(owner))
-        _set_destructor(made, end)
-    return made
+        _set_context(found, id(owner))
+        _set_destructor(found, end)
+    return found
 
 
 def handler_name(array: NDArray[Any]) -> str | None:
-    """The name in the handler that gave an array's memory; None for a view, which owns none."""
+    """The name of the handler that allocated an array's memory; None for a view."""
     found: str | None = import_module(_NUMPY_CORE).get_handler_name(array)
     return found
 
 
 def addresses() -> tuple[int, int, int]:
-    """Where PyCapsule_GetPointer, PyCapsule_GetContext and Py_DecRef are, for functions in C."""
+    """The addresses of PyCapsule_GetPointer, PyCapsule_GetContext and Py_DecRef, for C."""
     names = ("PyCapsule_GetPointer", "PyCapsule_GetContext", "Py_DecRef")
     found = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in names)
     pointer, context, release = (int(address or 0) for address in found)
@@ -69,4 +69,4 @@ def _numpy_function(entry: int) -> int:
 
 
 set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_function(_SET_HANDLER))
-"""Puts a capsule in place for the calling thread's context; the one that was there before."""
+"""Installs a capsule for the calling thread's context; returns the previous one."""

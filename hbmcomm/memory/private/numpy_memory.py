@@ -1,7 +1,7 @@
 """Makes NumPy itself allocate in a kind of memory, through its allocator hook (NEP 49).
 
-memkind's functions have the signatures that the hook wants, with the kind for context, so the hook
-is a struct of their addresses, made through ctypes: no compiler, no Python in an allocation's path.
+memkind's functions have the signatures of the hook, where the kind is the context. So the hook is a
+struct of their addresses, built by ctypes: no compiler, and no Python code in an allocation.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory.policy.kinds import Kind, resolve
 from hbmcomm.memory.private import memkind, numpy_hook
-from hbmcomm.memory.private.blocks import memkind_serves
+from hbmcomm.memory.private.blocks import check_memkind
 
 _NAME = "memkind "
-"""Begins the name of each of our handlers; the kind follows."""
+"""Prefix of the name of each handler; the kind follows."""
 
 
 class _Allocator(ctypes.Structure):
@@ -45,19 +45,19 @@ class _Handler(ctypes.Structure):
 
 @contextmanager
 def numpy_memory(kind: str) -> Iterator[Kind]:
-    """Every NumPy array made inside lives in memory of this kind, and is freed into it later.
+    """Every NumPy array created inside is in memory of this kind, and is freed into it later.
 
-    Nests. Holds for the calling thread; threads started inside do not inherit it. NumPy calls
-    memkind without asking us: past the free memory of a strict kind the kernel ends the process,
-    where `hbmcomm.empty` raises OutOfMemory, so make big arrays with that.
+    Contexts nest. One applies to the calling thread; threads started inside do not inherit it.
+    NumPy calls memkind directly: beyond the free memory of a strict kind the kernel kills the
+    process, where `hbmcomm.empty` raises OutOfMemory. Create large arrays with that.
 
     Raises:
         ValueError: No such kind.
-        KindUnavailable: This machine has none of it, or libmemkind is missing or disagrees.
+        KindUnavailable: This machine has none of it, or libmemkind is missing or uses other nodes.
     """
     resolved = resolve(kind)
     try:
-        memkind_serves(resolved)
+        check_memkind(resolved)
     except memkind.MemkindError as error:
         raise KindUnavailable(f"numpy_memory({kind!r}) works through memkind: {error}") from None
     previous = numpy_hook.set_handler(_capsule(kind))
@@ -67,14 +67,14 @@ def numpy_memory(kind: str) -> Iterator[Kind]:
         numpy_hook.set_handler(previous)
 
 
-def gave(array: NDArray[Any]) -> bool:
-    """Whether memkind gave the memory that an array owns, in a context of `numpy_memory`."""
+def allocated_by_memkind(array: NDArray[Any]) -> bool:
+    """Whether an array's own memory is memkind's, from a context of `numpy_memory`."""
     return (numpy_hook.handler_name(array) or "").startswith(_NAME)
 
 
 @cache
 def _capsule(kind: str) -> Any:
-    """The hook for a kind, made once and kept for ever: arrays point to it until they are freed."""
+    """The hook for a kind, created once and never freed: arrays point to it."""
     addresses = (memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS)
     allocator = _Allocator(memkind.kind_address(kind), *addresses)
     handler = _Handler(f"{_NAME}{kind}".encode(), 1, allocator)

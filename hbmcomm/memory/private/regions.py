@@ -1,6 +1,6 @@
-"""Ranges of addresses that shared memory is mapped at, to tell where an array is by its address.
+"""Ranges of addresses where shared memory is mapped, to find an array's memory by its address.
 
-Arrays that NumPy made by itself (NEP 49) refer to no block of ours; their address is all there is.
+Arrays that NumPy allocates (NEP 49) refer to no `Block`; only their address identifies the memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hbmcomm.memory.policy.kinds import Kind
 
 
 class Region(NamedTuple):
-    """A range of addresses, and what memory is there."""
+    """A range of addresses, and its kind of memory."""
 
     start: int
     end: int
@@ -22,12 +22,12 @@ _regions: dict[int, Region] = {}
 
 
 def add(start: int, nbytes: int, kind: Kind) -> None:
-    """Note a range; it overlaps no other."""
+    """Add a range; it overlaps no other."""
     _regions[start] = Region(start, start + nbytes, kind)
 
 
 def remove(start: int) -> None:
-    """Forget the range that starts there."""
+    """Remove the range that starts at an address."""
     _regions.pop(start, None)
 
 

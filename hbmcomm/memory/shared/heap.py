@@ -1,6 +1,6 @@
 """The C core's heap as Python sees it: extents by offset, and which steps are populated.
 
-Turns errno values into exceptions, and knows no memory: where it comes from is `ground`'s affair.
+Turns errno values into exceptions. It manages offsets only; a `Pool` puts memory under them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class Usage(NamedTuple):
     nbytes: int
     taken: int
     parked: int
-    """Given back, but held: another process may still write there."""
+    """Given back, but quarantined: another process may still write there."""
     populated: int
     idle: int
-    """In populated steps that are free from end to end."""
-    keep: int
+    """In populated steps without any taken byte."""
+    idle_limit: int
     extents: int
 
 
 class Heap:
-    """Which extents of a range are taken; safe in threads, refused in the children of a fork.
+    """Which extents of a range are taken; thread-safe; the children of a fork are refused.
 
-    Giving back calls no Python at all, since Python may collect an array at any step of its own.
-    `handle` is what functions of the core take.
+    To give an extent back calls no Python code, since Python may collect an array at any step.
+    `handle` is the argument of the core's functions.
     """
 
     def __init__(self, address: int, nbytes: int, step: int = STEP) -> None:
@@ -46,8 +46,8 @@ class Heap:
         if self.handle == ffi.NULL:
             raise _error(ffi.errno)
         self._forks = lib.hbm_forks()
-        # Not at exit: arrays may outlive the finalizers then.
-        weakref.finalize(self, lib.hbm_heap_free, self.handle).atexit = False
+        # Not at exit: arrays may outlive the finalizers.
+        weakref.finalize(self, lib.hbm_heap_delete, self.handle).atexit = False
 
     @property
     def is_foreign(self) -> bool:
@@ -60,7 +60,7 @@ class Heap:
         Raises:
             HbmcommError: This process is a fork of the one that owns the memory.
         """
-        offset = int(lib.hbm_heap_take(self.handle, nbytes, alignment))
+        offset = int(lib.hbm_heap_reserve(self.handle, nbytes, alignment))
         if offset != lib.HBM_NOWHERE:
             return offset
         if ffi.errno == errno.ENOMEM:
@@ -68,8 +68,8 @@ class Heap:
         raise _error(ffi.errno)
 
     def give(self, offset: int) -> bool:
-        """Whether what was taken at that offset is given back; a child of a fork cannot."""
-        return int(lib.hbm_heap_give(self.handle, offset)) == 0
+        """Give back the extent at an offset: whether there was one; a child of a fork cannot."""
+        return int(lib.hbm_heap_free(self.handle, offset)) == 0
 
     def missing(self, start: int, end: int) -> tuple[int, int] | None:
         """The first run of steps under a range that are not populated; None where all are."""
@@ -83,15 +83,15 @@ class Heap:
         _check(lib.hbm_heap_populated(self.handle, start, end))
 
     def discard(self, start: int, end: int) -> None:
-        """Return what is under steps that are not populated; a refusal is none."""
+        """Free the memory under steps that are not populated; a refusal is ignored."""
         lib.hbm_heap_discard(self.handle, start, end)
 
-    def keep(self, nbytes: int) -> None:
-        """How many bytes of idle steps stay populated; more go back to the system."""
+    def limit_idle(self, nbytes: int) -> None:
+        """Set how many bytes of idle steps stay populated; the system gets the others back."""
         _check(lib.hbm_heap_keep(self.handle, nbytes))
 
     def hold(self, start: int, end: int) -> int:
-        """Hand out nothing in a range until it is released by the number that this returns."""
+        """Allocate nothing in a range until `release` of the number that this returns."""
         number = int(lib.hbm_heap_hold(self.handle, start, end))
         if not number:
             raise _error(ffi.errno)
@@ -103,12 +103,17 @@ class Heap:
 
     @property
     def usage(self) -> Usage:
-        """What is in use now."""
+        """The usage now."""
         found = ffi.new("hbm_heap_usage *")
         lib.hbm_heap_use(self.handle, found)
         return Usage(
-            *(found.bytes, found.taken, found.parked, found.populated, found.idle, found.keep),
-            extents=found.extents,
+            found.bytes,
+            found.taken,
+            found.parked,
+            found.populated,
+            found.idle,
+            found.keep,
+            found.extents,
         )
 
 
@@ -120,7 +125,7 @@ def _check(problem: int) -> None:
 def _error(problem: int) -> Exception:
     if problem == errno.ECHILD:
         return HbmcommError(
-            "this process is a fork of a rank and is none itself; allocate in the rank, "
+            "this process is a fork of a rank and no rank itself; allocate in the rank, "
             "or start children with multiprocessing's method 'spawn'"
         )
     return OSError(problem, f"the heap of shared memory: {os.strerror(problem)}")

@@ -1,9 +1,9 @@
-"""One segment of shared memory: made by a process, found by others, mapped on huge-page borders.
+"""A segment of shared memory: created by one process, attached by others, aligned to huge pages.
 
-There are two ways to share one: an anonymous file (memfd), which others open through /proc, and a
-file in /dev/shm, for processes that share that folder but not /proc. Processes find out by trying
-which way works. A file is opened for writing only after it is known to be the one in the notice.
-Knows nothing of ranks or kinds.
+Its backing is an anonymous file (memfd), which others open through /proc, or a file in /dev/shm,
+for processes that share that folder but not /proc. Processes find out which one works by trying.
+A file is opened for writing only after it is known to be the one of the locator. Knows nothing of
+ranks or kinds.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from hbmcomm.memory.policy import kernel
 
 HUGE_PAGE = 2 * 2**20
 SHM = Path("/dev/shm")
-Way = Literal["memfd", "shm"]
-WAYS: tuple[Way, ...] = ("memfd", "shm")
+Backing = Literal["memfd", "shm"]
+BACKINGS: tuple[Backing, ...] = ("memfd", "shm")
 """In the order in which they are tried."""
 
 _O_PATH = 0o10000000  # missing in Pythons built for a very old glibc
-_DRAWN = 8  # random bytes in a name
+_RANDOM_BYTES = 8  # in a name
 
 
-class Notice(NamedTuple):
-    """What another process needs to find a segment, and to know that it found the right one."""
+class Locator(NamedTuple):
+    """What another process needs to find a segment, and to verify that it found the right one."""
 
-    way: Way
+    backing: Backing
     path: str
     device: int
     inode: int
     name: str
-    """Drawn at random: in another PID namespace the same process, descriptor and inode numbers may
-    belong to another file."""
+    """Random: in another PID namespace the same process, descriptor and inode numbers may belong to
+    another file."""
     nbytes: int
 
     @property
     def identity(self) -> tuple[int, int, str]:
-        """What no two segments have in common."""
+        """Different for any two segments."""
         return self.device, self.inode, self.name
 
 
 class Mapping:
-    """A shared mapping of a whole file; it goes with the object."""
+    """A shared mapping of a whole file; collecting the object removes it."""
 
     def __init__(self, descriptor: int, nbytes: int, alignment: int = HUGE_PAGE) -> None:
         """Raises OSError where the kernel refuses; the descriptor stays the caller's."""
@@ -59,19 +59,19 @@ class Mapping:
 
 
 class Segment(Mapping):
-    """A segment that this process made or found.
+    """A segment that this process created or attached.
 
     Attributes:
-        notice: How others find it.
-        descriptor: Of the file, in the process that made it; -1 elsewhere.
+        locator: How others find it.
+        descriptor: Of the file, in the process that created it; -1 elsewhere.
     """
 
-    def __init__(self, notice: Notice, descriptor: int, keep_open: bool) -> None:
-        """Maps a file, and closes it unless others are to find it through this process."""
-        self.notice = notice
+    def __init__(self, locator: Locator, descriptor: int, keep_open: bool) -> None:
+        """Maps a file, and closes it unless others must find it through this process."""
+        self.locator = locator
         self.descriptor = descriptor if keep_open else -1
         try:
-            super().__init__(descriptor, notice.nbytes)
+            super().__init__(descriptor, locator.nbytes)
         except OSError:
             os.close(descriptor)
             raise
@@ -80,21 +80,21 @@ class Segment(Mapping):
         else:
             os.close(descriptor)
 
-    def hide(self) -> None:
+    def unlink(self) -> None:
         """Remove the file's name, if it has one; no process finds the segment from then on."""
-        if self.notice.way == "shm":
+        if self.locator.backing == "shm":
             with contextlib.suppress(FileNotFoundError):
-                Path(self.notice.path).unlink()
+                Path(self.locator.path).unlink()
 
 
-def make(way: Way, nbytes: int) -> Segment:
+def create(backing: Backing, nbytes: int) -> Segment:
     """A new segment that holds no memory yet.
 
     Raises:
-        OSError: This way is closed here; with ENOMEM or EFBIG, to a segment of that length.
+        OSError: This backing does not work here; with ENOMEM or EFBIG, not at that length.
     """
-    name = f"hbmcomm.{secrets.token_hex(_DRAWN)}"
-    if way == "memfd":
+    name = f"hbmcomm.{secrets.token_hex(_RANDOM_BYTES)}"
+    if backing == "memfd":
         descriptor = kernel.memory_file(name, nbytes)
         path = f"/proc/{os.getpid()}/fd/{descriptor}"
     else:
@@ -108,59 +108,59 @@ def make(way: Way, nbytes: int) -> Segment:
             Path(path).unlink()
             raise
     state = os.fstat(descriptor)
-    notice = Notice(way, path, state.st_dev, state.st_ino, name, nbytes)
+    locator = Locator(backing, path, state.st_dev, state.st_ino, name, nbytes)
     try:
-        return Segment(notice, descriptor, keep_open=True)
+        return Segment(locator, descriptor, keep_open=True)
     except OSError:
-        if way == "shm":
+        if backing == "shm":
             Path(path).unlink()
         raise
 
 
-def find(notice: Notice) -> Segment:
+def attach(locator: Locator) -> Segment:
     """Another process's segment.
 
     Raises:
         OSError: It cannot be opened or mapped from here, or another file is at that path.
     """
-    _check_form(notice)
-    # O_PATH opens nothing: to open a device or a FIFO would have effects.
+    _check_form(locator)
+    # O_PATH does not open the file: opening a device or a FIFO would have side effects.
     look = _O_PATH | os.O_CLOEXEC
-    if notice.way == "shm":  # there a name may be a link; in /proc it always is one
+    if locator.backing == "shm":  # a name there may be a link; one in /proc always is
         look |= os.O_NOFOLLOW
-    seen = os.open(notice.path, look)
+    seen = os.open(locator.path, look)
     try:
-        _check_identity(seen, notice)
-        # /proc/self/fd leads to the file that was checked, whatever its path leads to by now.
-        path = f"/proc/self/fd/{seen}" if notice.way == "memfd" else notice.path
-        follow = 0 if notice.way == "memfd" else os.O_NOFOLLOW
+        _check_identity(seen, locator)
+        # /proc/self/fd is the file that was checked, even if its path is another file by now.
+        path = f"/proc/self/fd/{seen}" if locator.backing == "memfd" else locator.path
+        follow = 0 if locator.backing == "memfd" else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | follow)
     finally:
         os.close(seen)
     try:
-        _check_identity(descriptor, notice)
-        _check_length(descriptor, notice)
+        _check_identity(descriptor, locator)
+        _check_length(descriptor, locator)
     except OSError:
         os.close(descriptor)
         raise
-    return Segment(notice, descriptor, keep_open=False)
+    return Segment(locator, descriptor, keep_open=False)
 
 
-def room_for(way: Way) -> int | None:
-    """Bytes that segments made this way can still hold; None: no limit but the memory."""
-    if way == "memfd":
+def free_bytes(backing: Backing) -> int | None:
+    """Bytes that segments of this backing can still hold; None: as many as there is memory."""
+    if backing == "memfd":
         return None
     state = os.statvfs(SHM)
     return state.f_bavail * state.f_frsize
 
 
 def populate(address: int, nbytes: int, huge: bool) -> None:
-    """Make whole pages of a segment be there.
+    """Put memory under whole pages of a segment.
 
     Args:
         address, nbytes: A range of whole pages.
-        huge: As huge pages where the kernel gives them. Not for interleaved memory, whose pages the
-            kernel would gather on one node.
+        huge: Use huge pages where the kernel has them. Not for interleaved memory: the kernel
+            would put each huge page on one node.
 
     Raises:
         OSError: Memory is short.
@@ -172,31 +172,31 @@ def populate(address: int, nbytes: int, huge: bool) -> None:
         kernel.collapse(address, nbytes)
 
 
-def _check_form(notice: Notice) -> None:
-    """A notice comes from another process: its path must be one that `make` could have given."""
-    paths = {"memfd": r"/proc/\d+/fd/\d+", "shm": re.escape(f"{SHM}/{notice.name}")}
+def _check_form(locator: Locator) -> None:
+    """A locator comes from another process: `create` must be able to produce its path."""
+    paths = {"memfd": r"/proc/\d+/fd/\d+", "shm": re.escape(f"{SHM}/{locator.name}")}
     if (
-        not re.fullmatch(paths.get(notice.way, "(?!)"), notice.path)
-        or not re.fullmatch(rf"hbmcomm\.[0-9a-f]{{{2 * _DRAWN}}}", notice.name)
-        or not 0 < notice.nbytes < 2**62
-        or notice.nbytes % HUGE_PAGE
+        not re.fullmatch(paths.get(locator.backing, "(?!)"), locator.path)
+        or not re.fullmatch(rf"hbmcomm\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}", locator.name)
+        or not 0 < locator.nbytes < 2**62
+        or locator.nbytes % HUGE_PAGE
     ):
-        raise FileNotFoundError(f"{notice.path!r} is no segment of hbmcomm")
+        raise FileNotFoundError(f"{locator.path!r} is no segment of hbmcomm")
 
 
-def _check_identity(descriptor: int, notice: Notice) -> None:
+def _check_identity(descriptor: int, locator: Locator) -> None:
     state = os.fstat(descriptor)
-    right = stat.S_ISREG(state.st_mode) and (state.st_dev, state.st_ino) == notice.identity[:2]
-    if right and notice.way == "memfd":  # the name in /dev/shm is the path itself
-        link = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (no real path)
-        right = link == f"/memfd:{notice.name} (deleted)"
+    right = stat.S_ISREG(state.st_mode) and (state.st_dev, state.st_ino) == locator.identity[:2]
+    if right and locator.backing == "memfd":  # the name in /dev/shm is the path itself
+        link = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (not a path of the file system)
+        right = link == f"/memfd:{locator.name} (deleted)"
     if not right:
-        raise FileNotFoundError(f"{notice.path} is another file here")
+        raise FileNotFoundError(f"{locator.path} is another file here")
 
 
-def _check_length(descriptor: int, notice: Notice) -> None:
+def _check_length(descriptor: int, locator: Locator) -> None:
     found = os.fstat(descriptor).st_size
-    if found != notice.nbytes:
-        raise FileNotFoundError(f"{notice.path} has {found:,} bytes, not {notice.nbytes:,}")
-    if notice.way == "memfd" and not kernel.has_final_length(descriptor):
-        raise FileNotFoundError(f"{notice.path} could be cut short by any process")
+    if found != locator.nbytes:
+        raise FileNotFoundError(f"{locator.path} has {found:,} bytes, not {locator.nbytes:,}")
+    if locator.backing == "memfd" and not kernel.has_final_length(descriptor):
+        raise FileNotFoundError(f"{locator.path} could be cut short by any process")

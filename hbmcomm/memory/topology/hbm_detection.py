@@ -1,7 +1,7 @@
-"""Decides which NUMA nodes are high-bandwidth memory, and says by which rule.
+"""Decides which NUMA nodes are high-bandwidth memory, and by which rule.
 
-Every rule is asked, all that they say is kept as evidence, and the first in `RULES` that names a
-node decides. Reads nothing itself: it judges what `sysfs`, `procfs` and `hwloc` found.
+Every rule is tried, and all results are kept as evidence. The first in `RULES` that names a node
+decides. Reads nothing itself: it gets the results of `sysfs`, `procfs` and `hwloc`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RATIO = 2.0
 
 @dataclass(frozen=True)
 class Clues:
-    """All that the rules may look at."""
+    """The input of the rules."""
 
     nodes: tuple[Node, ...]
     tiers: tuple[Tier, ...]
@@ -47,13 +47,13 @@ Rule = Callable[[Clues], dict[int, str]]
 
 def find(clues: Clues) -> HbmFinding:
     """The nodes that are high-bandwidth memory, with the rule that decided and all evidence."""
-    said = [rule(clues) for rule in RULES]
-    evidence = [text for sentences in said for text in sentences.values()]
-    evidence += _dax_notes(clues) + ([] if any(said) else _fast_notes(clues))
+    results = [rule(clues) for rule in RULES]
+    evidence = [text for sentences in results for text in sentences.values()]
+    evidence += _dax_notes(clues) + ([] if any(results) else _fast_notes(clues))
     configured = clues.environ.get("MEMKIND_HBW_NODES", "").strip()
     if configured:
-        return _configured(configured, clues, said, evidence)
-    for sentences in said:
+        return _configured(configured, clues, results, evidence)
+    for sentences in results:
         if sentences:
             rule = next(iter(sentences.values()))
             return HbmFinding(tuple(sorted(sentences)), rule, tuple(evidence), emulated=False)
@@ -61,7 +61,7 @@ def find(clues: Clues) -> HbmFinding:
 
 
 def by_processor(clues: Clues) -> dict[int, str]:
-    """Processors that are known to come with high-bandwidth memory, and where it shows."""
+    """Processors that have high-bandwidth memory, and the nodes where it appears."""
     field = clues.processor.get
     family, model = field("cpu family"), field("model")
     if field("vendor_id") == "GenuineIntel" and family == "6" and model in ("87", "133"):
@@ -87,7 +87,7 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
     """HMAT's read bandwidths: a multiple of the DRAM's, or more than memkind's threshold.
 
     A node without CPUs must be faster than the nodes with CPUs, so slow CXL memory never counts.
-    Nodes with CPUs count only where all memory passes the threshold and the processor carries HBM:
+    Nodes with CPUs count only where all memory passes the threshold and the processor has HBM:
     twelve channels of DDR5, or Grace's LPDDR5X, pass it too (see `_fast_notes`).
     """
     threshold = _threshold(clues.environ)
@@ -119,7 +119,7 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
 
 
 def by_gpu(clues: Clues) -> dict[int, str]:
-    """Memory of a coherent GPU (GH200 and kin), which NVIDIA's driver brings in as a node."""
+    """Memory of a coherent GPU (such as GH200), which NVIDIA's driver adds as a node."""
     return {
         node.id: f"node {node.id}: memory of the GPU at {clues.gpu_nodes[node.id]}"
         for node in clues.without_cpus
@@ -128,7 +128,7 @@ def by_gpu(clues: Clues) -> dict[int, str]:
 
 
 def by_hwloc(clues: Clues) -> dict[int, str]:
-    """What hwloc calls a node."""
+    """Nodes that hwloc gives a subtype of high-bandwidth memory."""
     return {
         node.id: f"node {node.id}: hwloc calls it {clues.subtypes[node.id]}"
         for node in clues.with_memory
@@ -151,13 +151,13 @@ def by_tier(clues: Clues) -> dict[int, str]:
 
 
 RULES: tuple[Rule, ...] = (by_processor, by_bandwidth, by_gpu, by_hwloc, by_tier)
-"""In the order in which they are believed. MEMKIND_HBW_NODES stands above them all."""
+"""In order of precedence. MEMKIND_HBW_NODES overrides all of them."""
 
 
 def _configured(
-    text: str, clues: Clues, said: list[dict[int, str]], evidence: list[str]
+    text: str, clues: Clues, results: list[dict[int, str]], evidence: list[str]
 ) -> HbmFinding:
-    """What MEMKIND_HBW_NODES makes of it; a value that fits no node finds nothing and says so."""
+    """The nodes of MEMKIND_HBW_NODES; none, with the reason, for a value that fits no node."""
     here = tuple(node.id for node in clues.with_memory)
     try:
         named = here if text == "all" else parse_list(text)
@@ -171,7 +171,7 @@ def _configured(
         )
         return HbmFinding((), rule, tuple(evidence), emulated=False)
     rule = f"MEMKIND_HBW_NODES={text}"
-    emulated = not all(any(number in sentences for sentences in said) for number in named)
+    emulated = not all(any(number in sentences for sentences in results) for number in named)
     if emulated:
         rule += " (emulated: nothing else says that this is high-bandwidth memory)"
     return HbmFinding(named, rule, (rule, *evidence), emulated)
@@ -200,7 +200,7 @@ def _fast_throughout(clues: Clues) -> dict[int, float]:
 
 
 def _fast_notes(clues: Clues) -> list[str]:
-    """Ordinary memory, as far as anything says, that memkind would call high-bandwidth."""
+    """Memory that memkind would call high-bandwidth, without any other evidence."""
     return [
         f"node {number}: HMAT read bandwidth {_gb(speed)}, above the threshold of "
         f"{_gb(_threshold(clues.environ))}: memkind alone would call it HBM; nothing else here "
@@ -210,7 +210,7 @@ def _fast_notes(clues: Clues) -> list[str]:
 
 
 def _dax_notes(clues: Clues) -> list[str]:
-    """Memory that could be had: devices that firmware set apart and that are no NUMA node yet."""
+    """Memory that is available: devices that firmware reserved and that are no NUMA node yet."""
     return [
         f"{device.name}: {device.size_bytes / 2**30:.0f} GiB for node {device.target_node}, "
         "HBM or CXL, not in use; it becomes a node by "

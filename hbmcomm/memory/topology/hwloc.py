@@ -1,6 +1,6 @@
-"""Asks libhwloc, where it is installed, what it calls each NUMA node (HBM, MCDRAM, CXL ...).
+"""Asks libhwloc, where it is installed, for the subtype of each NUMA node (HBM, MCDRAM, CXL ...).
 
-Opened at run time; knows the five calls and three fields it needs of hwloc 2 and nothing more.
+Opened at run time; declares only the five calls and three fields of hwloc 2 that it uses.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from cffi import FFI
 
-SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below stand first in its struct hwloc_obj
+SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below are the first of its struct hwloc_obj
 _NUMA_NODES = -3  # HWLOC_TYPE_DEPTH_NUMANODE
 
 _ffi: Any = FFI()

@@ -12,14 +12,14 @@ from hbmcomm.memory.topology import sysfs as reader
 from hbmcomm.memory.topology.model import Node, Topology
 
 CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
-"""The environment variables (memkind's own) that have a say in what memory there is."""
+"""The environment variables (memkind's own) that change what counts as HBM or as dax_kmem."""
 
 
 def topology(sysfs: str = "/sys", procfs: str = "/proc") -> Topology:
     """Nodes, CPUs, memory, distances, bandwidths, tiers, dax devices; which are HBM and why.
 
-    Read afresh at each call. Bytes, bytes/s, seconds. Given another machine's recorded trees, hwloc
-    is left out, for it can only look at the real one.
+    Read again at each call. Bytes, bytes/s, seconds. For recorded trees of another machine hwloc is
+    not asked, because it can only read the real one.
     """
     nodes = reader.nodes(Path(sysfs)) or (_whole_machine(Path(sysfs), Path(procfs)),)
     return _described(nodes, Path(sysfs), Path(procfs))
@@ -59,7 +59,7 @@ def _described(nodes: tuple[Node, ...], sysfs: Path, proc: Path) -> Topology:
 
 
 def _whole_machine(sysfs: Path, proc: Path) -> Node:
-    """The one node that a kernel without NUMA support amounts to."""
+    """The single node of a kernel without NUMA support."""
     memory = procfs.machine_memory(proc)
     return Node(
         id=0,

@@ -1,6 +1,6 @@
-"""What the memory of a machine looks like, as plain frozen values; who reads it is `topology`.
+"""The memory of a machine as plain frozen values, without reading files or deciding anything.
 
-Knows no files and decides nothing. Bytes, bytes per second, seconds; nodes as the kernel counts.
+Units are bytes, bytes per second and seconds; node numbers are the kernel's.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNREACHABLE = 255
-"""ACPI's distance of memory that cannot be reached; here also of memory it is silent about."""
+"""ACPI's distance of unreachable memory; here also of memory without a distance."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A NUMA node; bandwidths (bytes/s) and latencies (s) as HMAT gives them, None where not."""
+    """A NUMA node; bandwidths (bytes/s) and latencies (s) from HMAT, None where it gives none."""
 
     id: int
     cpus: tuple[int, ...]
     total_bytes: int
     free_bytes: int
     available_bytes: int
-    """Free bytes plus the page cache that the kernel gives up when a program asks."""
+    """Free bytes plus the page cache that the kernel reclaims on demand."""
     distances: Mapping[int, int]
     initiators: tuple[int, ...] = ()
-    """Nodes with CPUs that reach this memory best, as HMAT says; empty where it says nothing."""
+    """Nodes with CPUs that access this memory best, from HMAT; empty where it gives none."""
     read_bandwidth: float | None = None
     write_bandwidth: float | None = None
     read_latency: float | None = None
@@ -42,7 +42,7 @@ class Tier:
 
 @dataclass(frozen=True)
 class DaxDevice:
-    """Memory that firmware set apart; `online` says whether it serves as a NUMA node now."""
+    """Memory that firmware reserved; `online`: whether it is a NUMA node now."""
 
     name: str
     target_node: int
@@ -68,12 +68,12 @@ class HbmFinding:
     rule: str
     evidence: tuple[str, ...]
     emulated: bool
-    """True where configuration names nodes that nothing else calls high-bandwidth memory."""
+    """True where only configuration, and no other evidence, calls nodes high-bandwidth memory."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The memory of a machine at the moment of reading."""
+    """The memory of a machine at the time of reading."""
 
     nodes: tuple[Node, ...]
     dax: tuple[DaxDevice, ...]
@@ -84,7 +84,7 @@ class Topology:
 
     @property
     def memory_nodes(self) -> tuple[int, ...]:
-        """The nodes that have any memory; a GPU or an empty socket can be a node without."""
+        """The nodes with memory; a GPU or an empty socket can be a node without."""
         return tuple(node.id for node in self.nodes if node.total_bytes)
 
     def node(self, number: int) -> Node:
@@ -102,12 +102,12 @@ class Topology:
         raise ValueError(f"no CPU {cpu} on any of the {len(self.nodes)} NUMA nodes")
 
     def nearest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
-        """Those of `among` that the firmware puts nearest to `cpu_node` (all of a tie)."""
+        """The nodes of `among` nearest to `cpu_node` by firmware's distances (all of a tie)."""
         distances = self._distances(cpu_node, among)
         return tuple(number for number in among if distances[number] == min(distances.values()))
 
     def farthest(self, cpu_node: int, among: tuple[int, ...]) -> tuple[int, ...]:
-        """Those of `among` farthest from `cpu_node` (all of a tie); none if all are equally far."""
+        """The nodes of `among` farthest from `cpu_node` (all of a tie); none if all are equal."""
         distances = self._distances(cpu_node, among)
         if len(set(distances.values())) < 2:
             return ()
@@ -120,7 +120,7 @@ class Topology:
     def local_nodes(self, cpu_node: int) -> tuple[int, ...]:
         """The memory that belongs to `cpu_node`: its own, and nodes without CPUs next to it.
 
-        HMAT's word counts; where it is silent, the nearest nodes with CPUs own a node without.
+        HMAT decides; where it gives nothing, a node without CPUs belongs to the nearest with CPUs.
         """
         with_cpus = tuple(node.id for node in self.nodes if node.cpus)
         return tuple(

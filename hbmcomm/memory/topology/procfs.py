@@ -1,6 +1,6 @@
-"""Reads what /proc tells about memory: the processor, GPUs' memory nodes, the allowed nodes.
+"""Reads /proc: the processor, GPUs' memory nodes, the allowed nodes, memory, the boot.
 
-Each function is given the root of a procfs tree. Decides nothing.
+Each function takes the root of a procfs tree. Decides nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def processor(procfs: Path) -> dict[str, str]:
 
 
 def gpu_nodes(procfs: Path) -> dict[int, str]:
-    """{node: PCI address} of GPUs whose memory is a NUMA node, as NVIDIA's driver tells."""
+    """{node: PCI address} of GPUs whose memory is a NUMA node, from NVIDIA's driver."""
     found = {}
     for status in sorted((procfs / "driver/nvidia/gpus").glob("*/numa_status")):
         node = re.search(r"Node:\s*(\d+)", status.read_text())
@@ -36,7 +36,7 @@ def gpu_nodes(procfs: Path) -> dict[int, str]:
 
 
 def allowed_nodes(procfs: Path) -> tuple[int, ...] | None:
-    """The nodes that this process may allocate on (its cpuset); None where nothing says."""
+    """The nodes that this process may allocate on (its cpuset); None where unknown."""
     allowed = re.search(r"^Mems_allowed_list:\s*(\S+)", (procfs / "self/status").read_text(), re.M)
     return parse_list(allowed[1]) if allowed else None
 
@@ -54,7 +54,7 @@ def boot(procfs: Path) -> int:
 def watermarks(procfs: Path) -> dict[int, int]:
     """{node: bytes} that the kernel keeps free for itself, the high watermarks of all its zones.
 
-    Past the lowest of the three watermarks it kills rather than gives. Empty where nothing says.
+    Below the lowest of the three watermarks it kills processes. Empty where unknown.
     """
     try:
         text = (procfs / "zoneinfo").read_text()

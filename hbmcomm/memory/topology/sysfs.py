@@ -1,7 +1,7 @@
-"""Reads what the kernel shows of memory under /sys: nodes, HMAT values, tiers, dax devices, caches.
+"""Reads /sys about memory: nodes, HMAT values, tiers, dax devices, caches.
 
-One function per thing, each given the root of a sysfs tree. Decides nothing. A file that is not
-there leaves its value out: an old kernel or a laptop shows less than a supercomputer.
+One function per subject; each takes the root of a sysfs tree. Decides nothing. A missing file
+leaves its value out: old kernels and laptops have fewer files than supercomputers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MIB = 2**20
 
 
 class NodeMemory(NamedTuple):
-    """Bytes of a node; `available` adds the page cache that the kernel gives up on demand."""
+    """Bytes of a node; `available` adds the page cache that the kernel reclaims on demand."""
 
     total: int
     free: int
@@ -96,14 +96,14 @@ def caches(sysfs: Path) -> tuple[Cache, ...]:
 
 
 def online_cpus(sysfs: Path) -> tuple[int, ...]:
-    """The CPUs that are on."""
+    """The CPUs that are online."""
     return parse_list(_text(sysfs / "devices/system/cpu/online") or "0")
 
 
 def _node(folder: Path, number: int, numbers: tuple[int, ...]) -> Node:
     memory = parse_meminfo(_text(folder / "meminfo") or "")
     distances = [int(value) for value in (_text(folder / "distance") or "").split()]
-    # access1 considers CPUs only; access0 any initiator, so a GPU's view may stand there.
+    # access1 considers CPUs only; access0 any initiator, which may be a GPU.
     access = next(
         (
             path
@@ -168,6 +168,6 @@ def _text(path: Path) -> str | None:
 
 
 def _scaled(path: Path, unit: float) -> float | None:
-    """The file's number in SI units; None where it is missing or zero, which says unknown."""
+    """The file's number in SI units; None where it is missing or zero, which means unknown."""
     text = _text(path)
     return float(text) * unit if text and text != "0" else None

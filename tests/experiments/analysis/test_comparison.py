@@ -11,7 +11,7 @@ from experiments.analysis import comparison, ratios
 from experiments.analysis.comparison import Comparison, Difference, NotComparable, compare
 from experiments.analysis.reading import COLUMNS, Campaign
 from experiments.analysis.statistics import Verdict
-from experiments.model import spec
+from experiments.catalogue import spec
 
 OPENMPI, MPICH = "Open MPI v5.0.11", "MPICH 5.0.2"
 CELL = {
@@ -56,7 +56,7 @@ def cells(seconds: float, blocks: int = 10, spread: float = 0.002, **levels: Any
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def campaign(name: str, medians: pd.DataFrame, **said: Any) -> Campaign:
+def campaign(name: str, medians: pd.DataFrame, **text: Any) -> Campaign:
     """A campaign with these medians; `environment` and `header` say more about it."""
     asked = spec.load("quick")
     mpis = dict(zip(medians["mpi"], medians["arm"], strict=True))
@@ -69,7 +69,7 @@ def campaign(name: str, medians: pd.DataFrame, **said: Any) -> Campaign:
                 "machine": {"kernel": "6.1", "load": f"0.{number}1 0.1 0.1 1/99 4711"},
                 "datapath": {"cma": "works", "namespaces": {"pid": f"pid:[{number}]"}},
             }
-            | said.get("environment", {}),
+            | text.get("environment", {}),
         }
         for number, (mpi, arm) in enumerate(mpis.items())
     ]
@@ -79,14 +79,14 @@ def campaign(name: str, medians: pd.DataFrame, **said: Any) -> Campaign:
         "experiment": asked.to_dict(),
         "git": "abc",
         "command": ["x", "run"],
-        **said.get("header", {}),
+        **text.get("header", {}),
     }
     return Campaign(
         Path(name), name, asked, header, launches, {}, medians, medians[:0], medians[:0], []
     )
 
 
-def told(found: Comparison) -> list[tuple[str, str, str]]:
+def shown(found: Comparison) -> list[tuple[str, str, str]]:
     return [(each.what, each.first, each.second) for each in found.differences]
 
 
@@ -135,7 +135,7 @@ def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() 
         campaign("a", cells(1e-5), header={"seed": 1}),
         campaign("a", cells(1e-5), environment=other, header=header),
     )
-    assert told(found) == [
+    assert shown(found) == [
         ("versions.python", "3.11.7", "3.12.1"),
         ("machine.governor", "not recorded", "performance"),
         ("machine.kernel", "6.1", "6.8"),
@@ -154,11 +154,11 @@ def test_images_and_settings_of_the_experiment_are_among_what_differs() -> None:
         campaign("a", cells(1e-5), header={"containers": image}),
         campaign("a", cells(1e-5), header={"experiment": experiment}),
     )
-    assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in told(found)
-    assert ("experiment.launches.blocks", "12", "7") in told(found)
+    assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in shown(found)
+    assert ("experiment.launches.blocks", "12", "7") in shown(found)
 
 
-def test_what_varies_within_a_campaign_is_told_by_mpi_or_arm() -> None:
+def test_what_varies_within_a_campaign_is_reported_by_mpi_or_arm() -> None:
     both = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
     alike = {"versions": {"mpi": OPENMPI, "python": "3.11.7"}}
     found = compare(campaign("a", both), campaign("a", both, environment=alike), other_mpi=True)
@@ -184,7 +184,7 @@ def test_who_has_a_value_is_named_as_shortly_as_can_be() -> None:
     assert named({("host", "mpich")}, every) == "host with mpich"
 
 
-def test_different_mpis_are_refused_unless_told_otherwise() -> None:
+def test_different_mpis_are_refused_unless_reported_otherwise() -> None:
     first = campaign("a", cells(1e-5))
     second = campaign("b", cells(2e-5, mpi="mpich"))
     with pytest.raises(NotComparable, match=f"{OPENMPI} against {MPICH}.*pass --other-mpi"):
@@ -246,5 +246,5 @@ def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
     assert compare(real, real).warning == ""
     found = compare(real, emulated)
     assert found.warning.startswith("Emulated machine gh200 (tcg)")
-    assert ("machine.emulated", "not recorded", "gh200 (tcg)") in told(found)
-    assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in told(found)
+    assert ("machine.emulated", "not recorded", "gh200 (tcg)") in shown(found)
+    assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in shown(found)

@@ -40,8 +40,8 @@ def test_stolen_time_is_named_with_its_share_launch_and_load() -> None:
         "0000-host": launch((0, 9.0, 9.0, 0.0), (1, 9.0, 9.0, 0.31)),
         "0001-host": launch((0, 9.0, 9.0, 0.05)),
     }
-    (told,) = disturbed.sentences(found)
-    assert told == (
+    (shown,) = disturbed.sentences(found)
+    assert shown == (
         "a hypervisor kept CPUs of ranks from running (steal time) for more than 1 % of the time "
         "in 1 of 2 launches; at most 3 %, in 0000-host (load average 0.5 before, 2.2 after): "
         "measure on a quieter machine, or again"
@@ -53,9 +53,9 @@ def test_other_work_is_what_neither_the_ranks_nor_their_company_used() -> None:
     pair = {name: launch((0, 9.9, 4.9, 0.0), company=names) for name in names}
     assert disturbed.others(pair) == {name: pytest.approx(0.01) for name in names}
     assert list(disturbed.sentences(pair)) == []
-    (told,) = disturbed.sentences({"0000-host": launch((0, 9.9, 4.9, 0.0))})
-    assert "other processes ran on CPUs of ranks for more than 5 % of the time in 1 of 1" in told
-    assert "at most 50 %" in told
+    (shown,) = disturbed.sentences({"0000-host": launch((0, 9.9, 4.9, 0.0))})
+    assert "other processes ran on CPUs of ranks for more than 5 % of the time in 1 of 1" in shown
+    assert "at most 50 %" in shown
 
 
 def test_ranks_that_share_a_cpu_are_counted_together() -> None:

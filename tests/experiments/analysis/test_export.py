@@ -11,7 +11,7 @@ import pytest
 
 from experiments.analysis import export, reading
 from experiments.analysis.reading import Campaign
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.launch import Cell
 from experiments.results import store
 from experiments.schedule.blocks import schedule
@@ -115,8 +115,8 @@ def test_every_sample_carries_when_its_rank_began(campaign: Campaign, tmp_path: 
 def test_parquet_carries_the_campaigns_own_words(campaign: Campaign, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     export.export(campaign, "parquet", tmp_path / "cells.parquet")
-    told = parquet.read_schema(tmp_path / "cells.parquet").metadata[b"hbmcomm"]
-    assert json.loads(told) == campaign.header
+    shown = parquet.read_schema(tmp_path / "cells.parquet").metadata[b"hbmcomm"]
+    assert json.loads(shown) == campaign.header
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it_and_leaves_nothing(
@@ -150,9 +150,9 @@ def test_the_tables_are_laid_out_as_osu_prints_them(
         for each in tables
         if "Broadcast" in each and "arm host, transport mpi, memory regular" in each
     ]
-    title, told, datatype, head, *rows = table.strip().splitlines()
+    title, shown, datatype, head, *rows = table.strip().splitlines()
     assert title == "# OSU MPI Broadcast Latency Test (measured by hbmcomm)"
-    assert told == (
+    assert shown == (
         "# arm host, transport mpi, memory regular, Open MPI v5.0.11, 2 ranks, packed, local, "
         "isolated, cache warm, 2 launches"
     )
@@ -177,8 +177,8 @@ def test_osus_latencies_are_means_over_iterations_then_over_ranks(campaign: Camp
                 ]
     own = np.concatenate(kept).mean(axis=0) * 1e6
     text = "".join(export.osu(campaign))
-    told = "Broadcast Latency Test (measured by hbmcomm)\n# arm host, transport mpi, memory regular"
-    table = text[text.index(told) :]
+    head = "Broadcast Latency Test (measured by hbmcomm)\n# arm host, transport mpi, memory regular"
+    table = text[text.index(head) :]
     row = table.splitlines()[4].split()
     assert [float(value) for value in row[1:4]] == pytest.approx(
         [own.mean(), own.min(), own.max()], abs=0.005

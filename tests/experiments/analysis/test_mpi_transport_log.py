@@ -15,13 +15,13 @@ TWICE = {"copies": "two"}
 APART = {"copies": "two", "nodes": "2"}
 
 
-def ways(told: dict[str, str], log: str, cma: str = "works") -> tuple[str, str, str]:
-    found = chosen({"told": told, "cma": cma}, (LOGS / f"{log}.txt").read_text())
+def ways(shown: dict[str, str], log: str, cma: str = "works") -> tuple[str, str, str]:
+    found = chosen({"told": shown, "cma": cma}, (LOGS / f"{log}.txt").read_text())
     return found["shared memory"], found["single copy"], found["network"]
 
 
 @pytest.mark.parametrize(
-    ("told", "log", "expected"),
+    ("shown", "log", "expected"),
     [
         (OPENMPI, "openmpi-host", ("sm", "CMA", "none")),
         (OPENMPI | TWICE, "openmpi-default", ("sm", "none", "none")),
@@ -39,9 +39,9 @@ def ways(told: dict[str, str], log: str, cma: str = "works") -> tuple[str, str, 
     ],
 )
 def test_a_real_log_tells_the_ways(
-    told: dict[str, str], log: str, expected: tuple[str, str, str]
+    shown: dict[str, str], log: str, expected: tuple[str, str, str]
 ) -> None:
-    assert ways(told, log) == expected
+    assert ways(shown, log) == expected
 
 
 @pytest.mark.parametrize("path", sorted(LOGS.glob("*.txt")), ids=lambda path: path.stem)
@@ -98,9 +98,9 @@ def test_single_copy_is_what_a_message_showed(copies: str, cma: str, expected: s
     assert ways(OPENMPI | {"copies": copies}, "openmpi-host", cma)[1] == expected
 
 
-@pytest.mark.parametrize("told", [OPENMPI, MPICH | {"nodes": "2"}, INTEL])
-def test_a_log_without_its_words_tells_nothing(told: dict[str, str]) -> None:
-    found = chosen({"told": told, "cma": "works"}, "a warning\n")
+@pytest.mark.parametrize("shown", [OPENMPI, MPICH | {"nodes": "2"}, INTEL])
+def test_a_log_without_its_words_tells_nothing(shown: dict[str, str]) -> None:
+    found = chosen({"told": shown, "cma": "works"}, "a warning\n")
     assert (found["shared memory"], found["network"], found["said"]) == (NOT_TOLD,) * 3
 
 

@@ -60,10 +60,10 @@ def test_a_campaign_without_fault_says_nothing() -> None:
     assert cautions(HEADER, launches(), cells(), {}) == []
 
 
-def test_arms_that_took_no_turns_are_told() -> None:
+def test_arms_that_took_no_turns_are_reported() -> None:
     frame = cells().assign(company="")
-    (told,) = cautions(HEADER, launches(), frame, {})
-    assert told.startswith("2 of 2 launches took no turns with the other arms of their block")
+    (shown,) = cautions(HEADER, launches(), frame, {})
+    assert shown.startswith("2 of 2 launches took no turns with the other arms of their block")
     together = frame.assign(company="0000-docker 0000-host")
     assert cautions(HEADER, launches(), together, {}) == []
     assert cautions(HEADER, launches(), frame[frame["arm"] == "host"], {}) == []
@@ -71,21 +71,21 @@ def test_arms_that_took_no_turns_are_told() -> None:
     assert cautions(HEADER, launches(), bench, {}) == [], "paired within a launch"
 
 
-def test_ranks_that_used_a_cpu_while_they_waited_are_told() -> None:
+def test_ranks_that_used_a_cpu_while_they_waited_are_reported() -> None:
     def waited(cpu: float, **of_launch: Any) -> dict[str, dict[str, Any]]:
-        told = [{"pools": [], "asleep": {"seconds": 2.0, "cpu": used}} for used in (0.001, cpu)]
+        shown = [{"pools": [], "asleep": {"seconds": 2.0, "cpu": used}} for used in (0.001, cpu)]
         asked = {"launch": {"arm": "docker", "mpi": "mpich", "block": 0}, "company": ["a", "b"]}
-        return launches(ranks=told, **asked | of_launch)
+        return launches(ranks=shown, **asked | of_launch)
 
     assert cautions(HEADER, waited(0.009), cells(), {}) == []
-    (told,) = cautions(HEADER, waited(0.04), cells(), {})
-    assert told.endswith("the largest share: 2.0 % in docker with mpich")
+    (shown,) = cautions(HEADER, waited(0.04), cells(), {})
+    assert shown.endswith("the largest share: 2.0 % in docker with mpich")
     assert cautions(HEADER, waited(0.04, company=[]), cells(), {}) == [], "nobody was disturbed"
 
 
-def test_other_files_in_a_launch_are_told_with_its_name() -> None:
-    (said,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells(), {})
-    assert said == (
+def test_other_files_in_a_launch_are_reported_with_its_name() -> None:
+    (warning,) = cautions(HEADER, launches(environment={"hashes": {"numpy": "bbbb"}}), cells(), {})
+    assert warning == (
         "the files of numpy are not the same in all launches: "
         "aaaa in 0000-host; bbbb in 0000-docker"
     )
@@ -103,16 +103,16 @@ def test_files_are_compared_within_an_mpi() -> None:
         )
     }
     header = HEADER | {"schedule": [{"launches": list(several)}]}
-    (said,) = cautions(header, several, cells(), {})
-    assert said == (
+    (warning,) = cautions(header, several, cells(), {})
+    assert warning == (
         "the files of libmpi are not the same in all launches with mpich: 2 in 0002-c; 3 in 0003-d"
     )
 
 
-def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
+def test_pages_outside_the_nodes_of_their_kind_are_reported() -> None:
     placed = pools(hbw={"1": 100}, hbw_preferred={"0": 37, "1": 63})
-    (said,) = cautions(HEADER, launches(ranks=placed), cells(), {})
-    assert said == "hbw_preferred: 37 % of its pages lie outside its nodes in 1 launch"
+    (warning,) = cautions(HEADER, launches(ranks=placed), cells(), {})
+    assert warning == "hbw_preferred: 37 % of its pages lie outside its nodes in 1 launch"
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,13 @@ def test_pages_outside_the_nodes_of_their_kind_are_told() -> None:
 def test_cells_left_out_for_groups_of_different_sizes_are_counted(
     other: dict[str, Any], what: str
 ) -> None:
-    (said,) = cautions(HEADER, launches(), cells(group=2, **other), {})
-    assert said.startswith(f"1 of 1 cells are left out of the comparison of {what} in their block")
+    (warning,) = cautions(HEADER, launches(), cells(group=2, **other), {})
+    assert warning.startswith(
+        f"1 of 1 cells are left out of the comparison of {what} in their block"
+    )
 
 
-def test_cells_without_a_measurement_are_told_once_per_reason_with_their_arms() -> None:
+def test_cells_without_a_measurement_are_reported_once_per_reason_with_their_arms() -> None:
     def lacking(arm: str, why: str) -> dict[str, Any]:
         return {"launch": {"arm": arm}, "cells": [{"skipped": why}], "environment": {}, "ranks": []}
 
@@ -134,32 +136,32 @@ def test_cells_without_a_measurement_are_told_once_per_reason_with_their_arms() 
         "0000-b": lacking("b", "the ranks cannot share memory: /proc/14/fd/3 is another file"),
         "0000-a": lacking("a", "the ranks cannot share memory: /proc/15/fd/4 is another file"),
     }
-    (said,) = cautions(HEADER, both, cells(), {})
-    assert said == (
+    (warning,) = cautions(HEADER, both, cells(), {})
+    assert warning == (
         "2 cells of a, b were not measured: the ranks cannot share memory: /proc/14/fd/3 is "
         "another file"
     )
 
 
-def test_unstable_cells_are_told_by_arm() -> None:
-    (said,) = cautions(HEADER, launches(), cells(unstable=True), {})
-    assert said.startswith("cells unstable within their launch")
-    assert said.endswith("100 % in docker with 2 ranks")
+def test_unstable_cells_are_reported_by_arm() -> None:
+    (warning,) = cautions(HEADER, launches(), cells(unstable=True), {})
+    assert warning.startswith("cells unstable within their launch")
+    assert warning.endswith("100 % in docker with 2 ranks")
 
 
-def test_what_is_unlike_about_an_external_program_is_told_once() -> None:
+def test_what_is_unlike_about_an_external_program_is_reported_once() -> None:
     external = {"external": {"differences": ["imb counts in steps", "imb checks nothing"]}}
     several = launches(**external) | {"0001-imb": launches(**external)["0000-docker"]}
     header = HEADER | {"schedule": [{"launches": list(several)}]}
     assert cautions(header, several, cells(), {}) == ["imb counts in steps", "imb checks nothing"]
 
 
-def test_an_emulated_machine_is_told_once() -> None:
+def test_an_emulated_machine_is_reported_once() -> None:
     there = {"hashes": {"numpy": "aaaa"}, "machine": {"emulated": "gh200 (tcg)"}}
     found = launches(environment=there)
     found["0000-host"] = found["0000-docker"]
-    (said,) = cautions(HEADER, found, cells(), {})
-    assert said == (
+    (warning,) = cautions(HEADER, found, cells(), {})
+    assert warning == (
         "Emulated machine gh200 (tcg): where ranks and pages are is real, times mean nothing"
     )
 
@@ -167,11 +169,11 @@ def test_an_emulated_machine_is_told_once() -> None:
 def test_arms_that_start_from_other_barriers_are_counted() -> None:
     both = cells()
     both["barrier"] = ["the MPI's", "the MPI's, then direct's"]
-    (told,) = cautions(HEADER, launches(), both, {})
-    assert told.startswith("1 of 1 cells began with other barriers")
-    assert "(the MPI's and the MPI's, then direct's)" in told
+    (shown,) = cautions(HEADER, launches(), both, {})
+    assert shown.startswith("1 of 1 cells began with other barriers")
+    assert "(the MPI's and the MPI's, then direct's)" in shown
     both["transport"] = ["mpi", "shared_memory"]  # multiprocessing takes the turns of mpi
-    assert told in cautions(HEADER, launches(), both, {})
+    assert shown in cautions(HEADER, launches(), both, {})
     both["transport"] = "mpi"
     both["barrier"] = "the MPI's"
     assert cautions(HEADER, launches(), both, {}) == []
@@ -179,11 +181,11 @@ def test_arms_that_start_from_other_barriers_are_counted() -> None:
     assert cautions(HEADER, launches(), both, {}) == []
 
 
-def test_pages_that_moved_while_they_were_measured_are_told() -> None:
+def test_pages_that_moved_while_they_were_measured_are_reported() -> None:
     ranks = pools(regular={"1": 1000})
     ranks[0]["pools"][0]["placement_after"] = {"0": 250, "1": 750}
-    told = cautions(HEADER, launches(ranks=ranks), cells(), {})
-    assert told == [
+    shown = cautions(HEADER, launches(ranks=ranks), cells(), {})
+    assert shown == [
         "regular: up to 25 % of a rank's pages moved to other nodes while 1 launch measured: its "
         "times mix both places; turn automatic NUMA balancing off "
         "(sysctl kernel.numa_balancing=0) and measure again"
@@ -192,13 +194,13 @@ def test_pages_that_moved_while_they_were_measured_are_told() -> None:
     assert cautions(HEADER, launches(ranks=ranks), cells(), {}) == []
 
 
-def test_blocks_of_pairs_are_told_and_their_extra_launches_are_none_that_were_planned() -> None:
+def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_were_planned() -> None:
     plain = {"cells": [], "environment": {}, "ranks": []}
     asked = [{"block": 0, "arm": "docker", "mpi": "openmpi"}, {"block": 0, "arm": "host"}]
     found = {str(number): plain | {"launch": each} for number, each in enumerate(asked)}
     assert cautions(HEADER, found, cells(), {}) == []
     found["2"] = plain | {"launch": {"block": 0, "arm": "host", "beside": "docker"}}
-    (told,) = cautions(HEADER, found, cells(), {})
-    assert told.startswith("in 1 of 1 blocks the buffers of all arms did not fit into memory")
+    (shown,) = cautions(HEADER, found, cells(), {})
+    assert shown.startswith("in 1 of 1 blocks the buffers of all arms did not fit into memory")
     del found["1"]
     assert cautions(HEADER, found, cells(), {})[0].startswith("1 of 2 planned launches")

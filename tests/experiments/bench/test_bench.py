@@ -54,23 +54,23 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A bench of two launches of one MPI, and what was printed."""
     out = tmp_path_factory.mktemp("bench") / "out"
     process = start(out, "--peers", "openmpi,pickle", "--blocks", "2", "--seed", "7")
-    said, errors = process.communicate(timeout=120)
+    printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert "2 launches in 2 blocks: up to about " in errors
     assert "[2/2] 0001-openmpi" in errors
     assert str(out) in errors
-    return out, said
+    return out, printed
 
 
 def test_it_prints_a_table_per_operation(measured: tuple[Path, str]) -> None:
-    said = measured[1]
+    printed = measured[1]
     for word in ("Allreduce, 2 ranks, plain calls", "Barrier, 2 ranks, persistent calls"):
-        assert word in said
+        assert word in printed
     for word in ("64 B", "4 KiB", "openmpi", "pickle"):
-        assert word in said
-    assert max(map(len, said.splitlines())) <= 80
-    assert "mpich" not in said
-    assert "2 blocks: no interval below 6" in said
+        assert word in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "mpich" not in printed
+    assert "2 blocks: no interval below 6" in printed
 
 
 def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> None:
@@ -131,9 +131,9 @@ def test_another_bench_does_not_go_over_it(measured: tuple[Path, str]) -> None:
 def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     words = ("--private", "--cadence", "streaming", "--blocks", "1", "--json")
     process = start(tmp_path / "out", "--peers", "mpich", *words, ranks=3)
-    said, errors = process.communicate(timeout=120)
+    printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    found = json.loads(said)
+    found = json.loads(printed)
     assert {row["ranks"] for row in found["direct"]} == {3}
     launch = store.read_launch(tmp_path / "out", "0000-mpich")
     assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"numpy"}
@@ -159,7 +159,7 @@ def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
     out, tree = tmp_path / "out", slow_build(tmp_path / "old")
     forms = ("--forms", "plain,nonblocking")
     process = start(out, "--peers", "openmpi", "--blocks", "2", "--against", str(tree), *forms)
-    said, errors = process.communicate(timeout=120)
+    printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     found = {
         (row["operation"], row["form"]): row["ratio"]
@@ -171,7 +171,9 @@ def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
         *(("allreduce", "nonblocking"), ("barrier", "plain"), ("barrier", "nonblocking")),
     }
     assert all(0.3 < ratio < 3 for ratio in found.values())
-    assert "Other build: direct old, over direct in all launches: median" in " ".join(said.split())
+    assert "Other build: direct old, over direct in all launches: median" in " ".join(
+        printed.split()
+    )
 
 
 def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -196,8 +198,8 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.crashing")
     monkeypatch.chdir(ROOT)
     asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)
-    told, out = io.StringIO(), tmp_path / "out"
-    campaign.run(asked.experiment, Request(out, seed=3), Stages(Console(file=told)))
+    shown, out = io.StringIO(), tmp_path / "out"
+    campaign.run(asked.experiment, Request(out, seed=3), Stages(Console(file=shown)))
     bench = command.read(out)
     notes = "\n".join(bench.warnings)
     call = "openmpi-{}, 2 ranks: plain Bcast of 64 bytes left out once it failed: {}"
@@ -224,12 +226,12 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path, number: int)
         while len(store.finished(out)) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, number)  # as a terminal does
-        said, errors = process.communicate(timeout=60)
+        printed, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert "Allreduce, 2 ranks" in said
-    assert "of 50 planned launches are finished" in said
+    assert "Allreduce, 2 ranks" in printed
+    assert "of 50 planned launches are finished" in printed
     assert "bench: interrupted" in errors
     assert "Traceback" not in errors
     assert not (out / "incoming").exists()
@@ -243,13 +245,13 @@ def test_a_wrong_result_of_ours_voids_the_launch(
     launch = launch_of("openmpi")
     (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
     program = Path(__file__).parent / "ranks" / "sabotaged.py"
-    said = mpirun(program, 2, str(tmp_path), "direct", code=1).output
-    assert "allreduce of 64 bytes left 1 wrong elements in iteration" in said
-    assert "Traceback" not in said
+    printed = mpirun(program, 2, str(tmp_path), "direct", code=1).output
+    assert "allreduce of 64 bytes left 1 wrong elements in iteration" in printed
+    assert "Traceback" not in printed
     assert not (tmp_path / "result.json").exists()
 
 
-def test_a_wrong_result_of_a_peer_is_told_and_not_counted(
+def test_a_wrong_result_of_a_peer_is_reported_and_not_counted(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:
     launch = launch_of("openmpi,pickle")

@@ -29,8 +29,8 @@ def checkout(folder: Path) -> Path:
 
 
 def made(folder: Path, copies: Path) -> tuple[OtherBuild, list[str]]:
-    said: list[str] = []
-    return prepare(folder, said.append, copies), said
+    lines: list[str] = []
+    return prepare(folder, lines.append, copies), lines
 
 
 def core(build: OtherBuild) -> str:
@@ -39,12 +39,12 @@ def core(build: OtherBuild) -> str:
 
 def test_a_checkout_is_compiled_once_and_its_own_binary_is_not_taken(tmp_path: Path) -> None:
     source = checkout(tmp_path / "checkout")
-    first, said = made(source, tmp_path / "copies")
-    assert said == ["against: copying 0.9.1 and compiling its core"]
+    first, lines = made(source, tmp_path / "copies")
+    assert lines == ["against: copying 0.9.1 and compiling its core"]
     assert core(first) == "compiled one"
     assert (source / "hbmcomm/_native/_core.abi3.so").read_text() == "stale"
-    second, said = made(source, tmp_path / "copies")
-    assert (second, said) == (first, [])
+    second, lines = made(source, tmp_path / "copies")
+    assert (second, lines) == (first, [])
 
 
 def test_a_change_is_another_copy_and_the_first_stays_as_it_was(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_an_installed_tree_is_copied_with_its_binary(tmp_path: Path) -> None:
     information = source / "hbmcomm-0.8.2.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: hbmcomm\nVersion: 0.8.2\n")
-    build, said = made(source, tmp_path / "copies")
-    assert said == ["against: copying 0.8.2"]
+    build, lines = made(source, tmp_path / "copies")
+    assert lines == ["against: copying 0.8.2"]
     assert (build.label, core(build)) == ("0.8.2", "stale")
 
 
@@ -80,7 +80,7 @@ def test_a_repository_is_named_by_its_revision(tmp_path: Path) -> None:
     assert made(source, tmp_path / "copies")[0].label == f"{wanted}-dirty"
 
 
-def test_a_core_that_does_not_compile_is_told_in_the_compilers_words(tmp_path: Path) -> None:
+def test_a_core_that_does_not_compile_is_reported_in_the_compilers_words(tmp_path: Path) -> None:
     source = checkout(tmp_path / "checkout")
     (source / "hbmcomm/_native/source.c").write_text("fail")
     with pytest.raises(OtherBuildMissing, match="error: it does not compile"):

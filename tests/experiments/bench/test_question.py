@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.bench.question import MOST_RANKS, ask
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.contender_names import CALLS, FORMS
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
@@ -50,7 +50,7 @@ def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("Allreduce", ("allreduce",)),
         ("allreduce,Bcast", ("bcast", "allreduce")),
@@ -60,26 +60,26 @@ def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
         ("all", tuple(CALLS)),
     ],
 )
-def test_operations_by_mpi4pys_names_and_ours(said: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, operations=said).experiment.factors.operations == meant
+def test_operations_by_mpi4pys_names_and_ours(text: str, meant: tuple[str, ...]) -> None:
+    assert ask(2, operations=text).experiment.factors.operations == meant
 
 
-def test_sizes_and_ranks_are_sorted_and_told_once() -> None:
+def test_sizes_and_ranks_are_sorted_and_reported_once() -> None:
     asked = ask(4, sizes="4KiB,1KiB,4KiB", ranks="4,2,4")
     assert asked.experiment.factors.sizes == (1024, 4096)
     assert asked.experiment.launches.ranks == (2, 4)
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("nonblocking", ("nonblocking",)),
         ("Nonblocking, plain,plain", ("plain", "nonblocking")),
         ("nonblocking,persistent,plain", FORMS),
     ],
 )
-def test_forms_come_in_one_order_and_once(said: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, forms=said).experiment.factors.forms == meant
+def test_forms_come_in_one_order_and_once(text: str, meant: tuple[str, ...]) -> None:
+    assert ask(2, forms=text).experiment.factors.forms == meant
 
 
 def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
@@ -90,7 +90,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "shown"),
     [
         ({"operations": "Alreduce"}, "--ops: unknown 'Alreduce'; did you mean 'allreduce'?"),
         ({"operations": ","}, "--ops: unknown ''; Known: Bcast"),
@@ -103,7 +103,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
         ({"cadence": "fast"}, "not one of isolated, streaming"),
     ],
 )
-def test_what_cannot_be_meant_is_told_with_what_can(flags: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_meant_is_reported_with_what_can(flags: dict[str, Any], shown: str) -> None:
     with pytest.raises(ExperimentsError) as caught:
         ask(2, **flags)
-    assert told in str(caught.value)
+    assert shown in str(caught.value)

@@ -11,7 +11,6 @@ from rich.console import Console
 from experiments.analysis.reading import Campaign
 from experiments.bench import table
 from experiments.bench.question import ask
-from experiments.bench.table import bytes_text, percent_text, ratio_text, seconds_text
 
 Medians = Callable[..., pd.DataFrame]
 
@@ -93,7 +92,7 @@ def test_a_table_per_operation_with_the_best_mpi_and_its_interval(bench: Campaig
     assert text(bench) == GOLDEN
 
 
-def test_few_blocks_are_told_to_have_no_interval(bench: Campaign) -> None:
+def test_few_blocks_are_reported_to_have_no_interval(bench: Campaign) -> None:
     few = replace(bench, cells=bench.cells[bench.cells["block"] < 2])
     assert "2 blocks: no interval below 6." in text(few)
 
@@ -101,8 +100,8 @@ def test_few_blocks_are_told_to_have_no_interval(bench: Campaign) -> None:
 def test_an_arm_with_fewer_blocks_than_the_others_is_named(bench: Campaign) -> None:
     cells = bench.cells
     short = cells[(cells["arm"] != "openmpi-default") | (cells["block"] < 1)]
-    said = " ".join(text(replace(bench, cells=short)).split())
-    assert "6 blocks (fewer of openmpi-default with 2 ranks: 1); 95 %: interval" in said
+    message = " ".join(text(replace(bench, cells=short)).split())
+    assert "6 blocks (fewer of openmpi-default with 2 ranks: 1); 95 %: interval" in message
 
 
 def test_no_line_is_longer_than_a_terminal_with_every_peer_in_large_numbers(
@@ -113,9 +112,9 @@ def test_no_line_is_longer_than_a_terminal_with_every_peer_in_large_numbers(
     for mpi in ("mpich", "impi"):
         times |= {(mpi, "direct"): [123e-6] * 6, (mpi, "mpi"): scattered(0.2, 0.01)}
     cells = medians(times, operation="reduce_scatter", size=512 * 1024, form="nonblocking")
-    said = text(read(cells, ask(2), other_build="88fb54c-dirty"))
-    assert max(map(len, said.splitlines())) <= 80
-    assert "…" not in said
+    message = text(read(cells, ask(2), other_build="88fb54c-dirty"))
+    assert max(map(len, message.splitlines())) <= 80
+    assert "…" not in message
 
 
 def test_best_is_the_lowest_of_the_ratios_that_are_shown(bench: Campaign) -> None:
@@ -179,25 +178,3 @@ def test_tuned_peers_and_another_build(medians: Medians, read: Callable[..., Cam
     frame["bound_s"] = 0.5e-6
     question = ask(2, tuned=True, forms="nonblocking", against="there")
     assert text(read(frame, question, other_build="88fb54c")) == TUNED
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (bytes_text(0), "–"),
-        (bytes_text(1000), "1000 B"),
-        (bytes_text(3 * 2**19), "1536 KiB"),
-        (seconds_text(9.994e-7), "999 ns"),
-        (seconds_text(9.999e-7), "1.00 µs"),
-        (seconds_text(0.01234), "12.3 ms"),
-        (seconds_text(12.0), "12.0 s"),
-        (seconds_text(float("nan")), "–"),
-        (ratio_text(0.5), "0.50"),
-        (ratio_text(12.34), "12.3"),
-        (ratio_text(123.4), "123"),
-        (percent_text(0.934), "93 %"),
-        (percent_text(float("nan")), "–"),
-    ],
-)
-def test_numbers_have_the_digits_that_they_are_worth(found: str, said: str) -> None:
-    assert found == said

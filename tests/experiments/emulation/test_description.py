@@ -8,7 +8,7 @@ import pytest
 from experiments.emulation import description
 from experiments.emulation.machine import MIB, Description
 from experiments.model.environment import MACHINES, machine_names
-from experiments.model.toml_validation import SpecError
+from experiments.model.errors import SpecError
 from hbmcomm.memory.topology.hbm_detection import DEFAULT_THRESHOLD, RATIO, Clues, find
 from hbmcomm.memory.topology.model import DaxDevice, Node
 
@@ -239,11 +239,15 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
             "memkind = [0], memkind_differs = 7",
             "memkind_differs 7 must be a line of text",
         ),
-        ("[[10, 20], [20, 10]]", "[10, 20]", "rows 10 must be a list of whole numbers"),
+        ("[[10, 20], [20, 10]]", "[10, 20]", r"rows \[10, 20\] must be rows, each a list of whole"),
         ("memkind = [1]", "memkind = [0]", "say in memkind_differs why they differ"),
         ('title = "Two nodes"', 'title = "x"\nsockets = 4', "2 CPUs cannot be shared out evenly"),
         ('title = "Two nodes"', 'title = "x"\nprocessor = {}', "vendor is missing"),
-        ('title = "Two nodes"', 'title = "x"\nfound_online = {}', "add the one or drop the other"),
+        (
+            'title = "Two nodes"',
+            'title = "x"\nfound_online = { hbm = [1], evidence = "x", memkind = [1] }',
+            "add the one or drop the other",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_named_with_what_can(

@@ -17,9 +17,9 @@ pytestmark = [
 ]
 
 
-def test_what_it_is_told_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_is_reported_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
-    found = memkind_alone.asked()
+    found = memkind_alone.ask()
     assert list(found) == list(memkind_alone.KINDS)
     assert found["hbw"] == {"nodes": [0], "policy": "bind:0"}
 
@@ -28,7 +28,7 @@ def test_a_refusal_is_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEMKIND_HBW_NODES", raising=False)
     if hbmcomm.topology().hbm.nodes:
         pytest.skip("this machine has HBM")
-    answer = memkind_alone.asked()["hbw"]
+    answer = memkind_alone.ask()["hbw"]
     assert "not available" in answer["error"]
     assert answer["status"] == UNAVAILABLE
 

@@ -37,7 +37,7 @@ PLAIN = {"regular": on("bind:0")} | dict.fromkeys(KINDS, NONE)
 
 
 def rows(
-    machine: str, said: Answers, version: str | None = "1.14.0", **sources: str
+    machine: str, text: Answers, version: str | None = "1.14.0", **sources: str
 ) -> dict[str, Row]:
     """By what they are of; two ranks on node 0 have arrays of these sources."""
     described = description.load(machine)
@@ -49,19 +49,19 @@ def rows(
     found = {
         "memkind_version": version,
         "ranks": [
-            {"node": 0, "memkind": said, "memory": memory},
+            {"node": 0, "memkind": text, "memory": memory},
             {"node": 0, "memkind": None, "memory": memory},
         ],
     }
-    told = memkind_rows.rows(described, described.nodes, described.found, found)
+    shown = memkind_rows.rows(described, described.nodes, described.found, found)
     return {
         row.what.removeprefix("memkind's own ").removesuffix(", by node of the CPU"): row
-        for row in told
+        for row in shown
     }
 
 
-def wrong(told: dict[str, Row]) -> list[str]:
-    return [what for what, row in told.items() if not row.ok]
+def wrong(shown: dict[str, Row]) -> list[str]:
+    return [what for what, row in shown.items() if not row.ok]
 
 
 def test_what_is_as_it_should_be_is_right() -> None:
@@ -72,9 +72,9 @@ def test_what_is_as_it_should_be_is_right() -> None:
 @pytest.mark.parametrize("failed", [CRASHED, MISSING, {}, {"error": "no (-2)", "status": -2}])
 def test_a_memkind_that_cannot_be_asked_has_not_said_that_there_is_none(failed: Answers) -> None:
     everywhere = dict.fromkeys(("regular", *KINDS), failed)
-    told = rows("plain", everywhere)
-    assert wrong(told) == ["REGULAR", *(kind.upper() for kind in KINDS)]
-    assert told["HBW"].found.startswith("0: no answer (")
+    shown = rows("plain", everywhere)
+    assert wrong(shown) == ["REGULAR", *(kind.upper() for kind in KINDS)]
+    assert shown["HBW"].found.startswith("0: no answer (")
 
 
 def test_without_a_version_there_is_no_memkind() -> None:
@@ -82,9 +82,9 @@ def test_without_a_version_there_is_no_memkind() -> None:
 
 
 def test_memkind_is_asked_from_every_node_with_cpus() -> None:
-    told = rows("knl-snc4-flat", answers("4", "4-7", "4"))
-    assert not told["memkind"].ok and told["memkind"].found.endswith("from nodes 0")
-    assert not told["HBW"].ok
+    shown = rows("knl-snc4-flat", answers("4", "4-7", "4"))
+    assert not shown["memkind"].ok and shown["memkind"].found.endswith("from nodes 0")
+    assert not shown["HBW"].ok
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_hbm_where_there_is_none_is_wrong() -> None:
 
 
 def test_what_memkind_can_give_comes_from_memkind() -> None:
-    told = rows("knl-quadrant-flat", QUADRANT, hbw="mmap")["private arrays are given by"]
-    assert not told.ok
-    assert told.found == (
+    shown = rows("knl-quadrant-flat", QUADRANT, hbw="mmap")["private arrays are given by"]
+    assert not shown.ok
+    assert shown.found == (
         "every rank: memkind: regular, hbw_preferred, hbw_interleave, hbw_all; mmap: hbw"
     )
 
@@ -124,11 +124,11 @@ def test_what_memkind_can_give_comes_from_memkind() -> None:
 def test_what_memkind_takes_for_hbm_and_hbmcomm_does_not_comes_from_mmap() -> None:
     given = answers("0", "0-1", "1")
     others = dict.fromkeys(("hbw", "hbw_preferred", "hbw_all", "hbw_interleave"), "mmap")
-    told = rows("gh200", given, **others)
-    assert wrong(told) == []
-    assert "LPDDR5X" in told["HBW"].why and "LPDDR5X" in told["HBW_PREFERRED"].why
-    assert "passes memkind's threshold" in told["HBW_ALL"].why
-    assert not told["HIGHEST_BANDWIDTH_LOCAL"].why
+    shown = rows("gh200", given, **others)
+    assert wrong(shown) == []
+    assert "LPDDR5X" in shown["HBW"].why and "LPDDR5X" in shown["HBW_PREFERRED"].why
+    assert "passes memkind's threshold" in shown["HBW_ALL"].why
+    assert not shown["HIGHEST_BANDWIDTH_LOCAL"].why
     assert wrong(rows("gh200", given)) == ["private arrays are given by"]
 
 
@@ -147,8 +147,8 @@ def test_all_hbm_is_what_the_kernel_tells_the_cpu_of_elsewhere() -> None:
 def test_a_memkind_that_finds_none_has_none_of_any_kind() -> None:
     """So 1.14 did on two nodes with CPUs, one of which had HBM: it wants some for each CPU."""
     machine = description.load("gh200")
-    told = replace(machine.found, memkind=())
+    shown = replace(machine.found, memkind=())
     found = {"memkind_version": "1.14.0", "ranks": [{"node": 0, "memkind": PLAIN, "memory": {}}]}
-    rows = list(memkind_rows.rows(machine, machine.nodes, told, found))
+    rows = list(memkind_rows.rows(machine, machine.nodes, shown, found))
     assert [row.expected for row in rows if "HBW" in row.what] == ["0: none"] * 4
     assert all(row.ok for row in rows if "HBW" in row.what)

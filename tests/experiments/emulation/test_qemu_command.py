@@ -79,7 +79,7 @@ def test_qemu_has_the_nodes_that_the_description_has(name: str, tmp_path: Path) 
     assert not done.stderr
     cpus = re.findall(r"node (\d+) cpus:([ \d]*)", done.stdout)
     sizes = re.findall(r"node (\d+) size: (\d+) MB", done.stdout)
-    assert {int(node): tuple(map(int, told.split())) for node, told in cpus} == {
+    assert {int(node): tuple(map(int, shown.split())) for node, shown in cpus} == {
         node.id: node.cpus for node in machine.nodes
     }
     assert {int(node): int(size) * MIB for node, size in sizes} == {

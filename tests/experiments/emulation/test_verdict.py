@@ -254,7 +254,7 @@ def a_rank_elsewhere(found: Found) -> None:
         (a_rank_elsewhere, ["ranks and their CPUs"]),
     ],
 )
-def test_what_is_not_as_described_is_told(
+def test_what_is_not_as_described_is_reported(
     quadrant: Found, spoil: Callable[[Found], None], what: list[str]
 ) -> None:
     spoil(quadrant)
@@ -283,9 +283,9 @@ def test_interleaved_pages_are_dealt_out_evenly() -> None:
         (even, {"4": size}, False),
     ):
         private = {"pages": pages, "witness": witness}
-        told = verdict._placed("private", [_interleaved(machine)], [private], size, True)
-        assert told.ok is right
-        assert told.expected == "every rank: 4-7 evenly"
+        reported = verdict._placed("private", [_interleaved(machine)], [private], size, True)
+        assert reported.ok is right
+        assert reported.expected == "every rank: 4-7 evenly"
 
 
 def _interleaved(machine: description.Description) -> Any:

@@ -1,5 +1,6 @@
 """A small launch over every operation, started for real in an environment."""
 
+import difflib
 import json
 import os
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from experiments.execution.launching import FOREIGN, Environment
 from experiments.jobs.execute import execute
 from experiments.model.arms import HARNESS
+from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import OPERATIONS, Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
@@ -31,7 +33,7 @@ def small_launch() -> Callable[..., Launch]:
             experiment="test",
             block=0,
             arm="-".join(filter(None, (environment, profile, "one"))),
-            environment=environment,
+            environment=EnvironmentId.parse(environment),
             profile=profile,
             layout="one",
             program=HARNESS,
@@ -75,3 +77,14 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         return result
 
     return measure
+
+
+@pytest.fixture
+def delta() -> Callable[[str, str], str]:
+    """delta(before, after): the lines that differ, as a unified diff without context."""
+
+    def found(before: str, after: str) -> str:
+        texts = (before.splitlines(keepends=True), after.splitlines(keepends=True))
+        return "".join(list(difflib.unified_diff(*texts, n=0))[2:])
+
+    return found

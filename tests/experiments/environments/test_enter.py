@@ -25,7 +25,7 @@ VARIABLES = enter.variables(
 
 @pytest.mark.parametrize("options", [(), ("-x",), ("-q", "-x")])
 def test_the_options_of_ssh_are_left_out(options: tuple[str, ...]) -> None:
-    assert enter.told([*options, "10.0.0.3", "proxy", "--port", "1"], VARIABLES) == (
+    assert enter.entry([*options, "10.0.0.3", "proxy", "--port", "1"], VARIABLES) == (
         "two",
         "proxy --port 1",
     )
@@ -33,7 +33,7 @@ def test_the_options_of_ssh_are_left_out(options: tuple[str, ...]) -> None:
 
 def test_paths_of_this_machine_become_those_of_the_container() -> None:
     line = "P=/checkout/.venv;export P;/checkout/.venv/bin/prted --agent /enter.sh"
-    assert enter.told(["10.0.0.2", line], VARIABLES) == (
+    assert enter.entry(["10.0.0.2", line], VARIABLES) == (
         "one",
         "P=/opt/hbmcomm;export P;/opt/hbmcomm/bin/prted --agent /bin/true",
     )
@@ -41,7 +41,7 @@ def test_paths_of_this_machine_become_those_of_the_container() -> None:
 
 def test_a_host_that_no_container_stands_for_is_named() -> None:
     with pytest.raises(ValueError, match=r"10\.0\.0\.9.*10\.0\.0\.2"):
-        enter.told(["10.0.0.9", "true"], VARIABLES)
+        enter.entry(["10.0.0.9", "true"], VARIABLES)
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def waiting(engine: docker.DockerClient, image: Image) -> Iterator[Container]:
 
 
 def entered(container: str, line: str) -> "subprocess.Popen[str]":
-    told = enter.variables({"10.0.0.2": container}, {}, sys.executable)
+    shown = enter.variables({"10.0.0.2": container}, {}, sys.executable)
     return subprocess.Popen(
         [enter.LAUNCHER, "-x", "10.0.0.2", line],
-        env=os.environ | told | {tracking.MARK: "test-enter"},
+        env=os.environ | shown | {tracking.MARK: "test-enter"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

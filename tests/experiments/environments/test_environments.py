@@ -1,8 +1,10 @@
 """Golden text of every command that an environment generates: a change shows as a readable diff.
 
-golden/ holds one file for each environment and profile, with the command of each MPI.
+golden/ holds one whole text for each shape of command, with the command of each MPI, and as a diff
+how each variant differs: a profile from Docker's default, Podman from Docker.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from experiments.catalogue import spec
 from experiments.environments import profiles
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
@@ -19,7 +22,6 @@ from experiments.environments.process import Container, Process
 from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
-from experiments.model import spec
 from experiments.model.environment import MPIS, PROFILES
 from experiments.schedule import blocks
 
@@ -71,11 +73,31 @@ def golden(lines: list[str]) -> str:
     return "\n".join(line.replace(" --", "\n    --") + "\n" for line in lines)
 
 
-@pytest.mark.parametrize(("engine", "profile"), ENGINES)
-def test_an_engine_is_given_the_profiles_options(engine: str, profile: str) -> None:
+def engine_lines(engine: str, profile: str) -> str:
     launch = replace(LAUNCH, profile=profile)
-    lines = [docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS]
-    assert golden(lines) == (GOLDEN / f"{engine}-{profile}.txt").read_text()
+    return golden([docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS])
+
+
+def test_docker_is_given_the_options_of_the_default_profile() -> None:
+    assert engine_lines("docker", "default") == (GOLDEN / "docker-default.txt").read_text()
+
+
+@pytest.mark.parametrize("profile", ["tuned", "privileged"])
+def test_a_profile_differs_from_the_default_in_these_options(
+    delta: Callable[[str, str], str], profile: str
+) -> None:
+    found = delta(engine_lines("docker", "default"), engine_lines("docker", profile))
+    assert found == (GOLDEN / f"docker-{profile}.diff").read_text()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_podman_differs_from_docker_in_these_options(
+    delta: Callable[[str, str], str], profile: str
+) -> None:
+    podman = engine_lines("podman", profile)
+    assert "docker" not in podman
+    found = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
+    assert found == (GOLDEN / f"podman-{profile}.diff").read_text()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -98,18 +120,18 @@ def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
-    line = in_a_guest(docker(), profile)
-    assert golden([line]) == (GOLDEN / f"vm-docker-{profile}.txt").read_text()
-    before, _, container = line.partition(" -- ")
+    before, _, container = in_a_guest(docker(), profile).partition(" -- ")
+    assert golden([before]) == (GOLDEN / "vm-docker.txt").read_text()
     there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
     assert container == there.shell()
     assert "docker rm --force hbmcomm-c1-0000-golden" in before
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
-    tested = {f"{engine}-{profile}.txt" for engine, profile in ENGINES}
-    tested |= {f"{name}.txt" for name in ("host-2-ranks", "host-4-ranks", "vm", *UNPACKED)}
-    tested |= {f"vm-docker-{profile}.txt" for profile in PROFILES}
+    whole = ("docker-default", "host-2-ranks", "host-4-ranks", "vm", "vm-docker", *UNPACKED)
+    tested = {f"{name}.txt" for name in whole}
+    tested |= {f"{engine}-{profile}.diff" for engine, profile in ENGINES}
+    tested.remove("docker-default.diff")
     assert {path.name for path in GOLDEN.iterdir()} == tested
 
 
@@ -164,7 +186,7 @@ def test_the_default_leaves_to_the_engine_what_moves_data(option: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_podman_is_told_no_limit(profile: str) -> None:
+def test_podman_is_reported_no_limit(profile: str) -> None:
     """One that it is told makes it overlook those that it was configured with."""
     assert "ulimits" not in container(profile, engine="podman").options
 

@@ -20,7 +20,7 @@ from experiments.jobs.containers import ContainerRefused, ImageGone
 from experiments.jobs.execute import execute
 from experiments.model.arms import HARNESS
 from experiments.model.checkout import ROOT
-from experiments.model.environment import MPIS
+from experiments.model.environment import DOCKER, MPIS, EnvironmentId
 from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.processes import tracking
@@ -39,7 +39,7 @@ LAUNCH = Launch(
     experiment="test",
     block=0,
     arm="job",
-    environment="docker",
+    environment=DOCKER,
     profile="tuned",
     layout="",
     program=HARNESS,
@@ -100,7 +100,9 @@ def made(
 ) -> Job:
     """A job over a folder that is made for it."""
     folder.mkdir()
-    launch = replace(LAUNCH, environment=engine, layout=layout, mpi=flavour, **changes)
+    launch = replace(
+        LAUNCH, environment=EnvironmentId(engine), layout=layout, mpi=flavour, **changes
+    )
     (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
     if os.getuid() == 0:
         os.chown(folder, *passthrough.owner())

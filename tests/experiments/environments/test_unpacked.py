@@ -72,12 +72,12 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
     seen = replace(command, argv=(*command.argv[: command.argv.index("--") + 1], "sh", "-c", shown))
     log = tmp_path / "log"
     execute(seen, log, None, lambda: None)
-    said = log.read_text()
-    assert f"{MARK}=" in said
-    assert "/launch/given" in said
-    assert "of the host" not in said
-    assert "Read-only file system" in said
-    assert "USER=" not in said
+    text = log.read_text()
+    assert f"{MARK}=" in text
+    assert "/launch/given" in text
+    assert "of the host" not in text
+    assert "Read-only file system" in text
+    assert "USER=" not in text
 
 
 @pytest.mark.parametrize("root", [True, False])

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.bench.question import ask
+from experiments.catalogue import spec
 from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts, Loss
 from experiments.jobs.attend import LaunchFailed
-from experiments.model import spec
 from experiments.model.contender_names import OURS
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule
@@ -35,8 +35,8 @@ def test_without_a_failure_a_launch_is_as_it_was() -> None:
 def test_the_cell_that_failed_is_left_out_here_and_in_later_blocks_alone() -> None:
     attempts = Attempts()
     first, later = launches("sm")
-    said = attempts.failed(first, loss(CELL, "stood still for 60 s"))
-    assert said == (
+    text = attempts.failed(first, loss(CELL, "stood still for 60 s"))
+    assert text == (
         "openmpi-sm goes on without mpi's persistent bcast of 1,024 bytes: stood still for 60 s"
     )
     left_out = LeftOut("bcast", "mpi", "persistent", 1024, "stood still for 60 s")
@@ -51,8 +51,8 @@ def test_a_call_that_fails_with_two_sizes_is_left_out_with_all() -> None:
     attempts = Attempts()
     launch = launches("sm")[0]
     attempts.failed(launch, loss(CELL))
-    said = attempts.failed(launch, loss(replace(CELL, bytes=8)))
-    assert "persistent bcast of any size" in said
+    text = attempts.failed(launch, loss(replace(CELL, bytes=8)))
+    assert "persistent bcast of any size" in text
     prepared = attempts.prepare(launch)
     assert prepared is not None
     assert prepared.without[-1] == LeftOut("bcast", "mpi", "persistent", None, "exit code 139")
@@ -65,9 +65,9 @@ def test_what_keeps_failing_is_given_up() -> None:
     for operation in names[: PEER_FAILURES - 1]:
         attempts.failed(launch, loss(replace(CELL, operation=operation)))
         assert attempts.prepare(launch) is not None
-    said = attempts.failed(launch, loss(replace(CELL, operation=names[PEER_FAILURES - 1])))
+    text = attempts.failed(launch, loss(replace(CELL, operation=names[PEER_FAILURES - 1])))
     assert (
-        said == f"openmpi-sm is given up with 2 ranks after {PEER_FAILURES} failures: exit code 139"
+        text == f"openmpi-sm is given up with 2 ranks after {PEER_FAILURES} failures: exit code 139"
     )
     assert all(attempts.prepare(each) is None for each in launches("sm"))
     assert attempts.prepare(launches("sm", ranks=3)[0]) is not None

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.execution import backends, campaign
 from experiments.execution.campaign import Request
 from experiments.execution.cleanup import watchdog
-from experiments.model import spec
+from experiments.model.errors import SpecError
 from experiments.model.experiment import Experiment
-from experiments.model.toml_validation import SpecError
 from experiments.programs.machine import facts
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.qemu.qemu_binary import QemuMissing
@@ -33,21 +33,22 @@ def asked(environments: str, **flags: Any) -> Experiment:
 
 
 def lines(environments: str, out: Path, **flags: Any) -> list[str]:
-    return campaign.dry_run(asked(environments, **flags), Request(out))
+    planned = campaign.plan(asked(environments, **flags), Request(out))
+    return campaign.dry_run(planned, out)
 
 
 def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Path) -> None:
-    told = lines("vm:plain,vm-docker:plain", tmp_path / "out", profiles="tuned", ranks="4")
-    assert len(told) == 2
-    for line in told:
+    shown = lines("vm:plain,vm-docker:plain", tmp_path / "out", profiles="tuned", ranks="4")
+    assert len(shown) == 2
+    for line in shown:
         assert "experiments.guests.inside --agent plain.agent" in line
         assert "/opt/hbmcomm/bin/mpiexec -n 4" in line
         assert "mpi_yield_when_idle 0" in line  # the machine described has 4 CPUs, whatever ours
-    assert sum("docker run --rm" in line for line in told) == 1
+    assert sum("docker run --rm" in line for line in shown) == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_where_hbm_is_on_this_machine_is_not_told_in_a_guest(
+def test_where_hbm_is_on_this_machine_is_not_reported_in_a_guest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIND_HBW_THRESHOLD", "77")
@@ -87,7 +88,7 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
 
     monkeypatch.setattr(watchdog, "watching", refuse)
     monkeypatch.setattr(backends, "ready", refuse)
-    out, said, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
+    out, text, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
     header = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
     store.create(out, header | {"base": "auto", "machine": facts.machine(), "emulated": {}})
     names = [launch.name for block in schedule(experiment, 1) for launch in block.launches]
@@ -95,8 +96,8 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
         with pytest.raises(AssertionError, match="started"):
             campaign.resume(out, Stages())
         (out / "launches" / f"{name}.json").write_text("{}")
-    assert campaign.resume(out, Stages(Console(file=said))) == []
-    assert said.getvalue().startswith(f"the campaign in {out} is complete; ")
+    assert campaign.resume(out, Stages(Console(file=text))) == []
+    assert text.getvalue().startswith(f"the campaign in {out} is complete; ")
 
 
 def begin(out: Path, **emulated: Any) -> None:
@@ -119,8 +120,8 @@ def test_a_campaign_is_not_completed_on_another_machine_or_kernel(
     header = {"name": "quick", "experiment": asked("host").to_dict(), "seed": 1, "schedule": []}
     other = facts.machine() | {part: "another"}
     store.create(tmp_path / "out", header | {"base": "auto", "machine": other, "emulated": {}})
-    said = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
-    with pytest.raises(ResultsError, match=said):
+    text = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
+    with pytest.raises(ResultsError, match=text):
         campaign.resume(tmp_path / "out", Stages())
 
 
@@ -133,7 +134,7 @@ def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("begun", "told"),
+    ("begun", "shown"),
     [
         ({}, None),
         ({"accelerator": "kvm"}, r"\(accelerator: kvm then, tcg now\)"),
@@ -142,18 +143,18 @@ def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path)
     ],
 )
 def test_nor_by_another_emulator_or_from_another_disk(
-    begun: dict[str, Any], told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    begun: dict[str, Any], shown: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest: Any = SimpleNamespace(accelerator="tcg", disk=SimpleNamespace(id="newer"))
-    there = backends.Equipment(guests={("plain", "openmpi"): guest})
+    there = backends.Backends(guests={("plain", "openmpi"): guest})
     monkeypatch.setattr(backends, "ready", lambda *asked: contextlib.nullcontext(there))
     monkeypatch.setattr(qemu_binary, "version", lambda: "QEMU 7")
     monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
     as_now = {"accelerator": "tcg", "qemu": "QEMU 7", "disk": "newer"}
     out = tmp_path / "out"
     begin(out, machine="plain", description=plain(), **as_now | begun)
-    if told is None:
+    if shown is None:
         assert campaign.resume(out, Stages()) == ["measured"]
         return
-    with pytest.raises(ResultsError, match=rf"plain is not as it was .*{told}.*another --out"):
+    with pytest.raises(ResultsError, match=rf"plain is not as it was .*{shown}.*another --out"):
         campaign.resume(out, Stages())

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.bench.question import ask
-from experiments.execution.forecast import CELL, Forecast, Host, forecast, told
-from experiments.model import spec
+from experiments.catalogue import spec
+from experiments.execution.forecast import CELL, Forecast, Host, forecast, lines
 from experiments.model.experiment import Experiment
 from experiments.schedule.blocks import schedule
 
@@ -64,19 +64,19 @@ def test_each_arm_of_a_bench_counts_the_contenders_that_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(42.4, "42 s"), (290, "5 min"), (3 * 3600 + 240, "3 h 4 min")]
+    ("seconds", "text"), [(42.4, "42 s"), (290, "5 min"), (3 * 3600 + 240, "3 h 4 min")]
 )
-def test_lines_for_a_user(seconds: float, said: str) -> None:
-    lines = told(Forecast(4, 20, seconds, {"hbw": GIB // 2}), 8 * GIB, {4: 4 * GIB})
-    assert lines == [
-        f"20 launches in 4 blocks: up to about {said}",
+def test_lines_for_a_user(seconds: float, text: str) -> None:
+    every = lines(Forecast(4, 20, seconds, {"hbw": GIB // 2}), 8 * GIB, {4: 4 * GIB})
+    assert every == [
+        f"20 launches in 4 blocks: up to about {text}",
         "buffers alive at once, at most: hbw 0.50 GiB; available: 8.00 GiB; HBM: node 4: 4.00 GiB",
     ]
 
 
 def test_what_does_not_fit_is_said_before_anything_starts() -> None:
-    *_, last = told(Forecast(1, 1, 1.0, {"regular": 9 * GIB}), 8 * GIB, {})
+    *_, last = lines(Forecast(1, 1, 1.0, {"regular": 9 * GIB}), 8 * GIB, {})
     assert "not all of it fits at once" in last and "smaller --sizes" in last
     asked = Forecast(1, 1, 1.0, {"hbw": 5 * GIB, "regular": GIB})
-    assert told(asked, 64 * GIB, {4: 2 * GIB, 5: 2 * GIB})[-1] == last
-    assert last not in told(asked, 64 * GIB, {})
+    assert lines(asked, 64 * GIB, {4: 2 * GIB, 5: 2 * GIB})[-1] == last
+    assert last not in lines(asked, 64 * GIB, {})

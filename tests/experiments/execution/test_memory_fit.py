@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import hbmcomm
+from experiments.catalogue import spec
 from experiments.execution import memory_fit
-from experiments.model import spec
 from experiments.model.launch import Cell, Launch
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule

@@ -3,19 +3,21 @@
 import os
 import shutil
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import spec
 from experiments.environments.process import Process
 from experiments.execution import attempts, memory_fit, runner, together
-from experiments.execution.launching import Environment, Environments
-from experiments.execution.runner import MachineGone
+from experiments.execution.launching import Environment, Environments, LaunchContext
+from experiments.execution.runner import MachineGone, Runner
 from experiments.jobs import attend
 from experiments.jobs.attend import LaunchFailed
-from experiments.model import spec
 from experiments.model.arms import ALONE
+from experiments.model.environment import BARE_HOST, DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
@@ -23,6 +25,7 @@ from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
 
 ME = (os.getuid(), os.getgid())
+BARE_METAL, DOCKER_THERE = EnvironmentId("vm", "knl"), EnvironmentId("vm-docker", "knl")
 HARNESS = """
 import json, pathlib, sys, threading
 import numpy as np
@@ -61,12 +64,23 @@ class Instant:
         return Process(argv)
 
 
+Gone = Mapping[EnvironmentId, Callable[[], str]]
+
+
+def run(
+    folder: Path, blocks: Sequence[Block], environments: Environments, gone: Gone | None = None
+) -> list[str]:
+    """What Runner answers in such environments without an engine."""
+    context = LaunchContext(folder, environments, ME, gone=gone or {})
+    return Runner(context, blocks).run()
+
+
 def alike(every: Instant) -> Environments:
     return lambda launch: every
 
 
 def apart(docker: Instant) -> Environments:
-    return lambda launch: docker if launch.environment == "docker" else Instant()
+    return lambda launch: docker if launch.environment == DOCKER else Instant()
 
 
 @pytest.fixture
@@ -81,7 +95,7 @@ def blocks() -> tuple[Block, ...]:
 
 def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The same in an emulated machine: on its bare metal and in Docker there."""
-    names = {"host": "vm:knl", "docker": "vm-docker:knl"}
+    names = {BARE_HOST: BARE_METAL, DOCKER: DOCKER_THERE}
 
     def moved(launch: Launch) -> Launch:
         return replace(
@@ -107,22 +121,22 @@ def test_the_launches_of_a_block_are_shown_with_their_binding(
 ) -> None:
     asked = spec.restrict(spec.load("placement"), ranks="2", sizes="1KiB", blocks=1)
     one = schedule(asked, 1)
-    runner.run(folder, one, alike(Instant()), {}, ME)
+    run(folder, one, alike(Instant()))
     for block, line in zip(one, capsys.readouterr().err.splitlines(), strict=True):
         assert f"] block {block.number} in turns ({block.binding}): " in line
 
 
 def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
-    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    run(folder, blocks, alike(Instant()))
     names = {launch.name for block in blocks for launch in block.launches}
     assert store.finished(folder) == names
     assert not (folder / "incoming").exists()
 
 
 def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, ...]) -> None:
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    run(folder, blocks[:1], alike(Instant()))
     kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
-    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    run(folder, blocks, alike(Instant()))
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(store.finished(folder)) == 6
 
@@ -139,29 +153,29 @@ def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of
     room_for = (held + 0.5) * one / footprint.MEMORY_SHARE  # of 3 arms with 2 ranks
     monkeypatch.setattr(memory_fit.facts, "available_memory", lambda: room_for)
     monkeypatch.setattr(memory_fit, "PROCESS", 0)
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    run(folder, blocks[:1], alike(Instant()))
     asked = {launch.name for launch in blocks[0].launches}
     assert store.finished(folder) >= asked
     read = [store.read_launch(folder, name) for name in store.finished(folder)]
     assert {len(each["company"] or ["itself"]) for each in read} == {alive}
     assert len(read) == (4 if alive == 2 else 3)
     kept = {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    run(folder, blocks[:1], alike(Instant()))
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
 def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_again(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
-    docker = next(each.name for each in blocks[0].launches if each.environment == "docker")
+    run(folder, blocks[:1], alike(Instant()))
+    docker = next(each.name for each in blocks[0].launches if each.environment == DOCKER)
     path = folder / "launches" / f"{docker}.json"
     values = store.read_json(path)
     path.unlink()
     for name in store.finished(folder):  # as where it failed and the others went on
         kept = folder / "launches" / f"{name}.json"
         store.write_json(kept, store.read_json(kept) | {"company": ["0000-host"]})
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    run(folder, blocks[:1], alike(Instant()))
     again = store.read_launch(folder, docker)
     assert again["company"] == sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
 
@@ -169,24 +183,28 @@ def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_ag
 def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    runner.run(folder, blocks, alike(Instant()), {}, ME)
+    run(folder, blocks, alike(Instant()))
     first, second = ({launch.name for launch in block.launches} for block in blocks)
-    kept = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
+
+    def written() -> dict[str, int]:  # an inode's number may be that of a removed file
+        files = {name: folder / "launches" / f"{name}.json" for name in first | second}
+        return {name: file.stat().st_mtime_ns for name, file in files.items()}
+
+    kept = written()
     (folder / "launches" / f"{min(first)}.json").unlink()  # its JSON is taken in last
-    runner.run(folder, blocks, alike(Instant()), {}, ME)
-    now = {name: (folder / "launches" / f"{name}.json").stat().st_ino for name in first | second}
-    assert {name for name in now if now[name] == kept[name]} == second
+    run(folder, blocks, alike(Instant()))
+    assert {name for name, time in written().items() if time == kept[name]} == second
     assert store.read_launch(folder, min(first))["company"] == sorted(first)
 
 
-def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
+def test_a_failed_launch_is_reported_with_its_last_lines_and_those_before_it_stay(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
     def failing(launch: Launch) -> Instant:
-        return Instant(code=3 if launch.environment == "host" and launch.block else 0)
+        return Instant(code=3 if launch.environment == BARE_HOST and launch.block else 0)
 
     with pytest.raises(LaunchFailed) as caught:
-        runner.run(folder, blocks, failing, {}, ME)
+        run(folder, blocks, failing)
     assert "failed with exit code 3" in str(caught.value)
     assert "said by the launch" in str(caught.value)
     assert "--resume" in str(caught.value)
@@ -197,16 +215,16 @@ def test_a_failed_launch_is_told_with_its_last_lines_and_those_before_it_stay(
 def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
+    shown = run(folder, blocks, apart(docker=Instant(code=3)))
     broken = store.failed(folder)
-    assert len(told) == len(broken) == 2
+    assert len(shown) == len(broken) == 2
     for name, why in broken.items():
         assert f"launch {name} failed with exit code 3" in why["reason"]
         assert why["launch"]["arm"] == "docker-tuned-one"
     assert {launch.arm for each in blocks for launch in each.launches} == {
         name.partition("-")[2] for name in store.finished(folder) | set(broken)
     }
-    assert runner.run(folder, blocks, alike(Instant()), {}, ME) == []
+    assert run(folder, blocks, alike(Instant())) == []
     assert store.failed(folder) == {}
     again = {f"{number:04d}-host-beside-docker-tuned-one" for number in (0, 1)}
     asked = {launch.name for block in blocks for launch in block.launches}
@@ -217,13 +235,13 @@ def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> 
     blocks = schedule(
         spec.restrict(spec.load("quick"), environments="host,docker", profiles="tuned", blocks=4), 1
     )
-    told = runner.run(folder, blocks, apart(docker=Instant(code=3)), {}, ME)
-    assert len(told) == attempts.FAILURES < 4
+    shown = run(folder, blocks, apart(docker=Instant(code=3)))
+    assert len(shown) == attempts.FAILURES < 4
     assert len(store.finished(folder)) == 8
 
 
 def test_a_launch_keeps_the_command_that_ran_it(folder: Path, blocks: tuple[Block, ...]) -> None:
-    runner.run(folder, blocks[:1], alike(Instant()), {}, ME)
+    run(folder, blocks[:1], alike(Instant()))
     for name in store.finished(folder):
         assert sys.executable in store.read_launch(folder, name)["command"]
 
@@ -233,7 +251,7 @@ def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
 ) -> None:
     environments = apart(docker=Instant(mpi="4.1"))
     with pytest.raises(ResultsError, match=r"versions\.mpi: .* against .*another --out"):
-        runner.run(folder, blocks, environments, {}, ME)
+        run(folder, blocks, environments)
     arms = {name.partition("-")[2] for name in store.finished(folder)}
     assert not ({"host", "docker-tuned-one"} <= arms)
 
@@ -248,11 +266,11 @@ def test_a_launch_that_stands_still_is_ended(
     monkeypatch.setattr(runner, "STALLED", 0.5)
     monkeypatch.setattr(together, "START_PATIENCE", 0.5)
     with pytest.raises(LaunchFailed, match="did not start within 0 s"):
-        runner.run(folder, blocks, alike(Sleeping()), {}, ME)
+        run(folder, blocks, alike(Sleeping()))
     host = next(launch for launch in blocks[0].launches if launch.arm == "host")
     alone = replace(blocks[0], launches=(host,))
     with pytest.raises(LaunchFailed, match="stood still for 0 s"):
-        runner.run(folder, [alone], alike(Sleeping()), {}, ME)
+        run(folder, [alone], alike(Sleeping()))
     assert store.finished(folder) == set()
 
 
@@ -261,28 +279,28 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
         spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=6
     )
     every = schedule(asked, 1)
-    runner.run(folder, every, alike(Instant()), {}, ME)
+    run(folder, every, alike(Instant()))
     planned = {launch.name for block in every for launch in block.launches}
     assert store.finished(folder) - planned == {"0000-host-alone"}
     assert store.read_launch(folder, "0000-host-alone")["company"] == []
     assert store.read_launch(folder, "0000-host-alone")["launch"]["arm"] == ALONE
     (folder / "launches" / "0003-host.json").unlink()
-    runner.run(folder, every, alike(Instant()), {}, ME)
+    run(folder, every, alike(Instant()))
     assert store.finished(folder) - planned == {"0000-host-alone"}
 
 
 def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    def failing(where: str) -> Environments:
+    def failing(where: EnvironmentId) -> Environments:
         return lambda launch: Instant(code=3 if launch.environment == where else 0)
 
-    told = runner.run(folder, there(blocks), failing("vm-docker:knl"), {}, ME)
-    assert len(told) == len(store.failed(folder)) == 2
+    shown = run(folder, there(blocks), failing(DOCKER_THERE))
+    assert len(shown) == len(store.failed(folder)) == 2
     shutil.rmtree(folder)
     store.create(folder, {"name": "quick"})
     with pytest.raises(LaunchFailed, match="failed with exit code 3"):
-        runner.run(folder, there(blocks), failing("vm:knl"), {}, ME)
+        run(folder, there(blocks), failing(BARE_METAL))
 
 
 def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
@@ -297,11 +315,11 @@ def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
             return super().command(launch, folder)
 
     def environments(launch: Launch) -> Environment:
-        return Crashing(code=1) if launch.environment == "vm-docker:knl" else Instant()
+        return Crashing(code=1) if launch.environment == DOCKER_THERE else Instant()
 
-    gone = {"vm-docker:knl": lambda: "".join(ended)}
+    gone = {DOCKER_THERE: lambda: "".join(ended)}
     with pytest.raises(MachineGone, match=r"guest of knl ended while .*\n?.*--resume") as caught:
-        runner.run(folder, there(blocks), environments, {}, ME, gone)
+        run(folder, there(blocks), environments, gone)
     assert "Kernel panic" in str(caught.value)
     assert store.failed(folder) == {}
 
@@ -311,18 +329,18 @@ def test_a_guest_that_is_gone_is_not_waited_for(folder: Path, blocks: tuple[Bloc
         def command(self, launch: Launch, folder: Path) -> Process:
             return Process((sys.executable, "-c", "import time; time.sleep(600)"))
 
-    gone = dict.fromkeys(("vm:knl", "vm-docker:knl"), lambda: "QEMU ended with code -9")
+    gone = dict.fromkeys((BARE_METAL, DOCKER_THERE), lambda: "QEMU ended with code -9")
     with pytest.raises(MachineGone, match="QEMU ended with code -9"):
-        runner.run(folder, there(blocks), alike(Waiting()), {}, ME, gone)
+        run(folder, there(blocks), alike(Waiting()), gone)
 
 
-def test_a_launch_that_fails_in_a_guest_that_lives_is_told_as_such(
+def test_a_launch_that_fails_in_a_guest_that_lives_is_reported_as_such(
     folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "GONE_PATIENCE", 0.2)
-    gone = {"vm:knl": lambda: ""}
+    gone = {BARE_METAL: lambda: ""}
     with pytest.raises(LaunchFailed, match="failed with exit code 3"):
-        runner.run(folder, there(blocks), alike(Instant(code=3)), {}, ME, gone)
+        run(folder, there(blocks), alike(Instant(code=3)), gone)
 
 
 def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
@@ -335,7 +353,7 @@ def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
             )
 
     monkeypatch.setattr(runner, "STALLED", 0.3)
-    runner.run(folder, there(blocks)[:1], alike(Slow()), {}, ME)
+    run(folder, there(blocks)[:1], alike(Slow()))
     assert len(store.finished(folder)) == 3
 
 

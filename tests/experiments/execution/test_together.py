@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import spec
 from experiments.environments.host import Host
 from experiments.environments.process import Process
 from experiments.execution import together
 from experiments.execution.attempts import Attempts
+from experiments.execution.launching import LaunchContext
 from experiments.jobs.attend import LaunchFailed
-from experiments.model import spec
+from experiments.model.environment import DOCKER
 from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
@@ -75,12 +77,10 @@ def run(
     folder: Path, launches: tuple[Launch, ...], docker: Callable[[], object] = here
 ) -> dict[str, str]:
     def environment(launch: Launch) -> object:
-        return docker() if launch.environment == "docker" else here()
+        return docker() if launch.environment == DOCKER else here()
 
-    losses = together.run(
-        *(folder, launches, environment, {}, ME),  # type: ignore[arg-type]
-        *(lambda share: None, Attempts().refuse),
-    )
+    context = LaunchContext(folder, environment, ME)  # type: ignore[arg-type]
+    losses = together.run(context, launches, lambda share: None, Attempts().refuse)
     return {name: loss.text for name, loss in losses.items()}
 
 

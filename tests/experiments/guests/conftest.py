@@ -59,12 +59,12 @@ class Ran:
     """How a command in a guest ended: its code, what it said, and the content of FOUND."""
 
     code: int
-    said: str
+    output: str
     found: Any
 
     def right(self) -> Any:
         """What it found; fails with its words where it did not end well."""
-        assert self.code == 0, self.said
+        assert self.code == 0, self.output
         return self.found
 
 

@@ -45,9 +45,9 @@ def lives(pid: int) -> bool:
 @needs_guest
 def test_the_guest_knows_where_it_runs(plain: Guest) -> None:
     with plain.agent() as connection:
-        told = connection.run("/bin/sh", "-c", "cd /sys/class/dmi/id; cat sys_vendor product_*")
-    assert told.output.split()[:2] == ["hbmcomm", "plain"]
-    assert plain.accelerator in told.output
+        shown = connection.run("/bin/sh", "-c", "cd /sys/class/dmi/id; cat sys_vendor product_*")
+    assert shown.output.split()[:2] == ["hbmcomm", "plain"]
+    assert plain.accelerator in shown.output
 
 
 @needs_guest
@@ -65,7 +65,7 @@ def test_its_engine_holds_the_harness_image(plain: Guest) -> None:
 
 
 @needs_guest
-def test_a_disk_that_is_none_is_told_with_the_last_words(disk: Disk, tmp_path: Path) -> None:
+def test_a_disk_that_is_none_is_reported_with_the_last_words(disk: Disk, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(b"\0" * 2**20)
     broken = dataclasses.replace(disk, image=empty)
@@ -76,7 +76,7 @@ def test_a_disk_that_is_none_is_told_with_the_last_words(disk: Disk, tmp_path: P
         pass
 
 
-def test_a_machine_larger_than_this_one_is_told_before_anything_is_made(
+def test_a_machine_larger_than_this_one_is_reported_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = description.load("plain")
@@ -104,7 +104,7 @@ def test_where_a_guest_writes_there_must_be_room(
 
 
 @needs_guest
-def test_a_machine_that_qemu_refuses_is_told_in_its_words_alone(
+def test_a_machine_that_qemu_refuses_is_reported_in_its_words_alone(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boot.qemu_command, "arguments", lambda *asked: ["qemu", "-no-such-option"])

@@ -12,12 +12,12 @@ import pytest
 
 from experiments.analysis import reading
 from experiments.analysis.reading import Campaign
+from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation import description, qemu_command
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.guests.disk import Disk
-from experiments.model import spec
 from experiments.processes import folder_lock, tracking
 from experiments.results import store
 
@@ -97,13 +97,13 @@ def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Ca
 
 
 def test_what_was_emulated_stands_beside_the_results(measured: Campaign) -> None:
-    told = measured.header["emulated"]
-    assert told["machine"] == told["description"]["name"] == MACHINE
-    assert told["accelerator"] in qemu_command.ACCELERATORS
-    assert told["qemu"]
-    assert told["disk"]
+    shown = measured.header["emulated"]
+    assert shown["machine"] == shown["description"]["name"] == MACHINE
+    assert shown["accelerator"] in qemu_command.ACCELERATORS
+    assert shown["qemu"]
+    assert shown["disk"]
     assert {launch["environment"]["machine"]["emulated"] for launch in measured.launches} == {
-        f"{MACHINE} ({told['accelerator']})"
+        f"{MACHINE} ({shown['accelerator']})"
     }
     assert any(MACHINE in warning for warning in measured.warnings)
 
@@ -136,7 +136,7 @@ def in_its_first_launch(out: Path) -> Callable[[], object]:
     return lambda: list(out.glob("incoming/*/launch.json"))
 
 
-def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
+def test_a_guest_that_dies_is_reported_and_ctrl_c_leaves_nothing(
     driver: Any, experiment: Path, tmp_path: Path, disk: Disk
 ) -> None:
     out, shm = tmp_path / "out", set(tracking.SHM.iterdir())
@@ -145,20 +145,22 @@ def test_a_guest_that_dies_is_told_and_ctrl_c_leaves_nothing(
         driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         (emulator,) = emulators(mark)
         os.kill(int(emulator.partition(".")[0]), signal.SIGKILL)
-        said = process.communicate(timeout=60)[1]
+        output = process.communicate(timeout=60)[1]
     assert process.returncode == 1
-    assert "the guest of plain ended while 0000-vm-plain ran in it: QEMU ended with code -9" in said
-    assert "--resume boots it again" in said
-    assert "Traceback" not in said
+    assert (
+        "the guest of plain ended while 0000-vm-plain ran in it: QEMU ended with code -9" in output
+    )
+    assert "--resume boots it again" in output
+    assert "Traceback" not in output
     assert store.failed(out) == {}
 
     with started(driver, out, "--resume") as (process, mark):
         driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         assert emulators(mark)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        said = process.communicate(timeout=60)[1]
+        output = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert f"--resume --out {out}" in said
+    assert f"--resume --out {out}" in output
     assert not tracking.marked(mark)
     assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()
     assert not (out / "incoming").exists()

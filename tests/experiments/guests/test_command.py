@@ -29,17 +29,17 @@ def test_without_a_name_it_lists_the_machines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "shown"),
     [
         (["--check"], "--check and --line need --machine"),
         (["--line", "nproc"], "--check and --line need --machine"),
         (["--machine", "plain", "--check", "--line", "nproc"], "are two things"),
     ],
 )
-def test_flags_that_cannot_be_meant_are_refused(flags: list[str], told: str) -> None:
+def test_flags_that_cannot_be_meant_are_refused(flags: list[str], shown: str) -> None:
     found = subprocess.run([*INVOKE, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (1, "")
-    assert told in found.stderr
+    assert shown in found.stderr
 
 
 def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
@@ -64,17 +64,17 @@ def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) 
 @pytest.mark.timeout(600)
 def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
     process, terminal = _shell()
-    told = _said(terminal, b"plain:/hbmcomm#")
+    shown = _said(terminal, b"plain:/hbmcomm#")
     line = b"echo made by $(cat /sys/class/dmi/id/sys_vendor); exec sleep 300"
     os.write(terminal, b"sh -c '%s'\r" % line)  # one job: between two, Ctrl-C would meet none
-    told += _said(terminal, b"made by hbmcomm")
+    shown += _said(terminal, b"made by hbmcomm")
     os.write(terminal, b"\x03")
-    told += _said(terminal, b"plain:/hbmcomm#")
+    shown += _said(terminal, b"plain:/hbmcomm#")
     os.write(terminal, b"echo ended with $?\r")
-    told += _said(terminal, b"ended with 130")
+    shown += _said(terminal, b"ended with 130")
     os.write(terminal, b"exit\r")
-    told += _said(terminal, None)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, told.decode()
+    shown += _said(terminal, None)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, shown.decode()
 
 
 @pytest.mark.container
@@ -85,8 +85,8 @@ def test_a_shell_that_is_ended_leaves_the_terminal_as_it_was(disk: Disk) -> None
     _said(terminal, b"plain:/hbmcomm#")
     assert termios.tcgetattr(terminal) != before, "QEMU's own"
     os.kill(process, signal.SIGTERM)
-    told = _said(terminal, None)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130, told.decode()
+    shown = _said(terminal, None)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130, shown.decode()
     assert termios.tcgetattr(terminal) == before
 
 
@@ -101,16 +101,16 @@ def _shell() -> tuple[int, int]:
 
 def _said(terminal: int, wanted: bytes | None) -> bytes:
     """What is said up to some words, or up to the end."""
-    said, deadline = b"", time.monotonic() + PATIENCE
-    while wanted is None or wanted not in said:
-        assert time.monotonic() < deadline, said.decode()
+    output, deadline = b"", time.monotonic() + PATIENCE
+    while wanted is None or wanted not in output:
+        assert time.monotonic() < deadline, output.decode()
         if select.select([terminal], [], [], 1.0)[0]:
             try:
                 more = os.read(terminal, 4096)
             except OSError:  # how a terminal of this kernel says that its other end is closed
                 more = b""
             if not more:
-                assert wanted is None, said.decode()
+                assert wanted is None, output.decode()
                 break
-            said += more
-    return said
+            output += more
+    return output

@@ -44,21 +44,21 @@ def online(there: Any) -> Any:
 
 @pytest.mark.visit(MACHINE, bare)
 def test_the_arena_lives_on_the_device(brought: Any) -> None:
-    assert brought.code == 0, brought.said
-    assert brought.said.splitlines().count("on the device") == RANKS
+    assert brought.code == 0, brought.output
+    assert brought.output.splitlines().count("on the device") == RANKS
 
 
 @pytest.mark.visit(MACHINE, contained)
 def test_in_a_container_too(brought: Any) -> None:
-    assert brought.code == 0, brought.said
-    assert brought.said.splitlines().count("on the device") == RANKS
+    assert brought.code == 0, brought.output
+    assert brought.output.splitlines().count("on the device") == RANKS
 
 
 @pytest.mark.visit(MACHINE, online, last=True)
 def test_an_array_is_in_frames_of_the_device_and_these_are_the_hbm_node(brought: Any) -> None:
     frames, (size, *blocks), _ = brought
-    assert frames.code == 0, frames.said
-    start, end = (int(address, 16) for address in frames.said.split("-"))
+    assert frames.code == 0, frames.output
+    start, end = (int(address, 16) for address in frames.output.split("-"))
     step = int(size, 16)
     numbers = sorted(int(block.removeprefix("memory")) for block in blocks)
     assert start <= numbers[0] * step and (numbers[-1] + 1) * step <= end
@@ -70,5 +70,5 @@ def test_an_array_is_in_frames_of_the_device_and_these_are_the_hbm_node(brought:
 def test_online_it_is_found_as_an_hbm_node(brought: Any) -> None:
     found = brought[-1]
     assert all(row.ok for row in found), "\n" + verdict.to_table(found, 160)
-    told = next(row for row in found if row.what == "HBM nodes")
-    assert told.found == "1"
+    shown = next(row for row in found if row.what == "HBM nodes")
+    assert shown.found == "1"

@@ -83,7 +83,7 @@ def test_a_disk_that_is_made_otherwise_is_another(
         ("3.12", "somebody/else:1", False),  # which the build asks
     ],
 )
-def test_a_base_that_makes_no_guest_is_told_before_anything_is_built(
+def test_a_base_that_makes_no_guest_is_reported_before_anything_is_built(
     python: str, base: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distro_releases, "host_python", lambda: python)
@@ -102,7 +102,7 @@ def test_so_is_a_base_that_would_be_bootstrapped(monkeypatch: pytest.MonkeyPatch
             disk.refuse("bootstrap")
 
 
-def test_who_is_not_root_is_told_before_anything_is_built(
+def test_who_is_not_root_is_reported_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "DISKS", tmp_path)
@@ -158,11 +158,11 @@ def test_it_is_made_of_what_was_built_whoever_takes_the_name(
 
 @pytest.mark.container
 @pytest.mark.skipif(os.geteuid() != 0, reason="making the disk needs root")
-def test_a_foreign_base_that_is_not_debian_is_told_by_its_name(
+def test_a_foreign_base_that_is_not_debian_is_reported_by_its_name(
     engine: docker.DockerClient, image: Image, stand_in: str
 ) -> None:
-    told = 'ID=other\\nPRETTY_NAME="Other Linux 1"\\n'
-    recipe = f"FROM {image.tag}\nUSER 0\nRUN printf '{told}' >/usr/lib/os-release\n"
+    shown = 'ID=other\\nPRETTY_NAME="Other Linux 1"\\n'
+    recipe = f"FROM {image.tag}\nUSER 0\nRUN printf '{shown}' >/usr/lib/os-release\n"
     asked = {"fileobj": io.BytesIO(recipe.encode()), "tag": "hbmcomm-test:other", "rm": True}
     engine.images.build(**asked)
     try:
@@ -190,9 +190,9 @@ def test_it_is_made_once_and_found_again(
     engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = disk.ensure(engine, image)
-    said: list[str] = []
-    assert disk.ensure(engine, image, said.append) == made
-    assert said == []
+    lines: list[str] = []
+    assert disk.ensure(engine, image, lines.append) == made
+    assert lines == []
     assert all(path.is_file() for path in (made.kernel, made.initramfs, made.image))
     assert made.image.stat().st_blocks * 512 < made.image.stat().st_size / 2  # mostly holes
     assert sorted(path.name for path in made.image.parent.parent.iterdir()) == sorted(
@@ -204,7 +204,7 @@ def test_it_is_made_once_and_found_again(
 @pytest.mark.container
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_full_disk_is_told_and_nothing_half_made_stays(
+def test_a_full_disk_is_reported_and_nothing_half_made_stays(
     engine: docker.DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = tmp_path / "small"

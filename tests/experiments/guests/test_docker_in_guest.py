@@ -55,10 +55,10 @@ def test_with_the_tuned_profile_local_hbm_works(brought: Any) -> None:
 def test_the_hbm_of_another_quadrant_is_refused(brought: Any) -> None:
     ranks = brought.right()["ranks"]
     for rank in ranks:
-        for told in (rank["other"], rank["other arena"]):
-            assert told.startswith("KindUnavailable: ")
-            assert "hbw needs node 5, but this process may use only nodes 0,4" in told
-            assert "--cpuset-mems" in told
+        for shown in (rank["other"], rank["other arena"]):
+            assert shown.startswith("KindUnavailable: ")
+            assert "hbw needs node 5, but this process may use only nodes 0,4" in shown
+            assert "--cpuset-mems" in shown
         for where in ("private", "arena"):  # all HBM includes what may not be used
             assert rank["all"][where]["error"] == "KindUnavailable"
             assert "node 5-7" in rank["all"][where]["text"]

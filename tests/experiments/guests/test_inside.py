@@ -51,8 +51,8 @@ def test_nothing_of_this_machine_reaches_the_command(
     lines = found.stdout.splitlines()
     assert lines[:2] == ["1000", "/hbmcomm"]
     shells = {"PWD", "OLDPWD", "SHLVL", "_"}
-    told = {line for line in lines[2:] if line.partition("=")[0] not in shells}
-    assert told == set(inside.VARIABLES)
+    shown = {line for line in lines[2:] if line.partition("=")[0] not in shells}
+    assert shown == set(inside.VARIABLES)
 
 
 def test_root_is_asked_for_by_name(plain: Guest, folder: Path) -> None:
@@ -89,7 +89,7 @@ def test_what_is_ended_here_ends_there(plain: Guest, folder: Path, number: signa
         assert connection.run("/bin/rm", "/tmp/after").code == 0
 
 
-def test_a_guest_that_is_gone_is_told_in_a_line(folder: Path, tmp_path: Path) -> None:
+def test_a_guest_that_is_gone_is_reported_in_a_line(folder: Path, tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-c",

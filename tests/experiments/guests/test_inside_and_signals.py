@@ -88,8 +88,12 @@ class Agent:
         return {"position": asked["offset"], "eof": False}
 
     def guest_file_read(self, asked: dict[str, Any]) -> Any:
-        said = self.says if asked["handle"] == LOG else b""
-        return {"count": len(said), "buf-b64": base64.b64encode(said).decode(), "eof": not said}
+        output = self.says if asked["handle"] == LOG else b""
+        return {
+            "count": len(output),
+            "buf-b64": base64.b64encode(output).decode(),
+            "eof": not output,
+        }
 
     def guest_file_write(self, asked: dict[str, Any]) -> Any:
         return {"count": len(base64.b64decode(asked["buf-b64"])), "eof": False}
@@ -156,7 +160,7 @@ def test_told_to_end_when_the_command_has_ended_it_ends_as_that_did(
 
 
 @pytest.mark.parametrize("request_", ["guest-file-open", "guest-file-write"])
-def test_a_guest_without_room_is_told_in_a_line(
+def test_a_guest_without_room_is_reported_in_a_line(
     agent: Agent, inside: "subprocess.Popen[str]", request_: str
 ) -> None:
     def meddle(name: str, asked: dict[str, Any]) -> dict[str, Any] | None:

@@ -17,6 +17,6 @@ def quadrants(there: Any) -> Any:
 
 
 @pytest.mark.visit("knl-snc4-flat", quadrants)
-def test_collectives_are_right_and_bytes_cross_no_oftener_than_told(brought: Any) -> None:
-    assert brought.code == 0, brought.said
-    assert brought.said.split() == ["right"] * 8
+def test_collectives_are_right_and_bytes_cross_no_oftener_than_reported(brought: Any) -> None:
+    assert brought.code == 0, brought.output
+    assert brought.output.split() == ["right"] * 8

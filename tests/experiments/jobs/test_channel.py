@@ -73,9 +73,9 @@ def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> Non
             assert answer == [Answer(seconds=cell, group=2)]  # rank 0's
         time.sleep(0.3)
         orders.ask([Order(Action.LEAVE)])
-        said = [process.communicate(timeout=10) for process in ranks.each]
+        output = [process.communicate(timeout=10) for process in ranks.each]
     assert [
-        (process.returncode, *each) for process, each in zip(ranks.each, said, strict=True)
+        (process.returncode, *each) for process, each in zip(ranks.each, output, strict=True)
     ] == [(0, "left True True\n", "")] * 2
 
 
@@ -101,9 +101,9 @@ def test_ranks_end_with_the_driver_that_they_wait_for(ranks: Ranks) -> None:
         orders.open()
         orders.ask([Order(Action.BEGIN, 0)])
     for process in ranks.each:
-        _, said = process.communicate(timeout=10)
+        _, output = process.communicate(timeout=10)
         assert process.returncode == 1
-        assert said == "the driver of this campaign has ended\n"
+        assert output == "the driver of this campaign has ended\n"
 
 
 def test_a_rank_that_dies_in_its_turn_is_noticed_at_once(ranks: Ranks) -> None:
@@ -141,7 +141,7 @@ def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_may_take(
             orders.ask([Order(Action.TURN, 0)])
 
 
-def test_a_launch_that_never_waits_for_orders_is_told_so(ranks: Ranks) -> None:
+def test_a_launch_that_never_waits_for_orders_is_reported_so(ranks: Ranks) -> None:
     with (
         Channel(ranks.folder, 2, ranks.check, patience=0.2) as orders,
         pytest.raises(Lost, match="did not start within 0 s"),

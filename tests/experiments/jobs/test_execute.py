@@ -194,9 +194,9 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     command = python(
         "import pathlib, time\n"
         "from hbmcomm.memory.shared import segment\n"
-        "made = segment.make('shm', 4096)\n"
+        "made = segment.create('shm', 4096)\n"
         f"left = pathlib.Path({str(tmp_path)!r}) / 'left'\n"
-        "left.write_text(made.notice.path)\n"
+        "left.write_text(made.locator.path)\n"
         f"left.rename({str(ready)!r})\n"
         "time.sleep(600)"
     )

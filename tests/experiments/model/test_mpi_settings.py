@@ -116,8 +116,8 @@ def say(
 
     def run(flavour: str, environment: dict[str, str]) -> str:
         loud = LOUD[flavour] | environment
-        said: str = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
-        return said
+        printed: str = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
+        return printed
 
     return run
 
@@ -127,10 +127,10 @@ def test_a_setting_starts_and_does_what_it_says(
     flavour: str, name: str, say: Callable[..., str]
 ) -> None:
     wanted = variables(flavour, name)
-    said = say(flavour, wanted)
-    assert ("threads True" in said) == (MPI4PY in wanted)
+    printed = say(flavour, wanted)
+    assert ("threads True" in printed) == (MPI4PY in wanted)
     for variable, sign in SIGNS.items():
-        assert bool(re.search(sign, said)) == (variable in wanted), f"{variable}: {said}"
+        assert bool(re.search(sign, printed)) == (variable in wanted), f"{variable}: {printed}"
 
 
 def test_mpich_takes_release_gather_with_one_thread_alone(say: Callable[..., str]) -> None:
@@ -143,9 +143,9 @@ def test_mpich_takes_release_gather_with_one_thread_alone(say: Callable[..., str
 
 def test_coll_han_steps_back_on_one_node_whatever_its_priority(say: Callable[..., str]) -> None:
     """Why it is no setting."""
-    said = say("openmpi", {"OMPI_MCA_coll_han_priority": "100"})
-    assert "comm has only local processes; disqualifying myself" in said
-    assert not re.search(r"selecting +han, priority +100, Enabled", said)
+    printed = say("openmpi", {"OMPI_MCA_coll_han_priority": "100"})
+    assert "comm has only local processes; disqualifying myself" in printed
+    assert not re.search(r"selecting +han, priority +100, Enabled", printed)
 
 
 def test_nothing_of_this_needs_a_folder_of_this_machine() -> None:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.model import environment, quantities, spec
+from experiments.catalogue import spec
+from experiments.model import quantities
+from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
+from experiments.model.errors import SpecError
 from experiments.model.experiment import TRANSPORTS
-from experiments.model.toml_validation import SpecError
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
 
@@ -21,7 +23,7 @@ def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
 
 def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     quick = spec.load("quick")
-    assert quick.launches.environments == ("host", "userland", "docker")
+    assert quick.launches.environments == (BARE_HOST, USERLAND, DOCKER)
     assert quick.launches.blocks == 12
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
@@ -42,7 +44,7 @@ def test_an_experiment_survives_its_stored_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "shown"),
     [
         ({"factors": {"kind": ["hbw"]}}, ["unknown key 'kind'", "'kinds'", "[factors]"]),
         ({"factors": {"kinds": ["hwb"]}}, ["unknown kinds 'hwb'", "'hbw'"]),
@@ -69,12 +71,12 @@ def test_an_experiment_survives_its_stored_form() -> None:
     ],
 )
 def test_a_mistake_names_file_key_and_nearest_valid_name(
-    values: dict[str, object], told: list[str]
+    values: dict[str, object], shown: list[str]
 ) -> None:
     with pytest.raises(SpecError) as caught:
         spec.from_dict(LEAST | values, "mine.toml")
     assert "mine.toml" in str(caught.value) or "sizes" in str(values)
-    for words in told:
+    for words in shown:
         assert words in str(caught.value)
 
 
@@ -83,7 +85,7 @@ def test_an_unknown_experiment_names_the_known_ones() -> None:
         spec.load("quik")
 
 
-def test_a_file_that_is_not_toml_is_told_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported_so(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("title = ")
     with pytest.raises(SpecError, match=r"mine.toml is not valid TOML"):
@@ -116,7 +118,7 @@ def test_flags_take_the_place_of_what_the_file_says() -> None:
     found = spec.restrict(
         spec.load("docker"), environments="host", ranks="2,3", sizes="1KiB,2KiB", blocks=1
     )
-    assert found.launches.environments == ("host",)
+    assert found.launches.environments == (BARE_HOST,)
     assert found.launches.ranks == (2, 3)
     assert found.factors.sizes == (1024, 2048)
     assert found.launches.blocks == 1
@@ -150,19 +152,20 @@ def test_more_ranks_than_the_cores_can_take_turns_on_are_refused() -> None:
 
 def test_an_emulated_machine_is_named_behind_its_way() -> None:
     found = spec.restrict(spec.load("quick"), environments="vm:plain,vm-docker:plain")
-    assert found.launches.environments == ("vm:plain", "vm-docker:plain")
-    assert [environment.machine_of(name) for name in found.launches.environments] == ["plain"] * 2
-    assert environment.machine_of("docker") == ""
+    bare, docker = found.launches.environments
+    assert (str(bare), str(docker)) == ("vm:plain", "vm-docker:plain")
+    assert found.machine == bare.machine == docker.machine == "plain"
+    assert docker.has_engine and not bare.has_engine
     assert spec.from_dict(found.to_dict(), "stored") == found
 
 
 def test_all_environments_are_those_of_this_machine() -> None:
     everywhere = spec.restrict(spec.load("quick"), environments="all")
-    assert everywhere.launches.environments == environment.ENVIRONMENTS
+    assert everywhere.launches.environments == ENVIRONMENTS
 
 
 @pytest.mark.parametrize(
-    ("environments", "flags", "told"),
+    ("environments", "flags", "shown"),
     [
         ("vm:knl-snc4", {}, "'vm:knl-snc4'; did you mean 'vm:knl-snc4-flat'"),
         ("vm", {}, r"unknown environments 'vm'; .*'vm:"),
@@ -180,15 +183,15 @@ def test_all_environments_are_those_of_this_machine() -> None:
     ],
 )
 def test_what_no_guest_can_run_is_refused_with_the_reason(
-    environments: str, flags: dict[str, str], told: str
+    environments: str, flags: dict[str, str], shown: str
 ) -> None:
-    with pytest.raises(SpecError, match=told):
+    with pytest.raises(SpecError, match=shown):
         spec.restrict(spec.load("quick"), environments=environments, **flags)
 
 
 def test_layouts_matter_to_containers_alone() -> None:
     found = spec.restrict(spec.load("quick"), environments="vm:plain", layouts="all")
-    assert found.launches.environments == ("vm:plain",)
+    assert found.launches.environments == (EnvironmentId("vm", "plain"),)
 
 
 def test_the_rank_limit_is_that_of_the_machine_that_is_named() -> None:

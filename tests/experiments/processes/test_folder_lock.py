@@ -23,8 +23,8 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def noted(taken: folder_lock.Claim, driver: str, place: str | None = None) -> None:
-    taken.note(driver=driver, place=place or folder_lock.place(), host="elsewhere")
+def noted(taken: folder_lock.FolderLock, driver: str, place: str | None = None) -> None:
+    taken.note(driver=driver, place=place or folder_lock.pid_namespace(), host="elsewhere")
 
 
 def dead() -> str:
@@ -58,7 +58,7 @@ def test_a_folder_is_made_for_a_claim_and_goes_with_it_when_nothing_was_begun(
         assert folder.exists() == keep
 
 
-def test_a_second_driver_is_refused_and_told_who_the_first_is(
+def test_a_second_driver_is_refused_and_reported_who_the_first_is(
     tmp_path: Path, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     taken = folder_lock.take(tmp_path, print)
@@ -79,14 +79,14 @@ def test_a_lock_of_nobody_known_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_guard_of_a_killed_driver_is_waited_for(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     taken = folder_lock.take(tmp_path, print)
     noted(taken, dead())
     threading.Timer(0.5, taken.release).start()
     began = time.monotonic()
-    again = folder_lock.take(tmp_path, said.append)
+    again = folder_lock.take(tmp_path, lines.append)
     assert 0.4 < time.monotonic() - began < 5
-    assert said == [f"waiting until what a killed driver left of {tmp_path} is cleared away"]
+    assert lines == [f"waiting until what a killed driver left of {tmp_path} is cleared away"]
     assert again.facts() == {}
     again.release()
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.model.arms import HARNESS
+from experiments.model.environment import BARE_HOST
 from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.programs.machine import nodes
@@ -24,7 +25,7 @@ LAUNCH = Launch(
     experiment="test",
     block=0,
     arm="host",
-    environment="host",
+    environment=BARE_HOST,
     profile="",
     layout="",
     program=HARNESS,

@@ -47,7 +47,7 @@ def test_without_root_another_environment_is_named(monkeypatch: pytest.MonkeyPat
     assert "charliecloud" in refusal.remedy
 
 
-def test_a_service_that_does_not_start_is_told_with_its_last_words(
+def test_a_service_that_does_not_start_is_reported_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "podman"
@@ -96,14 +96,14 @@ class Held:
 def test_an_image_is_brought_once() -> None:
     found = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
     source, target = Store({"sha256:1": b""}), Store({"superseded": b""})
-    said: list[str] = []
+    lines: list[str] = []
     for _ in range(2):
-        podman.bring(source, target, found, said.append)  # type: ignore[arg-type]
+        podman.bring(source, target, found, lines.append)  # type: ignore[arg-type]
     assert target.held == {"sha256:1": b"sha256:1"}
-    assert said == ["image: bringing hbmcomm:openmpi from Docker to Podman"]
+    assert lines == ["image: bringing hbmcomm:openmpi from Docker to Podman"]
 
 
-def test_a_transfer_that_fails_is_told_with_what_to_do() -> None:
+def test_a_transfer_that_fails_is_reported_with_what_to_do() -> None:
     found = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
     with pytest.raises(EngineMissing, match=r"openmpi could not be brought .*; see what both"):
         podman.bring(Store({}), Store({}), found, print)  # type: ignore[arg-type]

@@ -50,8 +50,8 @@ class Machine:
             cell, name = self._launch.plan[order.cell], f"c{order.cell}"
             turns = self._turns.pop(order.cell)
             self.samples[name] = np.concatenate(turns)
-            said = {"samples": name, "warmup": 0, "group": 1, "turn": len(turns[0])}
-            self.cells.append(vars(cell) | {"emulated": False} | said)
+            text = {"samples": name, "warmup": 0, "group": 1, "turn": len(turns[0])}
+            self.cells.append(vars(cell) | {"emulated": False} | text)
         return Answer(seconds=OPERATION, group=1)
 
 

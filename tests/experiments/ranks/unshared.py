@@ -6,5 +6,5 @@ from pathlib import Path
 from experiments.programs import harness
 from hbmcomm.memory.shared import segment
 
-segment.WAYS = ()
+segment.BACKINGS = ()
 harness.run(Path(sys.argv[1]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis import ratios, reading
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.launch import FORMAT, Block, Cell, Launch
 from experiments.results import store
 from experiments.results.formats import OtherFormat
@@ -151,11 +151,11 @@ def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: 
 
 def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
     finish(tmp_path, begin(tmp_path)[0].launches[0])
-    told = " ".join(reading.load(tmp_path).warnings)
-    assert "1 of 10 planned launches are finished" in told
-    assert "hbw is emulated" in told
-    assert "2 paired blocks" in told
-    assert "signed-rank p to be had is 0.500" in told
+    shown = " ".join(reading.load(tmp_path).warnings)
+    assert "1 of 10 planned launches are finished" in shown
+    assert "hbw is emulated" in shown
+    assert "2 paired blocks" in shown
+    assert "signed-rank p to be had is 0.500" in shown
 
 
 def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
     assert store.finished(tmp_path) == set()
 
 
-def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Path) -> None:
+def test_a_folder_that_is_missing_empty_or_no_results_is_reported_apart(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="there is no results folder"):
         reading.load(tmp_path / "nowhere")
     with pytest.raises(ResultsError, match=r"holds no campaign\.json"):
@@ -198,13 +198,13 @@ def test_a_folder_that_is_missing_empty_or_no_results_is_told_apart(tmp_path: Pa
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     begin(tmp_path)
     header = json.loads((tmp_path / "campaign.json").read_text())
-    for version, said in (
+    for version, text in (
         (FORMAT + 1, f"is of format {FORMAT + 1}, .* reads formats up to {FORMAT}: take a newer"),
         (1, "is of format 1, .* reads formats from 2: take the version that wrote it"),
         ("2", "names no format"),
     ):
         store.write_json(tmp_path / "campaign.json", header | {"format": version})
-        with pytest.raises(OtherFormat, match=said):
+        with pytest.raises(OtherFormat, match=text):
             reading.load(tmp_path)
 
 
@@ -221,8 +221,8 @@ def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
     one, other, *_ = sorted(begin(tmp_path)[0].launches, key=lambda launch: launch.name)
     finish(tmp_path, one)
     finish(tmp_path, other, mpi="MPICH 4")
-    told = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
-    with pytest.raises(ResultsError, match=told):
+    shown = rf"different MPIs \(Open MPI 5 in {one.name}, MPICH 4 in {other.name}\)"
+    with pytest.raises(ResultsError, match=shown):
         reading.load(tmp_path)
 
 

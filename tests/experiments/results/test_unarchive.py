@@ -96,7 +96,7 @@ def test_a_file_through_a_folder_that_is_a_file_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("files", "listed", "said"),
+    ("files", "listed", "text"),
     [
         ({"campaign.json": b"{1}"}, {"campaign.json": b"{}"}, "campaign.json is not what"),
         ({}, {"campaign.json": b"{}"}, "lacks quick/campaign.json, which"),
@@ -108,9 +108,9 @@ def test_a_changed_archive_names_the_file(
     monkeypatch: pytest.MonkeyPatch,
     files: dict[str, bytes],
     listed: dict[str, bytes],
-    said: str,
+    text: str,
 ) -> None:
-    assert said in refused(packed(tmp_path, files=files, listed=listed), monkeypatch)
+    assert text in refused(packed(tmp_path, files=files, listed=listed), monkeypatch)
 
 
 def test_a_name_that_is_there_twice_is_refused(
@@ -185,8 +185,8 @@ def test_samples_that_are_packed_once_more_are_refused(
     memory = io.BytesIO()
     np.savez_compressed(memory, c00000=np.zeros(2**20))
     files = {"launches/0000-host.npz": memory.getvalue()}
-    said = refused(packed(tmp_path, files=files, listed=files), monkeypatch)
-    assert "0000-host.npz is packed" in said
+    text = refused(packed(tmp_path, files=files, listed=files), monkeypatch)
+    assert "0000-host.npz is packed" in text
     memory = io.BytesIO()
     np.savez(memory, c00000=np.zeros(2**10))
     files = {"launches/0000-host.npz": memory.getvalue()}

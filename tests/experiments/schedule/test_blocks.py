@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import replace
 from itertools import groupby, product
 
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.arms import Arm, arms
+from experiments.model.environment import DOCKER
 from experiments.model.experiment import TRANSPORTS, Factors
 from experiments.model.launch import Launch
 from experiments.schedule import blocks as schedule
@@ -73,17 +74,17 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     assert most == {"direct": 2**22, "mpi": 2**22, "pickle": 2**19}
 
 
-def test_the_bindings_of_one_replicate_are_told_apart() -> None:
+def test_the_bindings_of_one_replicate_are_reported_apart() -> None:
     one = spec.restrict(spec.load("placement"), ranks="4", blocks=1)
     launches = [launch for block in schedule.schedule(one, 1) for launch in block.launches]
-    told = schedule.varied(launches)
-    assert [told[launch.name] for launch in launches] == [
+    shown = schedule.varied(launches)
+    assert [shown[launch.name] for launch in launches] == [
         f" ({launch.binding})" for launch in launches
     ]
     assert {launch.binding for launch in launches} == {"packed", "spread"}
 
 
-def test_what_varies_in_the_campaign_is_told_beside_a_launch() -> None:
+def test_what_varies_in_the_campaign_is_reported_beside_a_launch() -> None:
     launches = [launch for b in schedule.schedule(MANY, 1) for launch in b.launches]
     assert schedule.varied(launches)[launches[0].name] == (
         f" ({launches[0].ranks} ranks, {launches[0].binding})"
@@ -115,7 +116,7 @@ def test_launch_names_are_unique() -> None:
 def test_there_is_no_twin_without_a_host_arm() -> None:
     docker_only = spec.restrict(QUICK, environments="docker", profiles="tuned")
     (arm,) = arms(docker_only.launches, "openmpi")
-    assert arm == Arm("docker-tuned-one", "docker", "tuned", "one")
+    assert arm == Arm("docker-tuned-one", DOCKER, "tuned", "one")
 
 
 def test_every_profile_in_every_layout_is_an_arm_of_each_engine() -> None:
@@ -148,7 +149,7 @@ def test_a_launch_survives_its_stored_form() -> None:
 def test_an_emulated_machine_has_its_arms_and_no_twin() -> None:
     there = spec.restrict(QUICK, environments="vm:plain,vm-docker:plain", profiles="default,tuned")
     for block in schedule.schedule(there, 1):
-        assert {(each.arm, each.environment, each.layout) for each in block.launches} == {
+        assert {(each.arm, str(each.environment), each.layout) for each in block.launches} == {
             ("vm-plain", "vm:plain", ""),
             ("vm-docker-plain-default-one", "vm-docker:plain", "one"),
             ("vm-docker-plain-tuned-one", "vm-docker:plain", "one"),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.launch import Launch
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from experiments.model import spec
+from experiments.catalogue import spec
+from experiments.model.environment import DOCKER
 from experiments.model.launch import Block, Launch
 from experiments.schedule.blocks import schedule
 from experiments.schedule.parties import parties
@@ -43,13 +44,13 @@ def test_what_fits_alone_runs_alone(block: Block) -> None:
 
 
 def test_a_block_without_the_reference_arm_has_no_pairs(block: Block) -> None:
-    others = [launch for launch in block.launches if launch.environment == "docker"]
+    others = [launch for launch in block.launches if launch.environment == DOCKER]
     bare = Block(0, block.mpi, block.ranks, block.binding, tuple(others))
     assert parties(bare, others, lambda launches: len(launches) <= 1) == [[each] for each in others]
 
 
 def test_what_is_left_when_the_reference_is_finished_has_it_beside_it_again(block: Block) -> None:
-    left = [launch for launch in block.launches if launch.environment == "docker"]
+    left = [launch for launch in block.launches if launch.environment == DOCKER]
     found = parties(block, left, lambda _: True)
     assert [[launch.name for launch in party] for party in found] == [
         [f"0000-host-beside-{each.arm}", each.name] for each in left

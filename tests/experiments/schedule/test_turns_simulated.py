@@ -109,14 +109,14 @@ def test_a_known_effect_is_found_to_one_per_cent(factor: float) -> None:
     for seed in range(6):
         cells = campaign(factor, seed, in_turns=True)
         assert floors(cells).overall < 0.03
-        found, said = claims(cells)
+        found, text = claims(cells)
         assert np.median(np.abs(found["ratio"] / factor - 1)) < 0.01
         if factor == 1:
-            assert Verdict.DIFFERS not in said
+            assert Verdict.DIFFERS not in text
         if factor >= 1.05:
-            assert said.count(Verdict.DIFFERS) >= 0.8 * CELLS
+            assert text.count(Verdict.DIFFERS) >= 0.8 * CELLS
         if factor >= 1.2:
-            assert set(said) == {Verdict.DIFFERS}
+            assert set(text) == {Verdict.DIFFERS}
 
 
 def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
@@ -131,13 +131,13 @@ def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
 
 
 def test_an_arm_with_four_times_the_noise_is_not_called_slower_or_faster() -> None:
-    said = [
+    text = [
         each
         for seed in range(6)
         for each in claims(campaign(1.0, 200 + seed, in_turns=True, noise=4))[1]
     ]
-    assert said.count(Verdict.DIFFERS) <= 0.02 * len(said)
-    assert Verdict.TOO_FEW not in said
+    assert text.count(Verdict.DIFFERS) <= 0.02 * len(text)
+    assert Verdict.TOO_FEW not in text
 
 
 def test_one_after_the_other_the_same_machine_hides_all_but_large_effects() -> None:

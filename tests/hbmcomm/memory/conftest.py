@@ -6,6 +6,7 @@ order that their makers give.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -19,13 +20,17 @@ from typing import Any, NamedTuple
 import pytest
 
 import hbmcomm
-from hbmcomm.memory.dax.holding import Holdings
+from hbmcomm.memory.dax.mapping import DeviceMappings
 from hbmcomm.memory.policy import kinds
-from hbmcomm.memory.policy.kinds import Kind
-from hbmcomm.memory.shared.registry import Registry
+from hbmcomm.memory.policy.kinds import Kind, resolve
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.arena_creation import create_arena
+from hbmcomm.memory.shared.segment_cache import SegmentCache
 from hbmcomm.memory.topology.model import Topology
 
 HERE = Path(__file__).parent
+CONTROL = 100_000
+"""Bytes of a control block."""
 CONFIGURATION = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
 
 
@@ -53,13 +58,19 @@ class Machine(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """A thread that plays a rank; what it makes, the other threads find as another process's."""
+    """A thread that plays a rank; the other threads attach its memory as another process's."""
 
     number: int
     size: int
     allgather: Callable[[Any], Sequence[Any]]
-    own: Registry
-    held: Holdings
+    segments: SegmentCache
+    mappings: DeviceMappings
+
+    def arena(self, **more: Any) -> Arena:
+        """This rank's part in an arena of regular memory."""
+        regular = functools.partial(resolve, "regular")
+        more.setdefault("segments", self.segments)
+        return create_arena(self.allgather, self.number, self.size, regular, CONTROL, **more)[0]
 
 
 class Cast:
@@ -68,8 +79,8 @@ class Cast:
     def __init__(self, size: int) -> None:
         self.size = size
         self.exchanges = 0
-        self.own = [Registry() for _ in range(size)]
-        self.held = [Holdings() for _ in range(size)]
+        self.segments = [SegmentCache() for _ in range(size)]
+        self.mappings = [DeviceMappings() for _ in range(size)]
 
     def __call__(self, part: Callable[[Rank], Any]) -> list[Any]:
         """What each rank's part returns, or the error that it raises; no rank is left waiting."""
@@ -81,17 +92,23 @@ class Cast:
                 values[number] = value
                 if meeting.wait() == 0:
                     self.exchanges += 1
-                told = list(values)
+                shown = list(values)
                 meeting.wait()
-                return told
+                return shown
 
             try:
-                return part(Rank(number, self.size, allgather, self.own[number], self.held[number]))
+                return part(
+                    Rank(number, self.size, allgather, self.segments[number], self.mappings[number])
+                )
             except (hbmcomm.HbmcommError, ValueError) as error:
                 return error
 
-        with ThreadPoolExecutor(self.size) as pool:
-            return list(pool.map(play, range(self.size)))
+        with ThreadPoolExecutor(self.size) as executor:
+            return list(executor.map(play, range(self.size)))
+
+    def arenas(self) -> list[Any]:
+        """An arena of all ranks, as each of them has it, or the error that it raises."""
+        return self(Rank.arena)
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 import hbmcomm
 from hbmcomm.memory import placement as module
 from hbmcomm.memory.policy.kernel import PAGE
-from hbmcomm.memory.shared.make import make
+from hbmcomm.memory.shared.arena_creation import create_arena
 
-WAYS = list(module._WAYS)
+METHODS = list(module._METHODS)
 TELL = """
 import numpy as np
 import hbmcomm
@@ -23,10 +23,10 @@ except hbmcomm.PlacementUnknown as error:
 """
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=METHODS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each way in turn, as the only one there is."""
-    monkeypatch.setattr(module, "_WAYS", {request.param: module._WAYS[request.param]})
+    monkeypatch.setattr(module, "_METHODS", {request.param: module._METHODS[request.param]})
     return str(request.param)
 
 
@@ -72,7 +72,7 @@ def test_shared_memory_counts(way: str) -> None:
 @pytest.mark.parametrize("kind", ["regular", "hbw", "hbw_preferred", "hbw_interleave"])
 def test_arrays_of_an_arena_count_to_the_byte(way: str, kind: str, monkeypatch) -> None:
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
-    shared, _ = make(lambda value: [value], 0, 1, lambda: hbmcomm.resolve(kind), PAGE)
+    shared, _ = create_arena(lambda value: [value], 0, 1, lambda: hbmcomm.resolve(kind), PAGE)
     small, large = (np.asarray(shared.allocate(size))[:size] for size in (100_001, 9 * 2**20))
     for array in (small, large):
         array.fill(1)
@@ -106,7 +106,7 @@ def test_what_a_container_refuses_is_asked_another_way(python, refused, method) 
 def test_where_every_way_is_refused_each_is_named(python) -> None:
     program = """
 from hbmcomm.memory import placement
-placement._WAYS.pop("numa_maps")
+placement._METHODS.pop("numa_maps")
 """
     result = python(program + TELL, refuse=("move_pages", "get_mempolicy"))
     assert "refused: move_pages" in result.stdout, result.stderr
@@ -114,7 +114,7 @@ placement._WAYS.pop("numa_maps")
 
 
 def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_WAYS", {"numa_maps": module._WAYS["numa_maps"]})
+    monkeypatch.setattr(module, "_METHODS", {"numa_maps": module._METHODS["numa_maps"]})
     array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
     monkeypatch.setattr(module, "_mappings", lambda: [(0, 2**63, {0: 3, 4: 2, 5: 2})])
     found = hbmcomm.placement(array)

@@ -172,7 +172,7 @@ class Attempt:
 
     def wrong(self, wanted: np.ndarray | None) -> str:
         """What is not as it must be, in words; the memory is lost. `wanted`: see expected()."""
-        call, said = self.call, []
+        call, lines = self.call, []
         before = [contents(call, self.rank, role) for role in (0, 1)]
         after = [before[0].copy(), before[1].copy()]
         taking = 0 if call.name == "Bcast" else 1
@@ -184,11 +184,11 @@ class Attempt:
         for role, found, correct in zip(("given", "taken"), held, after, strict=True):
             if not same(found, correct):
                 where = int(np.argmax(np.asarray(found != correct)))
-                said.append(f"{role}[{where}] is {found[where]} and not {correct[where]}")
+                lines.append(f"{role}[{where}] is {found[where]} and not {correct[where]}")
         for role, memory in (("given", self.give), ("taken", self.take)):
             if memory.spoilt():
-                said.append(f"memory beside what is {role} was written")
-        return ", ".join(said)
+                lines.append(f"memory beside what is {role} was written")
+        return ", ".join(lines)
 
     def _defined(self, wanted: np.ndarray | None) -> int | None:
         """Of how many elements that are taken MPI says what they are; None: of all."""
@@ -214,10 +214,11 @@ class Attempt:
         taking = at_root or call.spare or call.name not in ("Gather", "Gatherv", "Reduce")
         taken = self.take.spec() if taking else None
         if call.is_in_place(self.rank):
+            in_place = MPI.IN_PLACE if call.seed % 2 else None
             if call.name in ("Scatter", "Scatterv"):
-                taken = MPI.IN_PLACE
+                taken = in_place
             else:
-                given = MPI.IN_PLACE
+                given = in_place
         more: dict[str, Any] = {}
         if call.name == "Reduce_scatter":
             more["recvcounts"] = [call.length(0, other) for other in range(call.ranks)]

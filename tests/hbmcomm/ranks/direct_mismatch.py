@@ -71,9 +71,9 @@ class Plain:
         """What an error that names this call says."""
         if self.name in ("Barrier", "allreduce", "Allgatherv"):
             return [self.name]
-        told = [f"{self.name}({self.count:,}", self.dtype]
-        told += [self.op] if self.name in REDUCING else []
-        return told + ([f"root={self.root}"] if self.name in ROOTED else [])
+        shown = [f"{self.name}({self.count:,}", self.dtype]
+        shown += [self.op] if self.name in REDUCING else []
+        return shown + ([f"root={self.root}"] if self.name in ROOTED else [])
 
 
 def pairs() -> Iterator[tuple[Plain, Plain]]:
@@ -122,11 +122,11 @@ def both_are_named(transport: str, odd: Plain, usual: Plain, index: int) -> None
     comm = Communicator(WORLD, "regular", transport)
     calls_alike(comm, index % 11)
     mine = odd if index % RANKS == RANK else usual
-    said = refusal(comm, mine, Plain("Barrier", 0))
+    text = refusal(comm, mine, Plain("Barrier", 0))
     for word in odd.words() + usual.words():
-        assert word in said, f"{odd} against {usual}: {word!r} is not in {said!r}"
+        assert word in text, f"{odd} against {usual}: {word!r} is not in {text!r}"
     again = refusal(comm, Plain("Allreduce", SMALL))
-    assert again == said, f"{odd} against {usual}: first {said!r}, then {again!r}"
+    assert again == text, f"{odd} against {usual}: first {text!r}, then {again!r}"
     comm.Free()
 
 

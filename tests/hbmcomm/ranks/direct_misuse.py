@@ -3,19 +3,18 @@
 Prints "kept" on each rank. Usage: direct_misuse.py TRANSPORT
 """
 
-import contextlib
 import gc
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from ending import say
 from mpi4py import MPI
+from refusal import refused
 
 import hbmcomm
 from hbmcomm import Communicator
@@ -24,16 +23,6 @@ WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank
 MANY = 80  # communicators
 A_WHILE = 0.3  # seconds that one rank lets the others wait
-
-
-@contextlib.contextmanager
-def refused(error: type[BaseException], words: str = "") -> Iterator[None]:
-    try:
-        yield
-    except error as found:
-        assert words in str(found), found
-    else:
-        raise AssertionError(f"no {error.__name__}")
 
 
 def direct() -> Communicator:

@@ -25,8 +25,8 @@ def say(words: str) -> None:
 
 
 def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    told = "".join(traceback.format_exception(kind, error, trace))
-    say(f"rank {MPI.COMM_WORLD.rank}: {told}")
+    shown = "".join(traceback.format_exception(kind, error, trace))
+    say(f"rank {MPI.COMM_WORLD.rank}: {shown}")
     MPI.COMM_WORLD.Abort(1)
 
 

@@ -54,8 +54,8 @@ def _calls_until_the_end(parent: Communicator, seed: int, interrupter: Interrupt
                 if own.random() < 0.1:
                     time.sleep(own.uniform(0, LATEST))
                 attempt.run()
-                if said := attempt.wrong(expected(attempt.call, comm.rank)):
-                    raise AssertionError(f"call {index} of interrupted seed {seed}: {said}: {call}")
+                if text := attempt.wrong(expected(attempt.call, comm.rank)):
+                    raise AssertionError(f"call {index} of interrupted seed {seed}: {text}: {call}")
     except (Interruption, KeyboardInterrupt, HbmcommError) as error:
         assert is_victim or isinstance(error, HbmcommError), error
     return [each.raw.size for attempt in attempts for each in (attempt.give, attempt.take)]

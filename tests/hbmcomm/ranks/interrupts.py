@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 from promising import keep, promise
+from refusal import refused
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
 from hbmcomm.collectives.core.native import lib
@@ -41,15 +42,6 @@ def ctrl_c(after: Callable[[], object] = int) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     raise AssertionError("no KeyboardInterrupt")
-
-
-@contextlib.contextmanager
-def refused(*errors: type[BaseException]) -> Iterator[None]:
-    try:
-        yield
-    except errors:
-        return
-    raise AssertionError(f"no {' or '.join(each.__name__ for each in errors)}")
 
 
 def calls(comm: Communicator, make: Any, count: int) -> dict[str, Callable[[], object]]:
@@ -102,7 +94,7 @@ def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
                 call()
         else:
             WORLD.recv(source=0)
-            with refused(PeerError, CallMismatch):
+            with refused((PeerError, CallMismatch)):
                 call()
                 comm.Barrier()
 
@@ -239,7 +231,7 @@ def what_is_in_flight_ends_with_its_communicator() -> None:
                 each.Wait()
             each.Wait()
         if RANK:
-            with refused(PeerError, CallMismatch):
+            with refused((PeerError, CallMismatch)):
                 comm.Barrier()
                 comm.Barrier()  # where the other had come to the first
             WORLD.Barrier()
@@ -265,7 +257,7 @@ def a_rank_that_only_polls_learns_of_a_loss() -> None:
                 comm._abandon()
             else:
                 began = time.monotonic()
-                with refused(PeerError, MPI.Exception):
+                with refused((PeerError, MPI.Exception)):
                     way(in_flight(comm)[number])
                 assert time.monotonic() - began < 2.0
             comm.Free()

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from hbmcomm import Communicator
 from hbmcomm.collectives.core import native
-from hbmcomm.collectives.transports import served
+from hbmcomm.collectives.transports import direct_base
 
 WORLD = MPI.COMM_WORLD
 RANKS, RANK = WORLD.size, WORLD.rank
@@ -43,7 +43,7 @@ def check(comm: Communicator, n: int) -> None:
     assert (y == EVERY).all()
 
 
-served.setting = emulated
+direct_base.setting = emulated
 comm = Communicator(WORLD, transport="direct")
 for n in crossings.SIZES:
     check(comm, n)

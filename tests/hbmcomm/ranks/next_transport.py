@@ -21,7 +21,7 @@ from hbmcomm import (
     HbmcommError,
     KindUnavailable,
     OutOfMemory,
-    choice,
+    options,
 )
 from hbmcomm.collectives.transports import TRANSPORTS
 from hbmcomm.collectives.transports.transport import Transport
@@ -207,7 +207,7 @@ def direct_itself_is_followed_by_mpi() -> None:
 
 def fickle_is_tried_first() -> None:
     TRANSPORTS["fickle"] = Fickle
-    choice.AUTO = ("fickle", "mpi")
+    options.AUTO = ("fickle", "mpi")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from promising import keep, promise
 
 from hbmcomm import Communicator, HbmcommError
 from hbmcomm.collectives.core import native
-from hbmcomm.collectives.transports import served
+from hbmcomm.collectives.transports import direct_base
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -92,7 +92,7 @@ def a_file_of_the_system_that_cannot_be_read() -> None:
     for rank in range(RANKS):
         problem = PermissionError(13, "denied")
         all_fail_alike(
-            on(rank, mock.patch.object(served, "setting", side_effect=problem)), "denied"
+            on(rank, mock.patch.object(direct_base, "setting", side_effect=problem)), "denied"
         )
 
 
@@ -102,7 +102,7 @@ def staging_buffers_without_memory() -> None:
     for rank in range(RANKS):
         comm = parent.Dup()
         x, y = np.ones(1 << 19), np.zeros(1 << 19)
-        full = mock.patch("hbmcomm.memory.shared.ground.Ground.hold", side_effect=MemoryError)
+        full = mock.patch("hbmcomm.memory.shared.pool.Pool.fill", side_effect=MemoryError)
         if rank == RANK:
             fill(comm)
         WORLD.Barrier()
@@ -119,11 +119,11 @@ def staging_buffers_without_memory() -> None:
 
 def fill(comm: Any) -> None:
     """Nothing of what is populated stays free, so that staging buffers need new memory."""
-    ground = comm._arena._ordinary
+    pool = comm._arena._ordinary
     for _ in range(64):
-        if ground.heap.usage.idle < 1 << 21:
+        if pool.heap.usage.idle < 1 << 21:
             return
-        ground.take(1 << 20, 64)
+        pool.take(1 << 20, 64)
 
 
 if __name__ == "__main__":

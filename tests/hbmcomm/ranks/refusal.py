@@ -1,4 +1,4 @@
-"""What rank programs say of a call that must be refused."""
+"""How rank programs check that a call is refused."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def refused(
-    error: type[BaseException] | tuple[type[BaseException], ...], words: str
+    error: type[BaseException] | tuple[type[BaseException], ...], words: str = ""
 ) -> Iterator[None]:
-    """Fails unless what is inside raises such an error with these words in it."""
+    """Fails unless the body raises such an error with these words in its message."""
     try:
         yield
     except error as found:

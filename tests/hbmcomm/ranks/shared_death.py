@@ -16,8 +16,8 @@ from pathlib import Path
 from mpi4py import MPI
 
 from hbmcomm.memory.policy.kinds import resolve
+from hbmcomm.memory.shared.arena_creation import create_arena
 from hbmcomm.memory.shared.heap import lib
-from hbmcomm.memory.shared.make import make
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -26,24 +26,25 @@ PATIENCE = 5.0  # seconds
 
 def main(folder: Path) -> None:
     arenas = [
-        make(WORLD.allgather, RANK, RANKS, lambda: resolve("regular"), 10_000)[0] for _ in range(2)
+        create_arena(WORLD.allgather, RANK, RANKS, lambda: resolve("regular"), 10_000)[0]
+        for _ in range(2)
     ]
     last = arenas[0].ranks[-1]
-    assert all(lib.hbm_is_taken(place.claim, arenas[0].boot) for place in arenas[0].ranks)
+    assert all(lib.hbm_is_claimed(place.claim, arenas[0].boot) for place in arenas[0].ranks)
     WORLD.Barrier()
     if RANK == RANKS - 1:
         ctypes.memset(last.control, 9, 10)
         os.kill(os.getpid(), signal.SIGKILL)
     until = time.monotonic() + PATIENCE
-    while lib.hbm_is_taken(last.claim, arenas[0].boot) and time.monotonic() < until:
+    while lib.hbm_is_claimed(last.claim, arenas[0].boot) and time.monotonic() < until:
         time.sleep(0.001)
-    assert not lib.hbm_is_taken(last.claim, arenas[0].boot)
+    assert not lib.hbm_is_claimed(last.claim, arenas[0].boot)
     assert ctypes.string_at(last.control, 10) == b"\t" * 10  # its memory is still there
     taken = arenas[1]._ordinary.heap.usage.taken
     arenas[0].retire()
     while arenas[1]._ordinary.heap.usage.taken == taken and time.monotonic() < until:
         arenas[1].allocate(1)
-        arenas[1]._ordinary.look()
+        arenas[1]._ordinary.run_deferred()
         time.sleep(0.001)
     assert arenas[1]._ordinary.heap.usage.taken < taken, "the dead rank is waited for"
     (folder / f"rank{RANK}").write_text("noticed")

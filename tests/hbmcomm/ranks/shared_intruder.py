@@ -19,8 +19,8 @@ from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.arena import Arena
-from hbmcomm.memory.shared.make import make
-from hbmcomm.memory.shared.segment import Notice
+from hbmcomm.memory.shared.arena_creation import create_arena
+from hbmcomm.memory.shared.segment import Locator
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -34,7 +34,7 @@ def arena_of(lie: Callable[[Any], Any] | None = None) -> Arena:
             value = value._replace(offer=lie(value.offer))
         return WORLD.allgather(value)
 
-    return make(allgather, RANK, RANKS, lambda: resolve("regular"), CONTROL)[0]
+    return create_arena(allgather, RANK, RANKS, lambda: resolve("regular"), CONTROL)[0]
 
 
 def cut_short(arena: Arena) -> None:
@@ -69,12 +69,12 @@ def lies(folder: Path) -> dict[str, Callable[[Any], Any]]:
         def lie(offer: Any) -> Any:
             descriptor = descriptors[name]
             state = os.fstat(descriptor)
-            notice = Notice(
+            locator = Locator(
                 "memfd",
                 f"/proc/{os.getpid()}/fd/{descriptor}",
                 *(state.st_dev, state.st_ino, "hbmcomm.0123456789abcdef", 64 * 2**20),
             )
-            return offer._replace(arrays=notice)
+            return offer._replace(arrays=locator)
 
         return lie
 
@@ -84,7 +84,7 @@ def lies(folder: Path) -> dict[str, Callable[[Any], Any]]:
             link.symlink_to(victim)
         path, length = str(link), 64 * 2**20
         return offer._replace(
-            arrays=Notice("shm", path, state.st_dev, state.st_ino, link.name, length)
+            arrays=Locator("shm", path, state.st_dev, state.st_ino, link.name, length)
         )
 
     def longer(offer: Any) -> Any:

@@ -150,10 +150,10 @@ class Part:
         self._check_result(planned.attempt, number)
 
     def _check_result(self, attempt: Attempt, number: int) -> None:
-        if said := attempt.wrong(expected(attempt.call, attempt.rank)):
+        if text := attempt.wrong(expected(attempt.call, attempt.rank)):
             what = f"event {number} of seed {self.seed}"
             by = f"{attempt.comm.transport} on {attempt.comm.size} ranks"
-            raise AssertionError(f"{what}: {said}: {attempt.call} by {by}")
+            raise AssertionError(f"{what}: {text}: {attempt.call} by {by}")
 
     def _keep(self, attempt: Attempt, own: Generator) -> None:
         attempt.free()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from matplotlib.lines import Line2D
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.baselines import baselines
 from plots.figures.times import times
 from plots.layout.figure_layout import Drawing

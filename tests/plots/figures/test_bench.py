@@ -87,7 +87,7 @@ def test_every_party_is_in_the_legend_and_direct_only_among_times() -> None:
         assert [text.get_text() for text in legend.get_texts()] == shown
 
 
-def test_the_best_mpi_is_told_in_words_for_those_who_cannot_see() -> None:
+def test_the_best_mpi_is_reported_in_words_for_those_who_cannot_see() -> None:
     _, ratios = drawn(make())
     assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
     assert "against Intel MPI" in ratios.description
@@ -102,10 +102,10 @@ def test_another_build_is_a_party_by_its_own_name() -> None:
         assert [text.get_text() for text in legend.get_texts()] == shown
 
 
-def test_the_setting_that_did_best_is_told_and_how_many_were_tried() -> None:
+def test_the_setting_that_did_best_is_reported_and_how_many_were_tried() -> None:
     for drawing in drawn(make(settings=("default", "sm"))):
-        said = " ".join(text.get_text() for text in drawing.figure.texts)
-        assert "did best in the cell, of 6 settings" in said.replace("\n", " ")
+        message = " ".join(text.get_text() for text in drawing.figure.texts)
+        assert "did best in the cell, of 6 settings" in message.replace("\n", " ")
     assert "against Intel MPI (sm)" in drawing.description
     assert "settings" not in " ".join(text.get_text() for text in drawn(make())[1].figure.texts)
 
@@ -160,10 +160,10 @@ def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
 def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing() -> None:
     bench = make()
     there = replace(bench, header=bench.header | {"machine": {"emulated": "gh200 (tcg)"}})
-    for told, drawings in ((True, drawn(there)), (False, drawn(bench))):
+    for reported, drawings in ((True, drawn(there)), (False, drawn(bench))):
         for drawing in drawings:
-            said = " ".join(text.get_text() for text in drawing.figure.texts)
-            assert ("Emulated machine gh200 (tcg)" in said) == told
+            message = " ".join(text.get_text() for text in drawing.figure.texts)
+            assert ("Emulated machine gh200 (tcg)" in message) == reported
 
 
 def test_the_folder_alone_gives_the_same_bytes_each_time(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from matplotlib.axes import Axes
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.chain import MOST, chain
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
@@ -59,7 +59,7 @@ def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
 def test_the_words_hold_every_ratio_and_what_was_lost(findings: Find) -> None:
     drawing = drawn(findings(arms=ARMS, kinds=("regular",)))
     assert drawing.description.count("95 % interval") == 3 * 3 * 2
-    assert "Default: what more this profile forbids: seccomp" in drawing.caption
+    assert "Default: the further rules of this profile: seccomp" in drawing.caption
 
 
 def test_without_the_arm_userland_the_reason_is_given(findings: Find) -> None:

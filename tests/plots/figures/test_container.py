@@ -9,8 +9,11 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from plots.analysis.findings import Findings
-from plots.figures.container import MOST, container
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.confounders import StrayingCopies
+from experiments.analysis.findings.data_path import DataPaths, Loss
+from plots.figures.container import container
+from plots.figures.container_axis import MOST
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import BAND, PAPER, style
 
@@ -105,24 +108,26 @@ def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_
     assert 1 in ticks and len(ticks) > 1
 
 
-def test_a_data_path_that_differs_is_told_on_the_figure(findings: Find) -> None:
-    drawing = only(replace(findings(), caveats=("The data path differs: CMA.",)))
-    assert "The data path differs: CMA." in {text.get_text() for text in drawing.figure.texts}
-    assert drawing.caption.endswith(" The data path differs: CMA.")
+def test_a_data_path_that_differs_is_reported_on_the_figure(findings: Find) -> None:
+    loss = Loss("openmpi", "docker-tuned-one", ("single copy",))
+    drawing = only(replace(findings(), data_paths=DataPaths((loss,))))
+    differs = "The data path differs from the host's: Open MPI lost single copy in Docker, tuned"
+    assert any(text.get_text().startswith("The data path differs") for text in drawing.figure.texts)
+    assert drawing.caption.endswith(f" {differs}, one container.")
 
 
 def test_many_caveats_are_counted_and_left_to_the_report(findings: Find) -> None:
-    told = tuple(f"Caveat {number}." for number in range(5))
-    drawing = only(replace(findings(), caveats=told))
+    straying = StrayingCopies("docker-tuned-one", 2, 1024, 0.8, 0.79, 0.81, 1, 3)
+    drawing = only(replace(findings(), straying_copies=(straying,) * 5))
     assert "5 caveats beside the container itself: see the report." in drawing.caption
-    assert "Caveat 3." not in drawing.caption
+    assert "The control differs" not in drawing.caption
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_what_left_and_right_mean_is_told_once(findings: Find, count: int) -> None:
+def test_what_left_and_right_mean_is_reported_once(findings: Find, count: int) -> None:
     drawing = only(findings(operations=("bcast", "gather", "allreduce")[:count]))
-    told = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
-    assert sum("container faster · slower" in each for each in told) == 1
+    shown = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
+    assert sum("container faster · slower" in each for each in shown) == 1
 
 
 def test_one_drawing_per_mpi_and_rank_count(findings: Find) -> None:
@@ -221,7 +226,7 @@ def test_the_description_lists_what_lies_beyond_the_floor(findings: Find) -> Non
     ("machine", "reason"),
     [
         ("gh200 (tcg)", "what a container costs in time is not to be had on an emulated machine"),
-        ("no", "no launch on the host stands beside those in containers"),
+        ("no", "this campaign has no launch on the host beside those in containers"),
     ],
 )
 def test_without_a_host_the_cost_is_left_out_with_the_reason(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.drift import drift
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style

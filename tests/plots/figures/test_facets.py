@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.facets import heads, parts, some_arms
 
 Find = Callable[..., Findings]
@@ -12,10 +12,10 @@ Find = Callable[..., Findings]
 
 def test_one_mpi_is_not_named_in_files_and_several_are(findings: Find) -> None:
     (only,) = parts(findings(arms=("host",), blocks=1).times)
-    assert (only.suffix, only.said, only.ranks) == ("", "", 2)
+    assert (only.suffix, only.title_end, only.ranks) == ("", "", 2)
     times = findings(arms=("host",), blocks=1, ranks=(2, 4), mpis=("impi", "openmpi")).times
     found = parts(times)
-    assert [(each.suffix, each.said, each.ranks) for each in found] == [
+    assert [(each.suffix, each.title_end, each.ranks) for each in found] == [
         ("-openmpi", ", Open MPI", 2),
         ("-openmpi", ", Open MPI", 4),
         ("-impi", ", Intel MPI", 2),
@@ -25,25 +25,25 @@ def test_one_mpi_is_not_named_in_files_and_several_are(findings: Find) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arms", "shown", "said"),
+    ("arms", "shown", "text"),
     [
         (["docker-tuned-one", "host"], ["host", "docker-tuned-one"], ""),
         (
             ["docker-default-one", "docker-tuned-one", "host"],
             ["host", "docker-tuned-one"],
-            "1 other arm stands in the tables.",
+            "1 other arm is in the tables.",
         ),
         (
             ["docker-default-one", "host", "docker-tuned-isolated", "podman-default-one"],
             ["host", "docker-tuned-isolated"],
-            "2 other arms stand in the tables.",
+            "2 other arms are in the tables.",
         ),
     ],
 )
 def test_the_host_and_the_tuned_container_are_shown_first(
-    arms: list[str], shown: list[str], said: str
+    arms: list[str], shown: list[str], text: str
 ) -> None:
-    assert some_arms(arms, 2) == (shown, said)
+    assert some_arms(arms, 2) == (shown, text)
 
 
 def test_the_images_files_are_not_called_a_container() -> None:

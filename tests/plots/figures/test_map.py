@@ -1,22 +1,25 @@
-"""The machine as a map: all nodes, all ranks, all pages, and every launch that differs."""
+"""The heat map of a machine: all nodes, all ranks, all pages, and every launch that differs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
-from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
 
-from plots.analysis.findings import Findings
-from plots.analysis.page_placement import places
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.page_placement import page_maps
 from plots.figures.map import NAME, placement_map
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import EMULATED
-from plots.layout.style import COLUMN_INCHES, DARK, KINDS, TEXT_POINTS, style
+from plots.layout.style import COLUMN_INCHES, DARK, INK, KINDS, TEXT_POINTS, style
 
 Find = Callable[..., Findings]
 Launched = Callable[..., dict[str, Any]]
@@ -32,7 +35,7 @@ def mapped(findings: Find) -> Mapped:
     def drawn(*launches: dict[str, Any], machine: str = "") -> list[Drawing]:
         found = findings(blocks=1, sizes=(1024,), kinds=("regular",))
         with style():
-            every = placement_map(replace(found, places=places(launches), machine=machine))
+            every = placement_map(replace(found, page_maps=page_maps(launches), machine=machine))
         assert all(isinstance(each, Drawing) for each in every)
         return [each for each in every if isinstance(each, Drawing)]
 
@@ -45,82 +48,105 @@ def texts(drawing: Drawing, panel: int | None = None) -> list[str]:
     return [text.get_text() for text in whole.findobj(Text) if text.get_text()]
 
 
-def said(drawing: Drawing) -> str:
+def message(drawing: Drawing) -> str:
     return " ".join(texts(drawing))
 
 
-def lines(drawing: Drawing, panel: int) -> int:
-    """How many lines lead from ranks to nodes in a panel."""
-    return len([p for p in drawing.figure.axes[panel].findobj(PathPatch) if type(p) is PathPatch])
+def shares(drawing: Drawing, panel: int) -> NDArray[np.float64]:
+    """How opaque each cell of a panel is, a row a node, a column a rank; 0 where no page is."""
+    (mesh,) = drawing.figure.axes[panel].findobj(QuadMesh)
+    cells = np.asarray(mesh.get_array())
+    return np.asarray(cells[..., 3], dtype=float)
 
 
-def test_the_first_panel_holds_all_nodes_with_their_sizes_and_all_ranks_with_their_cpus(
+def titles(drawing: Drawing) -> list[str]:
+    """What stands above each panel."""
+    return [axes.texts[0].get_text() for axes in drawing.figure.axes]
+
+
+def test_the_first_panel_has_the_cpu_of_each_rank_and_the_size_of_each_node(
     mapped: Mapped, launched: Launched
 ) -> None:
     (drawing,) = mapped(launched(binding="spread"))
     written = texts(drawing, 0)
-    assert written.count("512 MiB") == 4 and written.count("1.5 GiB") == 4
+    assert [f"{node}, 1.5 GiB" in written for node in range(4)] == [True] * 4
+    assert [f"{node} HBM, 512 MiB" in written for node in range(4, 8)] == [True] * 4
     numbers = sorted(int(text) for text in written if text.isdigit())
-    nodes, ranks, cpus = list(range(8)), list(range(8)), list(range(8))
-    assert numbers == sorted(nodes + ranks + cpus)
+    ranks, cpus = list(range(8)), list(range(8))
+    assert numbers == sorted(ranks + cpus)
+    assert [np.flatnonzero(column).tolist() for column in shares(drawing, 0).T] == [
+        [rank % 4] for rank in range(8)
+    ]
+    assert "CPUs: 0–1 on node 0; 2–3 on node 1;" in drawing.printed_caption
 
 
 def test_there_is_a_panel_for_each_kind_and_locality(mapped: Mapped, launched: Launched) -> None:
     (drawing,) = mapped(launched())
-    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
-    assert titles[1:] == ["regular, local", "regular, remote", "hbw, local", "hbw, remote"]
+    assert titles(drawing)[1:] == ["regular, local", "regular, remote", "hbw, local", "hbw, remote"]
 
 
-def test_a_line_leads_from_each_rank_to_each_node_with_its_pages(
+def test_a_cell_is_filled_by_the_share_of_a_ranks_pages_on_a_node(
     mapped: Mapped, launched: Launched
 ) -> None:
     (drawing,) = mapped(launched(kinds=("hbw", "hbw_interleave"), localities=("local",)))
-    assert [lines(drawing, panel) for panel in (1, 2)] == [8, 8 * 4]
-    assert "every rank: 25 % each on 4–7" in said(drawing)
+    one, four = shares(drawing, 1), shares(drawing, 2)
+    assert [np.flatnonzero(column).tolist() for column in one.T] == [
+        [4 + rank // 2] for rank in range(8)
+    ]
+    assert np.count_nonzero(four[:4]) == 0 and np.count_nonzero(four[4:]) == 8 * 4
+    assert four.max() < one.max()
+    assert texts(drawing, 1).count("100") == 8 and texts(drawing, 2).count("25") == 8 * 4
+    assert "every rank: 25 % each on 4–7" in message(drawing)
 
 
-@pytest.mark.parametrize("to", ["0", "other row", "every"])
-def test_no_line_is_lost_where_tiles_stand_in_rows(
-    mapped: Mapped, launched: Launched, to: str
+@pytest.mark.parametrize(("strayed", "text"), [(4096, "1"), (2 * MIB - 4096, "99")])
+def test_no_page_is_lost_to_rounding(
+    mapped: Mapped, launched: Launched, strayed: int, text: str
 ) -> None:
-    """Tiles of two rows have the same middles: what is exactly above a rank is no less far."""
-    of = {"0": lambda _: [0], "other row": lambda r: [(r + 8) % 16], "every": lambda _: range(16)}
-    nodes = {rank: list(of[to](rank)) for rank in range(16)}
-    strayed = {
-        ("regular", "local", rank): dict.fromkeys(mine, 2 * MIB // len(mine))
-        for rank, mine in nodes.items()
-    }
-    (drawing,) = mapped(
-        launched(
-            *("caches",),
-            ranks=16,
-            binding="spread",
-            kinds=("regular",),
-            localities=("local",),
-            placed=strayed,
-        )
-    )
-    assert lines(drawing, 1) == sum(map(len, nodes.values()))
+    moved = {("hbw", "local", 0): {0: strayed, 4: 2 * MIB - strayed}}
+    (drawing,) = mapped(launched(kinds=("hbw",), localities=("local",), placed=moved))
+    inked = [each for each in drawing.figure.axes[1].texts if each.get_color() == INK]
+    cells = [each.get_text() for each in inked if each.get_text().isdigit()]
+    assert sorted(cells) == sorted([text, str(100 - int(text)), *["100"] * 7])
+    assert shares(drawing, 1)[0, 0] > 0
 
 
-def test_a_box_says_how_much_it_holds_and_fills_by_it(mapped: Mapped, launched: Launched) -> None:
+def test_beside_a_node_is_how_much_it_holds(mapped: Mapped, launched: Launched) -> None:
     (drawing,) = mapped(launched(kinds=("hbw",), localities=("remote",)))
-    axes = drawing.figure.axes[1]
-    fills = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_alpha()]
-    widths = sorted(patch.get_width() for patch in fills)
-    assert len(widths) == 2, "ranks of node 0 are farthest from 5, all others from 4"
-    assert widths[0] / widths[1] == pytest.approx(2 / 6)
-    assert {"12 MiB", "4 MiB"} <= set(texts(drawing, 1))
+    assert {"4 HBM, 12 MiB", "5 HBM, 4 MiB", "6 HBM", "0"} <= set(texts(drawing, 1))
 
 
-def test_hbm_and_nodes_with_cpus_have_colours_of_their_kinds(
+def test_the_nodes_that_are_local_to_a_rank_are_outlined(
     mapped: Mapped, launched: Launched
 ) -> None:
     (drawing,) = mapped(launched())
-    boxes = [p for p in drawing.figure.axes[0].patches if type(p) is Rectangle]
-    edges = [to_hex(box.get_edgecolor()) for box in boxes]
-    assert edges.count(KINDS["hbw"].colour) == 4
-    assert edges.count(KINDS["regular"].colour) == 4 + 4  # around the memory, and the whole node
+    for axes in drawing.figure.axes:
+        outlined = {patch.get_xy() for patch in axes.patches if isinstance(patch, Rectangle)}
+        near = [(rank, node) for rank in range(8) for node in (rank // 2, rank // 2 + 4)]
+        assert outlined == set(near)
+
+
+def test_nodes_are_reported_apart_by_cpus_and_by_hbm(mapped: Mapped, launched: Launched) -> None:
+    launch = launched(ranks=1)
+    nodes = launch["environment"]["topology"]["nodes"]
+    nodes[1]["is_hbm"], nodes[7]["is_hbm"] = True, False
+    (drawing,) = mapped(launch)
+    colours = {
+        text.get_text().partition(",")[0]: text.get_color()
+        for text in drawing.figure.axes[0].texts
+        if ", " in text.get_text()
+    }
+    hbm, ddr = KINDS["hbw"].colour, KINDS["regular"].colour
+    assert (colours["0"], colours["1 HBM"], colours["4 HBM"]) == (ddr, hbm, hbm)
+    assert colours["7"] == KINDS["dax_kmem"].colour
+    labels = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert labels == [
+        "node with CPUs",
+        "HBM, with CPUs",
+        "HBM, no CPUs",
+        "other memory, no CPUs",
+        "local to the rank",
+    ]
 
 
 def test_pages_that_strayed_and_launches_that_differ_are_on_the_map(
@@ -131,13 +157,11 @@ def test_pages_that_strayed_and_launches_that_differ_are_on_the_map(
     (drawing,) = mapped(
         *(launched(block=n, **usual, placed=moved if n == 1 else None) for n in range(3))
     )
-    assert [axes.get_title(loc="left") for axes in drawing.figure.axes[1:]] == [
-        "hbw_preferred, local"
-    ] * 2
-    told = said(drawing)
-    assert "Not the same in all launches: hbw_preferred, local." in told
-    assert "in 2 of 3 launches" in told and "93.8 % as asked" in told
-    assert "rank 3: 50 % each on 3, 5" in told
+    assert titles(drawing)[1:] == ["hbw_preferred, local"] * 2
+    shown = message(drawing)
+    assert "Not the same in all launches: hbw_preferred, local." in shown
+    assert "in 2 of 3 launches" in shown and "93.8 % as asked" in shown
+    assert "rank 3: 50 % each on 3, 5" in shown
     assert "rank 3: 50 % each on 3, 5" in drawing.description
 
 
@@ -149,14 +173,14 @@ def test_launches_with_ranks_elsewhere_refer_to_each_other(
     first, second = mapped(launched(), moved)
     assert (first.name, second.name) == (f"{NAME}-8-ranks-packed", f"{NAME}-8-ranks-packed-2")
     for drawing in (first, second):
-        assert "1 launch has other nodes or CPUs: see that map too." in said(drawing)
+        assert "1 launch has other nodes or CPUs: see that map too." in message(drawing)
 
 
 def test_many_panels_are_spread_over_several_drawings(mapped: Mapped, launched: Launched) -> None:
     kinds = ("regular", "hbw", "hbw_all", "hbw_interleave", "hbw_preferred")
     drawn = mapped(launched("xeon-max-flat-snc4", ranks=16, kinds=kinds))
-    assert [len(each.figure.axes) - 1 for each in drawn] == [4, 4, 2]
-    assert len({each.name for each in drawn}) == 3
+    assert [len(each.figure.axes) - 1 for each in drawn] == [2] * 5
+    assert len({each.name for each in drawn}) == 5
     assert max(each.figure.get_size_inches()[1] for each in drawn) < 9.5
 
 
@@ -164,20 +188,23 @@ def test_an_emulated_machine_and_emulated_hbm_are_alerts(
     mapped: Mapped, launched: Launched
 ) -> None:
     (drawing,) = mapped(launched(), machine=WARNING)
-    assert "times mean nothing" in said(drawing) and EMULATED.split(":")[0] not in said(drawing)
+    assert "times mean nothing" in message(drawing) and EMULATED.split(":")[0] not in message(
+        drawing
+    )
     launch = launched("plain", ranks=2, kinds=("hbw",), emulated="")
     for rank in launch["ranks"]:
         for pool in rank["pools"]:
             pool["emulated"] = True
     (drawing,) = mapped(launch)
-    assert EMULATED.split(":")[0] in said(drawing)
+    assert EMULATED.split(":")[0] in message(drawing)
 
 
 def test_the_words_name_every_node_rank_and_page(mapped: Mapped, launched: Launched) -> None:
-    (drawing,) = mapped(launched("xeon-max-flat-snc4", ranks=16, binding="spread"))
+    drawn = mapped(launched("xeon-max-flat-snc4", ranks=16, binding="spread"))
+    words = " ".join(drawing.description for drawing in drawn)
     for node in range(8):
-        assert f"node {node}, node with CPUs, 1.5 GiB, CPUs" in drawing.description
-        assert f"ranks {node}, {node + 8} on node {node + 8}" in drawing.description
+        assert f"node {node}, node with CPUs, 1.5 GiB, CPUs" in words
+        assert f"ranks {node}, {node + 8} on node {node + 8}" in words
 
 
 @pytest.mark.parametrize("named", ["", "hbw: "])
@@ -263,14 +290,6 @@ def test_every_colour_has_a_dark_one(laid_out: list[Drawing]) -> None:
                 for colour in (patch.get_facecolor(), patch.get_edgecolor()):
                     if colour[3]:
                         assert to_hex(colour) in DARK
-
-
-def test_no_line_leaves_its_panel(laid_out: list[Drawing]) -> None:
-    for drawing in laid_out:
-        for axes in drawing.figure.axes:
-            (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-            for patch in axes.patches:
-                box = patch.get_path().get_extents() if type(patch) is PathPatch else None
-                if box is not None:
-                    assert left <= box.x0 and box.x1 <= right
-                    assert bottom <= box.y0 and box.y1 <= top
+            for mesh in axes.findobj(QuadMesh):
+                filled = {to_hex(c) for c in mesh.get_array().reshape(-1, 4) if c[3]}
+                assert filled | {to_hex(c) for c in mesh.get_edgecolor()} <= DARK.keys()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.placement import placement
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
@@ -36,14 +36,16 @@ def test_the_axis_is_fair_to_both_sides_of_one(findings: Find) -> None:
     assert high > 1.4
 
 
-def test_what_could_not_be_measured_is_told_in_its_column(findings: Find) -> None:
+def test_what_could_not_be_measured_is_reported_in_its_column(findings: Find) -> None:
     found = findings(
         arms=("host",), bindings=("packed", "spread"), missing={"remote": "one NUMA node"}
     )
     (drawing,) = drawn(found)
     assert isinstance(drawing, Drawing)
-    said = [text.get_text() for axes in drawing.figure.axes[1::2] for text in axes.texts]
-    assert [text.replace("\n", " ") for text in said] == ["Not measured. remote: one NUMA node"] * 3
+    words = [text.get_text() for axes in drawing.figure.axes[1::2] for text in axes.texts]
+    assert [text.replace("\n", " ") for text in words] == [
+        "Not measured. remote: one NUMA node"
+    ] * 3
 
 
 def test_a_campaign_without_placement_is_left_out_with_the_reason(findings: Find) -> None:
@@ -64,6 +66,6 @@ def test_without_a_host_the_first_arm_there_is_is_shown(findings: Find) -> None:
     )
     (drawing,) = drawn(found)
     assert isinstance(drawing, Drawing)
-    said = " ".join(text.get_text() for text in drawing.figure.texts)
-    assert said.startswith("Placement, 2 ranks, vm Open MPI")
-    assert "Emulated machine gh200 (tcg)" in said
+    words = " ".join(text.get_text() for text in drawing.figure.texts)
+    assert words.startswith("Placement, 2 ranks, vm Open MPI")
+    assert "Emulated machine gh200 (tcg)" in words

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.speedup import speedup
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import EMULATED
@@ -36,7 +36,7 @@ def marks(axes: Axes) -> list[Line2D]:
     return [line for line in axes.get_lines() if line.get_marker() not in ("None", "")]
 
 
-def told(drawing: Drawing) -> str:
+def shown(drawing: Drawing) -> str:
     return " ".join(text.get_text() for text in drawing.figure.texts)
 
 
@@ -100,7 +100,7 @@ def test_an_interval_off_the_scale_does_not_set_it(findings: Find) -> None:
     found.speedups.loc[wide, ["low", "high"]] = [0.001, 900.0]
     drawing = drawn(found)[0]
     assert drawing.figure.axes[0].get_ylim() == ends
-    assert "Intervals that leave the axis are cut" in told(drawing)
+    assert "Intervals that leave the axis are cut" in shown(drawing)
 
 
 def test_every_median_is_on_the_axis(findings: Find) -> None:
@@ -111,20 +111,20 @@ def test_every_median_is_on_the_axis(findings: Find) -> None:
 
 
 def test_emulated_memory_is_labelled_on_the_figure_and_real_memory_is_not(findings: Find) -> None:
-    assert EMULATED in told(drawn(findings(emulated=True))[0])
-    assert "mulated" not in told(drawn(findings(emulated=False))[0])
+    assert EMULATED in shown(drawn(findings(emulated=True))[0])
+    assert "mulated" not in shown(drawn(findings(emulated=False))[0])
 
 
 def test_one_block_gives_hollow_marks(findings: Find) -> None:
     (drawing,) = drawn(findings(blocks=1))
     for axes in drawing.figure.axes:
         assert {to_hex(line.get_markerfacecolor()) for line in marks(axes)} == {PAPER}
-    assert "Hollow mark: too few blocks" in told(drawing)
+    assert "Hollow mark: too few blocks" in shown(drawing)
 
 
-def test_a_missing_arm_is_told_on_the_figure(findings: Find) -> None:
+def test_a_missing_arm_is_reported_on_the_figure(findings: Find) -> None:
     (drawing,) = drawn(findings(arms=("host",), missing={"docker": "no engine answers"}))
-    assert "Not measured. docker: no engine answers" in told(drawing)
+    assert "Not measured. docker: no engine answers" in shown(drawing)
 
 
 def test_a_campaign_of_one_kind_is_left_out_with_the_reason(findings: Find) -> None:

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.figures.times import times
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import KINDS, PAPER, style
@@ -69,16 +69,16 @@ def test_each_transport_has_its_line_and_direct_the_heaviest(findings: Find) -> 
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > bound.get_linewidth()
     (legend,) = drawing.figure.legends
-    said = [text.get_text() for text in legend.get_texts()]
-    assert [text.split()[0] for text in said if "(DDR)" not in text] == [
+    message = [text.get_text() for text in legend.get_texts()]
+    assert [text.split()[0] for text in message if "(DDR)" not in text] == [
         *("memory", "direct", "mpi", "pickle"),
     ]
 
 
-def test_a_transport_that_could_not_be_had_is_told_on_the_figure(findings: Find) -> None:
+def test_a_transport_that_could_not_be_had_is_reported_on_the_figure(findings: Find) -> None:
     (drawing,) = drawn(findings(transports=("mpi",), missing={"direct": "no shared memory"}))
-    said = {text.get_text() for text in drawing.figure.texts}
-    assert "Not measured. direct: no shared memory" in said
+    message = {text.get_text() for text in drawing.figure.texts}
+    assert "Not measured. direct: no shared memory" in message
 
 
 def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
@@ -93,13 +93,13 @@ def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
     assert set(shown) == {KINDS["regular"].colour, KINDS["hbw"].colour}
 
 
-def test_points_that_were_timed_in_groups_are_told(findings: Find) -> None:
+def test_points_that_were_timed_in_groups_are_reported(findings: Find) -> None:
     found = findings(arms=("host",))
     assert not any("in groups" in text.get_text() for text in drawn(found)[0].figure.texts)
     found.times.loc[found.times["bytes"] == 1024, "group"] = 3
     (drawing,) = drawn(found)
-    said = " ".join(text.get_text() for text in drawing.figure.texts)
-    assert "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;" in said
+    message = " ".join(text.get_text() for text in drawing.figure.texts)
+    assert "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;" in message
 
 
 def test_a_size_is_labelled_in_bytes(findings: Find) -> None:
@@ -114,12 +114,12 @@ def test_one_size_alone_can_be_drawn(findings: Find) -> None:
     assert low < 1024 < high
 
 
-def test_a_missing_arm_is_told_in_place_of_its_data(findings: Find) -> None:
+def test_a_missing_arm_is_reported_in_place_of_its_data(findings: Find) -> None:
     found = findings(arms=("host",), missing={"docker": "no engine answers"})
     (drawing,) = drawn(found)
-    said = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
-    told = [text.replace("\n", " ") for text in said if text.startswith("Not measured.")]
-    assert told == ["Not measured. docker: no engine answers"] * 3
+    message = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
+    reported = [text.replace("\n", " ") for text in message if text.startswith("Not measured.")]
+    assert reported == ["Not measured. docker: no engine answers"] * 3
     assert len(drawing.figure.axes) == 3 * 2
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from experiments.analysis.findings.campaign import find
 from experiments.analysis.reading import load
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.analysis.findings import find
 from plots.html.report import command, commands, plain, redraw, report
 from plots.text.answers import answers
 
@@ -58,10 +58,10 @@ def test_each_question_is_answered_by_a_sentence_and_its_figure(
 ) -> None:
     anchors = []
     for answer in answers(find(load(campaign_folder))):
-        told = re.escape(f"<dt>{escape(answer.question)}</dt>")
-        told += rf"\s*{re.escape(f'<dd>{escape(answer.sentence)}</dd>')}"
+        shown = re.escape(f"<dt>{escape(answer.question)}</dt>")
+        shown += rf"\s*{re.escape(f'<dd>{escape(answer.sentence)}</dd>')}"
         shows = r'(?:\s*<dd[^>]*>[^<]*<(?:figure id|a href)="([^"]+)")?'
-        found = re.search(told + shows, page)
+        found = re.search(shown + shows, page)
         assert found, answer.question
         anchors.append(found[1])
     assert anchors == [
@@ -131,7 +131,7 @@ def test_a_bench_shows_peers_over_direct_in_its_answer_and_times_below(
     assert '<figure id="drift">' not in page
 
 
-def test_a_figure_that_is_left_out_is_told_with_the_reason(page: str) -> None:
+def test_a_figure_that_is_left_out_is_reported_with_the_reason(page: str) -> None:
     assert "Placement of ranks and buffers is left out: this campaign varies neither" in text(page)
 
 
@@ -147,9 +147,9 @@ def test_every_warning_is_on_the_page(page: str, campaign_folder: Path) -> None:
 
 
 def test_confounders_come_before_what_is_the_same(page: str) -> None:
-    said = text(page)
-    assert "seccomp disabled disabled filter filter" in said
-    assert said.index("seccomp disabled") < said.index("versions.mpi Open MPI v5.0.11")
+    message = text(page)
+    assert "seccomp disabled disabled filter filter" in message
+    assert message.index("seccomp disabled") < message.index("versions.mpi Open MPI v5.0.11")
 
 
 def test_the_command_can_be_copied(page: str) -> None:
@@ -170,14 +170,14 @@ def test_what_a_campaign_recorded_cannot_break_the_page(page: str) -> None:
     assert "<CPU>" not in page
 
 
-def test_a_missing_arm_is_told_in_the_answer_the_figures_and_the_list(bare: str) -> None:
-    said = text(bare)
-    assert "Not measured. docker: no engine answers" in said
-    assert "Missing arms docker: no engine answers" in said
-    assert "Not measured: docker" in said
+def test_a_missing_arm_is_reported_in_the_answer_the_figures_and_the_list(bare: str) -> None:
+    message = text(bare)
+    assert "Not measured. docker: no engine answers" in message
+    assert "Missing arms docker: no engine answers" in message
+    assert "Not measured: docker" in message
 
 
-def test_lists_are_told_as_a_reader_writes_them() -> None:
+def test_lists_are_reported_as_a_reader_writes_them() -> None:
     assert plain({"launches": {"ranks": [2, 4]}, "name": "x"}) == {
         "launches": {"ranks": "2, 4"},
         "name": "x",
@@ -185,9 +185,11 @@ def test_lists_are_told_as_a_reader_writes_them() -> None:
 
 
 def test_each_arm_tells_what_it_started(page: str) -> None:
-    said = text(page)
-    assert "Open MPI, Docker, tuned, one container docker run 000" in said
-    assert said.index("Open MPI, host host run") < said.index("Docker, default, one container dock")
+    message = text(page)
+    assert "Open MPI, Docker, tuned, one container docker run 000" in message
+    assert message.index("Open MPI, host host run") < message.index(
+        "Docker, default, one container dock"
+    )
 
 
 def test_commands_are_the_first_of_each_arm_and_mpi() -> None:
@@ -250,11 +252,15 @@ def test_an_emulated_machine_is_the_first_word_and_places_are_the_first_answer_a
     emulated_folder: Path, tmp_path: Path
 ) -> None:
     page = report(emulated_folder, tmp_path).read_text(encoding="utf-8")
-    said = text(page)
+    message = text(page)
     warning = "Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real"
-    assert said.index(warning) < said.index("Where was every rank") < said.index("How fast is it?")
+    assert (
+        message.index(warning)
+        < message.index("Where was every rank")
+        < message.index("How fast is it?")
+    )
     figures = re.findall(r'<figure id="([^"]+)">', page)
     assert figures[0] == "placement-map-2-ranks-packed"
-    assert "is left out: what a container costs in time is not to be had" in said
-    assert "faster beyond the noise floor" not in said
+    assert "is left out: what a container costs in time is not to be had" in message
+    assert "faster beyond the noise floor" not in message
     assert 'id="table-pages"' in page

@@ -96,10 +96,10 @@ def test_the_view_shows_both_sides_of_every_block(page: WebDriver) -> None:
         assert cells[0].text.split()[1] != cells[1].text.split()[1] or ratio == pytest.approx(
             arm / host, rel=0.02
         )
-    said = part(page, "said").text
-    assert said.startswith("Docker, default, one container over host: ")
+    message = part(page, "said").text
+    assert message.startswith("Docker, default, one container over host: ")
     assert any(
-        f", {verdict}. 2 paired blocks; every sample is drawn." in said for verdict in VERDICTS
+        f", {verdict}. 2 paired blocks; every sample is drawn." in message for verdict in VERDICTS
     )
     assert part(page, "said").get_attribute("aria-live") == "polite"
 
@@ -123,7 +123,7 @@ def test_keys_and_buttons_lead_to_the_neighbours(page: WebDriver) -> None:
 
 def test_a_mark_of_the_forest_plot_opens_its_cell_and_names_it(page: WebDriver) -> None:
     mark = page.find_element(By.CSS_SELECTOR, "svg.drawing [data-cell]")
-    told = mark.find_element(By.TAG_NAME, "title").get_attribute("textContent")
+    shown = mark.find_element(By.TAG_NAME, "title").get_attribute("textContent")
     page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
     box = page.execute_script(
         "const b = arguments[0].getBoundingClientRect();"
@@ -135,9 +135,9 @@ def test_a_mark_of_the_forest_plot_opens_its_cell_and_names_it(page: WebDriver) 
         page.execute_cdp_cmd("Input.dispatchMouseEvent", event)  # type: ignore[attr-defined]
     assert view(page).is_displayed()
     arm, what = part(page, "said").text.split(" over host")[0], part(page, "title").text
-    assert told is not None and told.startswith(arm)
+    assert shown is not None and shown.startswith(arm)
     operation, transport, size = what.split(", ")[:3]
-    assert f"{operation}, {transport}, {size}" in told
+    assert f"{operation}, {transport}, {size}" in shown
 
 
 def test_a_click_beside_all_marks_opens_nothing(page: WebDriver) -> None:

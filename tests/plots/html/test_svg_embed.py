@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.draw import drawings
 from plots.html.svg_embed import inline
 from plots.layout.figure_layout import Drawing

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.draw import drawings
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import COLUMN_INCHES, TEXT_POINTS, style

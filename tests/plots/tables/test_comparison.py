@@ -20,17 +20,17 @@ def text(first: Path, second: Path) -> str:
 
 
 def test_differences_come_before_results(campaign_folder: Path, dockerless_folder: Path) -> None:
-    said = text(campaign_folder, dockerless_folder)
-    assert said.index("What differs") < said.index("Results") < said.index("Unpaired:")
-    assert "experiment.launches.environments" in said
-    assert "Left out: " in said
-    assert "only in the first campaign" in said
+    output = text(campaign_folder, dockerless_folder)
+    assert output.index("What differs") < output.index("Results") < output.index("Unpaired:")
+    assert "experiment.launches.environments" in output
+    assert "Left out: " in output
+    assert "only in the first campaign" in output
 
 
 def test_a_campaign_against_itself_differs_in_nothing(campaign_folder: Path) -> None:
-    said = text(campaign_folder, campaign_folder)
-    assert "Nothing that was recorded differs" in said
-    assert "host again" not in said
+    output = text(campaign_folder, campaign_folder)
+    assert "Nothing that was recorded differs" in output
+    assert "host again" not in output
 
 
 def test_json_holds_the_same_with_null_for_what_is_no_number(
@@ -47,7 +47,7 @@ def test_json_holds_the_same_with_null_for_what_is_no_number(
     assert cell["bytes"] in (1024, 65536, 4194304)
 
 
-def test_an_emulated_machine_is_told_before_anything_else(
+def test_an_emulated_machine_is_reported_before_anything_else(
     emulated_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warning = "Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
 from plots.tables.published import comparison
 from plots.tables.table import csv
 

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.page_placement import frame
 from experiments.analysis.statistics import CONTAINER
-from plots.analysis.findings import Findings
-from plots.analysis.page_placement import frame
-from plots.layout.labels import NOTHING, ratio_text
+from experiments.model.quantities import NOTHING, ratio_text
 from plots.tables.results import tables
 from plots.tables.table import Table, csv, escape, latex
 
@@ -54,9 +54,9 @@ def test_a_placement_that_is_compared_names_both_its_levels(findings: Find) -> N
 
 
 def test_bindings_are_not_said_to_share_a_block(findings: Find) -> None:
-    told = "paired within a block (of bindings the n-th block of one with the n-th of the other),"
+    shown = "paired within a block (of bindings the n-th block of one with the n-th of the other),"
     bound = findings(bindings=("packed", "spread"), blocks=1)
-    assert told in table(bound, "placement").caption
+    assert shown in table(bound, "placement").caption
     assert "paired within a block," in table(bound, "transport").caption
     distant = findings(localities=("local", "remote"), blocks=1)
     assert "paired within a block," in table(distant, "placement").caption
@@ -65,8 +65,8 @@ def test_bindings_are_not_said_to_share_a_block(findings: Find) -> None:
 def test_a_row_knows_its_cell(findings: Find) -> None:
     container = table(findings(), "container")
     place = container.head.index("ratio")
-    told = [ratio_text(container.data.loc[cell, "ratio"]) for cell in container.cells]
-    assert told == [row[place] for row in container.rows]
+    shown = [ratio_text(container.data.loc[cell, "ratio"]) for cell in container.cells]
+    assert shown == [row[place] for row in container.rows]
 
 
 def test_a_ratio_stands_with_its_verdict(findings: Find) -> None:
@@ -172,7 +172,7 @@ def pages(findings: Find, launched: Callable[..., dict[str, Any]]) -> Table:
     return table(replace(found, pages=frame(launches)), "pages")
 
 
-def test_each_rank_is_told_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
+def test_each_rank_is_reported_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
     assert pages.head == [
         "rank",
         "kind",
@@ -208,7 +208,7 @@ def test_a_launch_whose_pages_differ_has_a_row_with_its_name(pages: Table) -> No
 
 
 @pytest.mark.parametrize("silent", [1, 8])
-def test_of_a_rank_of_whose_pages_nothing_is_told_no_share_is_told(
+def test_of_a_rank_of_whose_pages_nothing_is_reported_no_share_is_reported(
     findings: Find, launched: Callable[..., dict[str, Any]], silent: int
 ) -> None:
     launch = launched(kinds=("hbw",), localities=("local",))
@@ -216,9 +216,9 @@ def test_of_a_rank_of_whose_pages_nothing_is_told_no_share_is_told(
         del rank["pools"][0]["bytes"]
         rank["pools"][0]["placement"] = {}
     found = findings(kinds=("regular",), blocks=1)
-    told = table(replace(found, pages=frame([launch])), "pages")
-    places = [told.head.index(name) for name in ("on nodes", "as asked", "local")]
-    shares = [[row[place] for place in places] for row in told.rows]
+    shown = table(replace(found, pages=frame([launch])), "pages")
+    places = [shown.head.index(name) for name in ("on nodes", "as asked", "local")]
+    shares = [[row[place] for place in places] for row in shown.rows]
     assert shares.count([NOTHING] * 3) == silent
     assert sum(row[1:] == ["100 %", "100 %"] for row in shares) == 8 - silent
 

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.confounders import StrayingCopies
+from experiments.analysis.findings.data_path import DataPaths, HarmlessRefusal, Loss
+from experiments.analysis.findings.page_placement import page_maps
 from experiments.programs.external.imb import DIFFERENCES
-from plots.analysis.findings import Findings
-from plots.analysis.page_placement import places
 from plots.text.answers import answers
 
 Find = Callable[..., Findings]
+LOSS = Loss("openmpi", "docker-tuned-one", ("single copy",))
+COPIES = StrayingCopies("docker-tuned-one", 2, 1024, 0.8, 0.79, 0.81, 1, 3)
 
 
 def sentence(found: Findings, about: str) -> str:
@@ -45,7 +49,7 @@ def test_each_question_names_the_drawings_that_answer_it(findings: Find) -> None
 def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host(
     findings: Find,
 ) -> None:
-    found = replace(findings(), paths=("It is refused.",), caveats=("The control.",))
+    found = replace(findings(), data_paths=DataPaths((LOSS,)), straying_copies=(COPIES,))
     named = {each.question: each.figure for each in answers(found)}
     assert named["What does a container cost Bcast, over the host?"] == "container"
     assert named["Which data path did a container lose, what gets it back, and what did it cost?"]
@@ -53,25 +57,25 @@ def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_hos
 
 
 def test_emulated_memory_answers_nothing_about_speed(findings: Find) -> None:
-    said = sentence(findings(emulated=True), "high-bandwidth")
-    assert said.startswith("Not answered by this machine: hbw was emulated")
-    assert "nothing about high-bandwidth memory" in said
+    message = sentence(findings(emulated=True), "high-bandwidth")
+    assert message.startswith("Not answered by this machine: hbw was emulated")
+    assert "nothing about high-bandwidth memory" in message
 
 
 def test_real_memory_names_its_best_cell_beside_the_papers_claim(findings: Find) -> None:
-    said = sentence(findings(emulated=False), "high-bandwidth")
-    assert said.startswith("Up to 3.")
-    assert "445 %, read as 4.45 times, for Bcast at 16 ranks, and 487 % at most" in said
+    message = sentence(findings(emulated=False), "high-bandwidth")
+    assert message.startswith("Up to 3.")
+    assert "445 %, read as 4.45 times, for Bcast at 16 ranks, and 487 % at most" in message
 
 
 def test_no_speed_up_is_said_as_such(findings: Find) -> None:
     found = findings(emulated=True)
     found.speedups["emulated"] = False
-    said = sentence(found, "high-bandwidth")
-    assert said.startswith("No speed-up in any of 72 cells: in regular memory they take ")
+    message = sentence(found, "high-bandwidth")
+    assert message.startswith("No speed-up in any of 72 cells: in regular memory they take ")
 
 
-def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> None:
+def test_the_cost_of_a_container_is_reported_for_each_operation(findings: Find) -> None:
     questions = [each.question for each in answers(findings())]
     assert [each for each in questions if "container cost" in each] == [
         f"What does a container cost {name}, over the host?"
@@ -79,25 +83,49 @@ def test_the_cost_of_a_container_is_told_for_each_operation(findings: Find) -> N
     ]
 
 
-def test_what_may_be_the_cause_is_told_beside_the_cost(findings: Find) -> None:
-    found = replace(findings(), caveats=("A path.", "The control.", "Another."), lost="A path.")
+def test_what_may_be_the_cause_is_reported_beside_the_cost(findings: Find) -> None:
+    found = replace(
+        findings(),
+        data_paths=DataPaths((LOSS,)),
+        interpreters={"host": "3.11.7", "docker": "3.11.2"},
+        straying_copies=(COPIES,),
+    )
     (cause,) = (each for each in answers(found) if "beside the container" in each.question)
-    assert (cause.sentence, cause.points) == ("The control.", ("Another.",))
+    assert cause.sentence == "The interpreters differ: Python: host 3.11.7, docker 3.11.2."
+    (point,) = cause.points
+    assert point.startswith("The control differs: a plain copy without MPI already takes 0.80 (")
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [("Open MPI lost it.", "Open MPI lost it."), ("", "None: each MPI took")]
+    ("paths", "sentence", "point"),
+    [
+        (
+            DataPaths((LOSS,)),
+            "The data path differs from the host's: Open MPI lost single copy in Docker, tuned, one"
+            " container.",
+            "Open MPI lost single copy in Docker, tuned, one container (no trial shows why): large "
+            "messages are copied twice.",
+        ),
+        (
+            DataPaths(refusals=(HarmlessRefusal("impi", "refused", ("docker-tuned-one",)),)),
+            "None: each MPI took the same ways in every container as on the host.",
+            "Intel MPI loses no single copy in Docker, tuned, one container (process_vm_readv "
+            "refused): it copies large messages twice on the host too.",
+        ),
+    ],
 )
-def test_what_was_lost_on_the_way_is_an_answer(findings: Find, lost: str, said: str) -> None:
-    found = replace(findings(), lost=lost, paths=("It is refused; tuned gets it back.",))
+def test_what_was_lost_on_the_way_is_an_answer(
+    findings: Find, paths: DataPaths, sentence: str, point: str
+) -> None:
+    found = replace(findings(), data_paths=paths)
     (way,) = (each for each in answers(found) if "data path" in each.question)
-    assert way.sentence.startswith(said)
-    assert way.points == ("It is refused; tuned gets it back.",)
+    assert way.sentence == sentence
+    assert way.points[0] == point
 
 
 def test_what_few_blocks_show_is_no_claim_yet(findings: Find) -> None:
-    told = "Seen in 6 paired blocks; a claim on the largest of 72 cells needs 12."
-    assert told in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
+    shown = "Seen in 6 paired blocks; a claim on the largest of 72 cells needs 12."
+    assert shown in sentence(findings(blocks=6, emulated=False), "high-bandwidth")
     assert "a claim needs" not in sentence(
         findings(blocks=10, emulated=False, arms=("host", "host-again")), "high-bandwidth"
     )
@@ -110,9 +138,9 @@ def test_a_cell_that_differs_is_given_beside_the_bound_of_the_others(findings: F
     found.transports["verdict"] = "bounded"
     found.transports.loc[0, ["ratio", "least", "most"]] = [0.5, 0.4, 0.6]
     found.transports.loc[0, "verdict"] = "differs"
-    said = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
-    assert "faster beyond the noise floor in 1, most in " in said
-    assert ": 0.50 times, from block to block 0.40 to 0.60; " in said
+    message = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
+    assert "faster beyond the noise floor in 1, most in " in message
+    assert ": 0.50 times, from block to block 0.40 to 0.60; " in message
 
 
 def test_what_else_is_unlike_the_benchmark_in_c_stands_with_the_cost_of_python(
@@ -127,20 +155,20 @@ def test_each_of_pythons_own_means_is_compared_with_mpi(findings: Find) -> None:
     found = findings(
         arms=("host", "host-again", "threads", "multiprocessing"), kinds=("regular",), blocks=2
     )
-    told = {each.question: each for each in answers(found) if each.figure == "baselines"}
-    assert set(told) == {
+    shown = {each.question: each for each in answers(found) if each.figure == "baselines"}
+    assert set(shown) == {
         f"Without MPI ({way}), how much longer does it take?"
         for way in ("Python threads", "processes: shared memory", "processes: queues")
     }
-    said = told["Without MPI (Python threads), how much longer does it take?"].sentence
-    assert "times as long with threads as with the host's MPI calls (" in said
+    message = shown["Without MPI (Python threads), how much longer does it take?"].sentence
+    assert "times as long with threads as with the host's MPI calls (" in message
 
 
 def test_no_benchmark_in_c_asks_nothing_of_python(findings: Find) -> None:
     assert not any("Python" in each.question for each in answers(findings(blocks=2)))
 
 
-def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
+def test_a_missing_container_is_reported_with_its_reason(findings: Find) -> None:
     found = findings(arms=("host", "host-again"), missing={"docker": "no engine answers"})
     assert sentence(found, "container cost (Docker)") == "Not measured. docker: no engine answers"
 
@@ -149,25 +177,25 @@ def test_a_missing_container_is_told_with_its_reason(findings: Find) -> None:
 def test_each_other_transport_is_compared_with_direct(
     findings: Find, transport: str, ratio: str
 ) -> None:
-    said = sentence(findings(), f"slower than direct is {transport}")
-    assert said.startswith(f"The median cell takes {ratio[:2]}")
-    assert f"times as long with {transport} as with direct, over the same buffers" in said
-    assert "slower beyond the noise floor in 48, most in " in said
-    assert f", {transport}, " in said
+    message = sentence(findings(), f"slower than direct is {transport}")
+    assert message.startswith(f"The median cell takes {ratio[:2]}")
+    assert f"times as long with {transport} as with direct, over the same buffers" in message
+    assert "slower beyond the noise floor in 48, most in " in message
+    assert f", {transport}, " in message
 
 
-def test_without_direct_no_transport_is_compared_and_the_reason_is_told(findings: Find) -> None:
+def test_without_direct_no_transport_is_compared_and_the_reason_is_reported(findings: Find) -> None:
     questions = [each.question for each in answers(findings(transports=("mpi", "pickle")))]
     assert not any("direct" in question for question in questions)
     found = findings(transports=("mpi",), missing={"direct": "the ranks cannot share memory"})
-    said = sentence(found, "How fast is direct?")
-    assert said == "Not measured. direct: the ranks cannot share memory"
+    message = sentence(found, "How fast is direct?")
+    assert message == "Not measured. direct: the ranks cannot share memory"
 
 
 def test_private_arrays_are_not_called_the_same_buffers(findings: Find) -> None:
     found = findings(transports=("direct", "mpi-private"))
-    said = sentence(found, "slower than direct is mpi-private")
-    assert "with mpi-private as with direct (" in said
+    message = sentence(found, "slower than direct is mpi-private")
+    assert "with mpi-private as with direct (" in message
 
 
 def test_placement_is_answered_only_where_it_was_asked(findings: Find) -> None:
@@ -189,7 +217,7 @@ def emulated(findings: Find, launched: Callable[..., dict[str, Any]]) -> Find:
         arms = ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
         machine = "knl-snc4-flat (tcg)"
         made = findings(arms=arms, machine=machine, emulated=False, blocks=2, **levels)
-        return replace(made, places=places(launches))
+        return replace(made, page_maps=page_maps(launches))
 
     return found
 
@@ -221,7 +249,7 @@ def test_pages_that_strayed_are_no_success(
     )
 
 
-def test_pages_of_which_nothing_is_told_are_no_success(
+def test_pages_of_which_nothing_is_reported_are_no_success(
     emulated: Find, launched: Callable[..., dict[str, Any]]
 ) -> None:
     launch = launched(kinds=("hbw",), localities=("local",))
@@ -237,23 +265,23 @@ def test_pages_of_which_nothing_is_told_are_no_success(
         )
 
     assert silence(1) == (
-        "Every page that is told of was on the nodes asked for. "
-        "Of 1 of 8 pairs of a rank and a kind of memory no page is told."
+        "Every known page was on the nodes asked for. "
+        "No page of 1 of 8 pairs of a rank and a kind of memory is known."
     )
-    assert silence(8) == "Not measured. The results tell of no page."
+    assert silence(8) == "Not measured. The results name no page."
 
 
-def test_what_an_emulated_campaign_could_not_measure_is_told(emulated: Find) -> None:
-    said = [each.sentence for each in answers(emulated(missing={"remote": "one node"}))]
-    assert said[-1] == "Not measured. remote: one node"
+def test_what_an_emulated_campaign_could_not_measure_is_reported(emulated: Find) -> None:
+    message = [each.sentence for each in answers(emulated(missing={"remote": "one node"}))]
+    assert message[-1] == "Not measured. remote: one node"
 
 
 def test_on_a_real_machine_places_are_an_answer_where_there_is_more_than_one_node(
     findings: Find, launched: Callable[..., dict[str, Any]]
 ) -> None:
     asks = "where was every page"
-    one = replace(findings(), places=places([launched("plain", ranks=2, emulated="")]))
+    one = replace(findings(), page_maps=page_maps([launched("plain", ranks=2, emulated="")]))
     assert not any(asks in each.question for each in answers(one))
-    several = replace(findings(), places=places([launched(emulated="")]))
+    several = replace(findings(), page_maps=page_maps([launched(emulated="")]))
     assert any(asks in each.question for each in answers(several))
     assert any("faster" in each.question for each in answers(several))

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from plots.analysis.data_path import Loss
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.text.answers import answers
 from plots.text.cost import brief, compared, cost, ending, files, losses, python, tails
 
@@ -53,45 +53,45 @@ def test_containers_are_held_against_the_same_files_without_one(findings: Find) 
 
 
 def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> None:
-    said, _ = cost(many(findings), "bcast")
-    assert said.startswith("Docker, tuned, one container: direct 1.2")
-    assert "The worst is Docker, default, isolated containers with mpi: 2" in said
-    assert "times at 4 MiB, Open MPI; from block to block 2" in said
-    assert "Seen in 6 paired blocks; a claim on the largest of " in said
+    message, _ = cost(many(findings), "bcast")
+    assert message.startswith("Docker, tuned, one container: direct 1.2")
+    assert "The worst is Docker, default, isolated containers with mpi: 2" in message
+    assert "times at 4 MiB, Open MPI; from block to block 2" in message
+    assert "Seen in 6 paired blocks; a claim on the largest of " in message
 
 
 def test_a_claim_on_the_largest_of_many_cells_says_what_it_needs(findings: Find) -> None:
     few = decided(findings(transports=("mpi",), kinds=("regular",), blocks=10), 1.5, "differs")
     assert cost(few, "bcast")[0].endswith(").")
     every = compared(few).cells
-    said = ending(pd.concat([every] * 10), few)
-    assert said.endswith(f" a claim on the largest of {10 * len(every)} cells needs 13.")
+    message = ending(pd.concat([every] * 10), few)
+    assert message.endswith(f" a claim on the largest of {10 * len(every)} cells needs 13.")
 
 
 def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm(findings: Find) -> None:
-    loss = Loss("openmpi", "docker-default-one", ("single copy",), "kcmp refused", "", "")
-    (said,) = losses(replace(many(findings), losses=(loss,)))
-    assert said.startswith(
+    loss = Loss("openmpi", "docker-default-one", ("single copy",))
+    (message,) = losses(replace(many(findings), data_paths=DataPaths((loss,))))
+    assert message.startswith(
         "Without single copy, Open MPI in Docker, default, one container takes, over the host: "
         "Bcast 2.1"
     )
-    assert said.count("× at 4 MiB") == 3
+    assert message.count("× at 4 MiB") == 3
     absent = replace(loss, mpi="impi")
-    assert losses(replace(many(findings), losses=(absent,))) == ()
+    assert losses(replace(many(findings), data_paths=DataPaths((absent,)))) == ()
 
 
 def test_what_does_not_differ_is_bounded(findings: Find) -> None:
-    said, grid = cost(decided(findings(transports=("direct",)), 1.0, "bounded"), "bcast")
+    message, grid = cost(decided(findings(transports=("direct",)), 1.0, "bounded"), "bcast")
     minus = "\N{MINUS SIGN}"
-    assert said == f"Docker, tuned, one container: direct {minus}1.0 % to +2.0 % over all sizes."
+    assert message == f"Docker, tuned, one container: direct {minus}1.0 % to +2.0 % over all sizes."
     assert grid is None
 
 
 def test_no_bound_is_narrower_than_the_floor(findings: Find) -> None:
     found = decided(findings(transports=("direct",)), 1.0, "bounded")
     found.groups["floor"] = 0.03
-    said, _ = cost(found, "bcast")
-    assert "\N{MINUS SIGN}3.0 % to +3.0 % over all sizes." in said
+    message, _ = cost(found, "bcast")
+    assert "\N{MINUS SIGN}3.0 % to +3.0 % over all sizes." in message
 
 
 def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
@@ -99,29 +99,29 @@ def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
     slow = found.containers["bytes"] == 4 * 2**20
     found.containers.loc[slow, ["ratio", "least", "most"]] = [1.5, 1.4, 1.6]
     found.containers.loc[slow, "verdict"] = "differs"
-    said, _ = cost(found, "bcast")
-    assert "direct 1.50 times at 4 MiB; from block to block 1.40 to 1.60, " in said
-    assert "% elsewhere." in said
+    message, _ = cost(found, "bcast")
+    assert "direct 1.50 times at 4 MiB; from block to block 1.40 to 1.60, " in message
+    assert "% elsewhere." in message
 
 
-def test_too_few_blocks_are_told_how_many_to_run(findings: Find) -> None:
-    said, _ = cost(findings(blocks=2), "bcast")
-    assert "times as long in all of 8 cells, with no interval: 2 blocks, run 6" in said
+def test_too_few_blocks_are_reported_how_many_to_run(findings: Find) -> None:
+    message, _ = cost(findings(blocks=2), "bcast")
+    assert "times as long in all of 8 cells, with no interval: 2 blocks, run 6" in message
     alone, _ = cost(findings(blocks=1), "bcast")
     assert "with no interval: 1 block, run 6" in alone
 
 
 def test_a_faster_container_is_said_too(findings: Find) -> None:
-    said, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
-    assert "mpi 0.80 times as long in all of 8 cells (0.80 times at 1 KiB, " in said
-    assert "from block to block 0.78 to 0.83)." in said
-    assert "The worst" not in said
+    message, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
+    assert "mpi 0.80 times as long in all of 8 cells (0.80 times at 1 KiB, " in message
+    assert "from block to block 0.78 to 0.83)." in message
+    assert "The worst" not in message
 
 
-def test_without_the_twin_nothing_differs_and_the_reason_is_told(findings: Find) -> None:
-    said, _ = cost(findings(arms=("host", "docker-tuned-one")), "bcast")
-    assert "no A/A pair, so its noise floor is unknown" in said
-    assert "The worst" not in said
+def test_without_the_twin_nothing_differs_and_the_reason_is_reported(findings: Find) -> None:
+    message, _ = cost(findings(arms=("host", "docker-tuned-one")), "bcast")
+    assert "no A/A pair, so its noise floor is unknown" in message
+    assert "The worst" not in message
 
 
 def test_the_slowest_operations_are_an_answer_where_enough_were_timed(findings: Find) -> None:
@@ -173,11 +173,11 @@ def test_a_cell_of_the_grid_says_the_largest_effect_or_its_bound() -> None:
     assert brief(none, none) == "–"
 
 
-def test_what_python_costs_is_told_at_the_smallest_and_the_largest_size(findings: Find) -> None:
-    said = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
-    assert said.startswith("With Intel MPI and 2 ranks on the host, a buffer call")
-    assert "from Python takes 1.2" in said
-    assert said.count("at 1 KiB") == said.count("at 4 MiB") == 3
-    assert "Bcast 1.2" in said
+def test_what_python_costs_is_reported_at_the_smallest_and_the_largest_size(findings: Find) -> None:
+    message = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
+    assert message.startswith("With Intel MPI and 2 ranks on the host, a buffer call")
+    assert "from Python takes 1.2" in message
+    assert message.count("at 1 KiB") == message.count("at 4 MiB") == 3
+    assert "Bcast 1.2" in message
     few = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
     assert few.count("(no interval)") == 6

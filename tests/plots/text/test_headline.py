@@ -3,43 +3,36 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from plots.analysis.data_path import Loss
-from plots.analysis.findings import Findings
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.text.headline import headline
 
 Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "docker-default-one", "docker-tuned-one")
-LOSS = Loss(
-    "openmpi",
-    "docker-default-one",
-    ("single copy",),
-    "kcmp refused (EPERM)",
-    "large messages are copied twice",
-    "the profile tuned gets it back",
-)
+LOSS = Loss("openmpi", "docker-default-one", ("single copy",))
 
 
 def campaign(findings: Find, blocks: int = 6) -> Findings:
     return replace(
         findings(arms=ARMS, kinds=("regular",), transports=("direct", "mpi"), blocks=blocks),
-        losses=(LOSS,),
+        data_paths=DataPaths((LOSS,)),
     )
 
 
 def test_a_lost_way_is_named_with_its_largest_cost_and_the_arm_without_it(findings: Find) -> None:
-    said = " ".join(headline(campaign(findings)))
-    assert said.startswith("Docker, default makes Open MPI's ")
-    assert "times as long (4 MiB; from block to block 2." in said
-    assert "because single copy is lost: large messages are copied twice." in said
-    assert "Docker, tuned changes the time of an MPI's operations by " in said
-    assert "Every container changes the time of the operations of direct by " in said
-    assert "All over the host. Seen in 6 paired blocks; a claim on the largest of " in said
+    message = " ".join(headline(campaign(findings)))
+    assert message.startswith("Docker, default makes Open MPI's ")
+    assert "times as long (4 MiB; from block to block 2." in message
+    assert "because single copy is lost: large messages are copied twice." in message
+    assert "Docker, tuned changes the time of an MPI's operations by " in message
+    assert "Every container changes the time of the operations of direct by " in message
+    assert "All over the host. Seen in 6 paired blocks; a claim on the largest of " in message
 
 
 def test_without_a_loss_no_reason_is_made_up(findings: Find) -> None:
-    said = " ".join(headline(replace(campaign(findings), losses=())))
-    assert said.startswith("Docker, default and Docker, tuned change the time")
-    assert "because" not in said
+    message = " ".join(headline(replace(campaign(findings), data_paths=DataPaths())))
+    assert message.startswith("Docker, default and Docker, tuned change the time")
+    assert "because" not in message
 
 
 def test_a_single_size_that_is_slower_is_not_hidden_by_the_median_over_sizes(
@@ -47,7 +40,7 @@ def test_a_single_size_that_is_slower_is_not_hidden_by_the_median_over_sizes(
 ) -> None:
     (tuned,) = (each for each in headline(campaign(findings)) if each.startswith("Docker, tuned"))
     assert "as the median over sizes; " in tuned
-    assert "Of single sizes, 3 of 12 are slower, most Open MPI's " in tuned
+    assert "At single sizes, 3 of 12 are slower, most of all Open MPI's " in tuned
 
 
 def test_each_lost_way_has_its_own_reason_and_small_messages_none(findings: Find) -> None:
@@ -55,13 +48,13 @@ def test_each_lost_way_has_its_own_reason_and_small_messages_none(findings: Find
     found = findings(
         arms=arms, kinds=("regular",), transports=("mpi",), mpis=("openmpi", "mpich"), blocks=10
     )
-    apart = replace(LOSS, mpi="mpich", ways=("shared memory",), effect="messages go by TCP")
+    apart = replace(LOSS, mpi="mpich", ways=("shared memory",), network="TCP")
     found.containers["verdict"], found.containers["ratio"] = "differs", 1.5
     found.containers.loc[found.containers["bytes"] == 1024, "ratio"] = 3.0
-    (said,) = headline(replace(found, losses=(LOSS, apart)))[:1]
-    assert "Open MPI's" in said and "up to 1.50 times as long" in said
-    assert said.endswith("because single copy is lost: large messages are copied twice.")
-    other = headline(replace(found, losses=(LOSS, apart)))[1]
+    (message,) = headline(replace(found, data_paths=DataPaths((LOSS, apart))))[:1]
+    assert "Open MPI's" in message and "up to 1.50 times as long" in message
+    assert message.endswith("because single copy is lost: large messages are copied twice.")
+    other = headline(replace(found, data_paths=DataPaths((LOSS, apart))))[1]
     assert "MPICH's" in other and "up to 3.00 times as long (1 KiB" in other
     assert other.endswith("because shared memory is lost: messages go by TCP.")
 

@@ -93,10 +93,10 @@ def test_every_sample_is_stored(tuned: Path) -> None:
 @pytest.mark.ranks
 def test_the_table_names_all_thresholds(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command.show(tuned, as_json=False)
-    said = capsys.readouterr().out
-    assert all(each.variable in said for each in hbmcomm.tuning(2))
-    assert "times are not measured" in said
-    assert "export HBMCOMM_" in said or "nothing to change" in said
+    printed = capsys.readouterr().out
+    assert all(each.variable in printed for each in hbmcomm.tuning(2))
+    assert "times are not measured" in printed
+    assert "export HBMCOMM_" in printed or "nothing to change" in printed
     command.show(tuned, as_json=True)
     assert json.loads(capsys.readouterr().out)["question"]["ranks"] == 2
 
@@ -128,12 +128,12 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
         while len(results.finished(out)) < 1 and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        said, errors = process.communicate(timeout=60)
+        printed, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    assert "1 of 6 planned launches are finished" in said
-    assert "nothing can be proposed yet: that takes 6 launches" in said
+    assert "1 of 6 planned launches are finished" in printed
+    assert "nothing can be proposed yet: that takes 6 launches" in printed
     assert "bench: interrupted" in errors
     assert "Traceback" not in errors
     assert not (out / "incoming").exists()
@@ -192,10 +192,10 @@ def test_a_folder_is_read_to_export_lines_and_notes(
     found = store.load(tmp_path)
     assert found.exports == ["export HBMCOMM_FETCH_BYTES=65536"]
     command.show(tmp_path, as_json=False)
-    said = capsys.readouterr().out
-    assert "2.00× as fast (2.00 to 2.00) in Gather of 64 KiB" in said
-    assert "export HBMCOMM_FETCH_BYTES=65536\n" in said
-    assert "HBMCOMM_FETCH_BYTES=131072" in said, "the environment changed it before"
+    printed = capsys.readouterr().out
+    assert "2.00× as fast (2.00 to 2.00) in Gather of 64 KiB" in printed
+    assert "export HBMCOMM_FETCH_BYTES=65536\n" in printed
+    assert "HBMCOMM_FETCH_BYTES=131072" in printed, "the environment changed it before"
 
 
 def test_a_way_that_the_kernel_refuses_is_not_proposed(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_nothing_said_is_two_ranks_with_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "others", "told"),
+    ("ranks", "others", "shown"),
     [
         ("2,4", {}, "--tune takes one number of ranks"),
         ("1", {}, "a collective needs 2 ranks or more"),
@@ -229,9 +229,9 @@ def test_nothing_said_is_two_ranks_with_an_interval() -> None:
     ],
 )
 def test_flags_that_cannot_be_meant_are_named(
-    ranks: str, others: dict[str, str | bool], told: str
+    ranks: str, others: dict[str, str | bool], shown: str
 ) -> None:
-    with pytest.raises(ExperimentsError, match=told):
+    with pytest.raises(ExperimentsError, match=shown):
         ask(2, ranks, None, others)
 
 

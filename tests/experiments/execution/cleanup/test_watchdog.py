@@ -114,13 +114,13 @@ def test_what_a_killed_driver_started_ends_and_what_it_finished_stays(
 
 
 def test_the_next_driver_waits_until_all_is_cleared_away(driver: Driver) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     driver.process.kill()
     driver.process.wait()
-    with watchdog.watching(driver.out, said.append):
+    with watchdog.watching(driver.out, lines.append):
         assert not tracking.lives(driver.rank)
         assert not (driver.out / "incoming").exists()
-    assert said == [f"waiting until what a killed driver left of {driver.out} is cleared away"]
+    assert lines == [f"waiting until what a killed driver left of {driver.out} is cleared away"]
 
 
 def test_a_second_driver_is_refused_while_the_first_measures(driver: Driver) -> None:
@@ -136,12 +136,12 @@ def test_the_next_driver_clears_away_where_the_guard_was_killed_too(driver: Driv
     os.kill(guard_of(driver.out), signal.SIGKILL)
     os.killpg(driver.process.pid, signal.SIGKILL)
     driver.process.wait()
-    said: list[str] = []
-    with watchdog.watching(driver.out, said.append):
+    lines: list[str] = []
+    with watchdog.watching(driver.out, lines.append):
         assert not tracking.lives(driver.rank)
         assert not tracking.lives(driver.engine)
         assert not driver.segment.exists()
-    assert said[-1].startswith("cleared away of a killed driver: processes: 1")
+    assert lines[-1].startswith("cleared away of a killed driver: processes: 1")
 
 
 def test_a_guard_is_not_ended_by_what_ends_others(driver: Driver) -> None:
@@ -211,5 +211,7 @@ def test_facts_of_another_boot_end_no_process_of_this_one(tmp_path: Path) -> Non
         facts = {"driver": "1.1", "place": "another boot", "segments": segments}
         assert reaper.clear(tmp_path, facts) == "nothing was left"
         assert other.poll() is None
-        assert reaper.clear(tmp_path, facts | {"place": folder_lock.place()}) == "processes: 1"
+        assert (
+            reaper.clear(tmp_path, facts | {"place": folder_lock.pid_namespace()}) == "processes: 1"
+        )
         assert other.wait(5) == -signal.SIGTERM

@@ -129,21 +129,21 @@ def main(path: str) -> None:
         if world.rank == 0:
             Communicator(part, device=path).Free()
     if world.rank == 0:
-        said = another_job(path)
-        assert said.startswith(f"refused: rank 0: device={path} is in use by process"), said
-        assert f"process {os.getpid()} (dax_arena.py" in said, said
-        assert "had" not in said
+        output = another_job(path)
+        assert output.startswith(f"refused: rank 0: device={path} is in use by process"), output
+        assert f"process {os.getpid()} (dax_arena.py" in output, output
+        assert "had" not in output
     world.Barrier()
     comm.Free()
     if world.rank == 0:  # a rank's array is left
-        said = another_job(path)
-        assert said.startswith("refused"), said
+        output = another_job(path)
+        assert output.startswith("refused"), output
     world.Barrier()
     del comm, second, first
     world.Barrier()
     if world.rank == 0:
-        said = another_job(path)
-        assert said.endswith("all of it zero\n"), said
+        output = another_job(path)
+        assert output.endswith("all of it zero\n"), output
     world.Barrier()
     with Communicator(world, device=path) as again:
         assert not again.empty(MIB, "u1").any(), "bytes of an earlier job are visible"

@@ -46,9 +46,9 @@ def main(path: str, folder: Path) -> None:
             comm.Barrier()
     except hbmcomm.PeerError as error:
         command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        kept = "is in use by process" in said
-        report(folder, f"{'PeerError' if kept else said}: {error}")
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        kept = "is in use by process" in output
+        report(folder, f"{'PeerError' if kept else output}: {error}")
     report(folder, "nothing seen")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from stand_in import MIB
 
-from hbmcomm.memory.dax import arena as dax_arena
+from hbmcomm.memory.dax import dax_arena
 
 PRESENT, FRAME = 1 << 63, (1 << 55) - 1
 """Of an entry of pagemap: bit 63, and the bits of the frame's number."""
@@ -35,7 +35,7 @@ def main(path: str) -> None:
     device = Path("/sys/bus/dax/devices") / Path(path).name
     start = int((device / "resource").read_text(), 0)
     end = start + int((device / "size").read_text())
-    arena, _ = dax_arena.make(lambda value: [value], 0, 1, path, 4 * MIB)
+    arena, _ = dax_arena.create_arena(lambda value: [value], 0, 1, path, 4 * MIB)
     array = np.asarray(arena.allocate(5 * MIB)).view("uint8")
     array.fill(1)
     on = frames(array)

@@ -11,13 +11,13 @@ import numpy as np
 from stand_in import MIB, size_of, use
 
 import hbmcomm
-from hbmcomm.memory.dax import arena as dax_arena
+from hbmcomm.memory.dax import dax_arena
 
 
 def main(path: str) -> None:
     use(path)
     try:
-        arena, _ = dax_arena.make(lambda value: [value], 0, 1, path, 4 * MIB)
+        arena, _ = dax_arena.create_arena(lambda value: [value], 0, 1, path, 4 * MIB)
     except hbmcomm.KindUnavailable as error:
         print("refused:", error)
         return

@@ -9,8 +9,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from hbmcomm.memory.dax import devices as dax
-from hbmcomm.memory.dax.devices import Device
+from hbmcomm.memory.dax import dax_file
+from hbmcomm.memory.dax.dax_file import DaxFile
 
 MIB = 2**20
 STALE = 0xA5
@@ -21,11 +21,11 @@ def use(path: str) -> bool:
     """Whether this is a real device; a regular file is made to pass for one."""
     if stat.S_ISCHR(Path(path).stat().st_mode):
         return True
-    device = Device(path, "stand-in", (0, 0), Path(path).stat().st_size, 2 * MIB, 0)
-    dax.look = lambda path: device
+    device = DaxFile(path, "stand-in", (0, 0), Path(path).stat().st_size, 2 * MIB, 0)
+    dax_file.inspect = lambda path: device
     return False
 
 
 def size_of(path: str) -> int:
     """Bytes of the device that can be mapped."""
-    return dax.look(path).nbytes // (2 * MIB) * (2 * MIB)
+    return dax_file.inspect(path).nbytes // (2 * MIB) * (2 * MIB)

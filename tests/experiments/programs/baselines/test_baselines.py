@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.catalogue import spec
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.jobs.execute import execute
-from experiments.model import spec
+from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines import processes
 from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, Baseline, measures
@@ -25,7 +26,9 @@ OWN = [name for ways in COUNTERPARTS.values() for name in ways.values()]
 def launch(program: str, ranks: int = 2, **measurement: Any) -> Launch:
     asked = spec.load("quick")
     factors = replace(asked.factors, sizes=(4, 1024, 100_000))
-    launches = replace(asked.launches, environments=("host",), external=(program,), ranks=(ranks,))
+    launches = replace(
+        asked.launches, environments=(BARE_HOST,), external=(program,), ranks=(ranks,)
+    )
     quick = {"time_cap": 0.01, "min_iterations": 6, "max_iterations": 50}
     timing = replace(asked.measurement, **quick | measurement)
     found = replace(asked, factors=factors, launches=launches, measurement=timing)
@@ -52,8 +55,8 @@ def test_every_rank_measures_the_cells_that_its_program_has_a_way_for(
     program: str, ranks: int, tmp_path: Path
 ) -> None:
     before = segments()
-    code, said = run(launch(program, ranks), tmp_path)
-    assert code == 0, said
+    code, text = run(launch(program, ranks), tmp_path)
+    assert code == 0, text
     result = json.loads((tmp_path / "result.json").read_text())
     cells = [cell for cell in result["cells"] if cell["operation"] != "copy"]
     ways = set(COUNTERPARTS[program].values())
@@ -77,8 +80,8 @@ def test_every_rank_measures_the_cells_that_its_program_has_a_way_for(
 def test_buffers_that_rotate_are_reached_wherever_they_are(tmp_path: Path) -> None:
     asked = launch("multiprocessing", cache="rotating")
     few = tuple(cell for cell in asked.cells if cell.bytes == 100_000 and cell.kind == "regular")
-    code, said = run(replace(asked, cells=few), tmp_path)
-    assert code == 0, said
+    code, text = run(replace(asked, cells=few), tmp_path)
+    assert code == 0, text
 
 
 @pytest.mark.ranks
@@ -86,9 +89,9 @@ def test_buffers_that_rotate_are_reached_wherever_they_are(tmp_path: Path) -> No
 def test_a_rank_that_fails_ends_the_others(program: str, tmp_path: Path) -> None:
     asked = launch(program, 2)
     (tmp_path / "samples.npz").mkdir()  # rank 0 cannot write
-    code, said = run(asked, tmp_path)
+    code, text = run(asked, tmp_path)
     assert code != 0
-    assert "rank 0: IsADirectoryError" in said
+    assert "rank 0: IsADirectoryError" in text
 
 
 def test_a_baseline_has_no_way_for_other_kinds_operations_and_transports() -> None:
@@ -101,7 +104,7 @@ def test_a_baseline_has_no_way_for_other_kinds_operations_and_transports() -> No
     assert not measures("multiprocessing", replace(cell, transport="direct"))
 
 
-def test_too_small_a_shared_memory_file_system_is_told_before_a_page_is_touched(
+def test_too_small_a_shared_memory_file_system_is_reported_before_a_page_is_touched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(processes, "SHM", "/proc")  # which has no room at all
@@ -118,7 +121,8 @@ def test_baselines_take_turns_with_every_mpi_of_the_host(tmp_path: Path) -> None
     for block in schedule(asked, 1):
         programs = {each.arm: each.takes_turns for each in block.launches}
         assert programs["threads"] and programs["multiprocessing"]
-    lines = campaign.dry_run(asked, Request(tmp_path / "out"))
+    planned = campaign.plan(asked, Request(tmp_path / "out"))
+    lines = campaign.dry_run(planned, tmp_path / "out")
     runs = sum("-m experiments.programs.baselines.run" in line for line in lines)
     assert runs == 2 * 3 * asked.launches.blocks
 

@@ -19,12 +19,12 @@ PROGRAM = Path(__file__).parent / "ranks" / "same_bytes.py"
 def test_every_contender_of_every_mpi_is_right(
     mpirun: Callable[..., Any], flavour: str, ranks: int
 ) -> None:
-    said = mpirun(PROGRAM, ranks, flavour, mpi=flavour).output
+    printed = mpirun(PROGRAM, ranks, flavour, mpi=flavour).output
     for line in ("direct: 9", "direct persistent: 9", "direct nonblocking: 9"):
-        assert line in said
+        assert line in printed
     for line in ("mpi: 9", "mpi nonblocking: 9", "pickle: 7"):
-        assert line in said
-    assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in said
+        assert line in printed
+    assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in printed
 
 
 def test_without_torch_gloo_is_left_out_with_the_reason(mpirun: Callable[..., Any]) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.catalogue import spec
 from experiments.environments.process import Process
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
-from experiments.model import spec
+from experiments.model.environment import BARE_HOST
 from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.programs.external import imb
@@ -51,7 +52,7 @@ def launch(cells: tuple[Cell, ...], dtype: str = "float32", **measurement: str) 
         experiment="memory",
         block=3,
         arm="imb",
-        environment="host",
+        environment=BARE_HOST,
         profile="",
         layout="",
         program="IMB",
@@ -189,7 +190,8 @@ def test_a_campaign_starts_it_once_in_every_block_and_nowhere_else(tmp_path: Pat
     asked = spec.restrict(
         spec.load("quick"), environments="host", mpis="openmpi,impi", external="IMB", blocks=2
     )
-    lines = campaign.dry_run(asked, Request(tmp_path / "out", seed=1))
+    planned = campaign.plan(asked, Request(tmp_path / "out", seed=1))
+    lines = campaign.dry_run(planned, tmp_path / "out")
     ours = [line for line in lines if "-m experiments.programs.external.run" in line]
     assert len(lines) == 2 * (2 + 3)  # host and host again with both MPIs, imb with one
     assert len(ours) == 2

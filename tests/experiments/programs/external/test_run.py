@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.catalogue import spec
 from experiments.jobs.execute import execute
-from experiments.model import spec
+from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Launch
 from experiments.programs.external.imb import BENCHMARKS, Imb
 from experiments.provision import passthrough
@@ -20,7 +21,7 @@ def launch(operations: tuple[str, ...], *sizes: int) -> Launch:
     asked = spec.load("quick")
     factors = replace(asked.factors, operations=operations, sizes=sizes)
     launches = replace(
-        asked.launches, environments=("host",), mpis=("impi",), external=("IMB",), ranks=(2,)
+        asked.launches, environments=(BARE_HOST,), mpis=("impi",), external=("IMB",), ranks=(2,)
     )
     blocks = schedule(replace(asked, factors=factors, launches=launches), seed=1)
     return next(each for each in blocks[0].launches if each.program == "IMB")

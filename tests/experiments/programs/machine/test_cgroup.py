@@ -57,6 +57,6 @@ def test_without_control_groups_nothing_is_found(tmp_path: Path) -> None:
     assert set(cgroup.limits(tmp_path).values()) == {"not found"}
 
 
-def test_this_process_is_told_its_own_cpus_where_the_kernel_tells() -> None:
-    told = cgroup.limits()["cpuset_cpus"]
-    assert told == "not found" or os.sched_getaffinity(0) <= parse_list(told)
+def test_this_process_is_reported_its_own_cpus_where_the_kernel_tells() -> None:
+    shown = cgroup.limits()["cpuset_cpus"]
+    assert shown == "not found" or os.sched_getaffinity(0) <= parse_list(shown)

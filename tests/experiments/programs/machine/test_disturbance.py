@@ -24,8 +24,8 @@ def test_a_cpus_busy_and_stolen_seconds_leave_out_idleness_and_guests(
 def test_what_the_kernel_does_not_show_is_unknown(tmp_path: Path) -> None:
     found = disturbance.counters(1, tmp_path)
     assert (found.busy, found.stolen, found.load) == (None, None, None)
-    told = disturbance.between(found, found)
-    assert (told["busy"], told["stolen"], told["load"]) == (None, None, [None, None])
+    shown = disturbance.between(found, found)
+    assert (shown["busy"], shown["stolen"], shown["load"]) == (None, None, [None, None])
 
 
 def test_a_process_that_works_and_sleeps_shows_in_its_own_counters() -> None:

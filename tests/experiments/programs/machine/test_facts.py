@@ -8,14 +8,14 @@ import pytest
 from experiments.programs.machine import facts
 
 
-def test_every_setting_is_told_in_words_or_as_not_found() -> None:
+def test_every_setting_is_reported_in_words_or_as_not_found() -> None:
     found = facts.machine()
     assert set(facts.SETTINGS) <= set(found)
     assert found["kernel"] == os.uname().release
     assert all(isinstance(value, str) and value for value in found.values())
 
 
-def test_governors_of_all_cpus_are_told_each_once(
+def test_governors_of_all_cpus_are_reported_each_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "CPU", tmp_path)
@@ -62,23 +62,23 @@ def test_where_nobody_tells_of_siblings_every_cpu_is_alone(tmp_path: Path) -> No
     assert facts.siblings(5, tmp_path) == {5}
 
 
-def test_only_kernel_options_that_move_a_benchmark_are_told() -> None:
+def test_only_kernel_options_that_move_a_benchmark_are_reported() -> None:
     line = "root=UUID=4711 quiet isolcpus=2-3 token=secret mitigations=off nosmt"
     assert facts.kernel_options(line) == "isolcpus=2-3 mitigations=off nosmt"
     assert facts.kernel_options("root=/dev/sda quiet") == "none of note"
 
 
 @pytest.mark.parametrize(
-    ("vendor", "told"), [("hbmcomm", "knl-snc4-flat (tcg)"), ("QEMU", "no"), (None, "no")]
+    ("vendor", "shown"), [("hbmcomm", "knl-snc4-flat (tcg)"), ("QEMU", "no"), (None, "no")]
 )
 def test_only_the_firmware_of_our_own_machines_says_emulated(
-    tmp_path: Path, vendor: str | None, told: str
+    tmp_path: Path, vendor: str | None, shown: str
 ) -> None:
     (tmp_path / "product_name").write_text("knl-snc4-flat\n")
     (tmp_path / "product_version").write_text("tcg\n")
     if vendor:
         (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
-    assert facts.emulated(tmp_path) == told
+    assert facts.emulated(tmp_path) == shown
 
 
 def test_an_emulated_machine_that_hides_how_it_runs_is_emulated_all_the_same(

@@ -45,8 +45,8 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
     if (found["cma"], found["kcmp"]) != ("works", "works"):
         pytest.skip(f"process_vm_readv {found['cma']}, kcmp {found['kcmp']} here")
     assert (found["told"][variable], found["told"]["copies"]) == (values[0], "one")
-    told = tell(mpi, **without)[0]["told"]
-    assert (told[variable], told["copies"]) == (values[1], "two")
+    shown = tell(mpi, **without)[0]["told"]
+    assert (shown[variable], shown["copies"]) == (values[1], "two")
 
 
 @pytest.mark.ranks
@@ -95,10 +95,10 @@ def test_without_shared_memory_an_mpi_says_its_network(
 def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
     mpirun: Callable[..., Any], mpi: str
 ) -> None:
-    said = mpirun(PROGRAM.with_name("talk.py"), 2, mpi=mpi, env=asking(mpi)).output.splitlines()
-    begin = said.index("begin")
+    printed = mpirun(PROGRAM.with_name("talk.py"), 2, mpi=mpi, env=asking(mpi)).output.splitlines()
+    begin = printed.index("begin")
     assert begin > 0
-    assert said[begin + 1] == "end"
+    assert printed[begin + 1] == "end"
 
 
 @pytest.mark.ranks

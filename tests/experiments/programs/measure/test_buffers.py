@@ -120,10 +120,10 @@ STRICT = hbmcomm.Kind("hbw", nodes=(4, 5), policy="bind", emulated=False, eviden
 @pytest.mark.parametrize(
     "placed", [{}, {4: 4096}, {4: 8192, 0: 1808}, {0: 10000}, {4: 10000, 0: 4096}]
 )
-def test_a_byte_of_a_strict_kind_elsewhere_or_nowhere_is_told(placed: dict[int, int]) -> None:
-    told = misplacement("hbw", (4, 5), placed, 10000)
-    assert "hbw: all 10000 bytes belong on nodes [4, 5]" in told
-    assert str(placed) in told
+def test_a_byte_of_a_strict_kind_elsewhere_or_nowhere_is_reported(placed: dict[int, int]) -> None:
+    shown = misplacement("hbw", (4, 5), placed, 10000)
+    assert "hbw: all 10000 bytes belong on nodes [4, 5]" in shown
+    assert str(placed) in shown
 
 
 @pytest.mark.parametrize("placed", [{4: 10000}, {4: 8192, 5: 1808}])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from mpi4py import MPI
 
-from experiments.model import spec
+from experiments.catalogue import spec
 from experiments.model.launch import Cell, Launch
 from experiments.programs.measure import pools
 from experiments.programs.measure.buffers import Misplaced, Unavailable
@@ -70,9 +70,9 @@ def test_pages_of_other_kinds_that_moved_are_recorded(
     nbytes = sum(found.of(REGULAR).placement.values())
     monkeypatch.setattr(pools, "placement_of", lambda pool: {0: nbytes - 4096, 1: 4096})
     found.close()
-    (told,) = found.described
-    assert told["placement"] == {"0": nbytes}
-    assert told["placement_after"] == {"0": nbytes - 4096, "1": 4096}
+    (shown,) = found.described
+    assert shown["placement"] == {"0": nbytes}
+    assert shown["placement_after"] == {"0": nbytes - 4096, "1": 4096}
 
 
 def test_private_arrays_are_no_part_of_a_transports_memory(launch: Launch) -> None:

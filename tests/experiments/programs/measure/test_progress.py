@@ -15,27 +15,27 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slow_cell_is_seen_to_move(at_once: None, tmp_path: Path) -> None:
-    told = Progress(tmp_path / "progress")
-    told.cells(3, 50)
+    shown = Progress(tmp_path / "progress")
+    shown.cells(3, 50)
     assert (tmp_path / "progress").read_text() == "3 50 0"
-    told.tick(10)
-    told.tick(20)
+    shown.tick(10)
+    shown.tick(20)
     assert (tmp_path / "progress").read_text() == "3 50 30"
 
 
 def test_operations_count_over_all_cells(at_once: None, tmp_path: Path) -> None:
-    told = Progress(tmp_path / "progress")
-    told.tick(10)
-    told.cells(1, 2)
-    told.tick(10)
+    shown = Progress(tmp_path / "progress")
+    shown.tick(10)
+    shown.cells(1, 2)
+    shown.tick(10)
     assert (tmp_path / "progress").read_text() == "1 2 20"
 
 
 def test_it_writes_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS", 3600.0)
-    told = Progress(tmp_path / "progress")
-    told.cells(0, 2)
-    told.tick(10)
+    shown = Progress(tmp_path / "progress")
+    shown.cells(0, 2)
+    shown.tick(10)
     assert (tmp_path / "progress").read_text() == "0 2 0"
 
 

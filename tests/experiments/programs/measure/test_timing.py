@@ -54,24 +54,24 @@ def test_many_scattered_samples_become_narrow() -> None:
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
-def test_turns_begin_with_operations_that_do_not_count_and_all_are_told(has_gate: bool) -> None:
+def test_turns_begin_with_operations_that_do_not_count_and_all_are_reported(has_gate: bool) -> None:
     done: list[int] = []
-    told: list[int] = []
+    shown: list[int] = []
     gates: list[int] = []
     timer = Timer(
         lambda iteration: lambda: done.append(iteration),
         MPI.COMM_SELF,
         50e-9,
-        told.append,
+        shown.append,
         (lambda: gates.append(len(done))) if has_gate else None,
     )
-    assert len(done) == sum(told) == timing.WARMUP
+    assert len(done) == sum(shown) == timing.WARMUP
     for _ in range(3):
         timer.turn(50, 2)
     found = timer.samples()
     assert (found.group, found.turn, found.seconds.shape) == (2, 50, (175, 1))
     assert found.warmup == timing.WARMUP + 3 * 5
-    assert len(done) == sum(told) == timing.WARMUP + 3 * 2 * 55
+    assert len(done) == sum(shown) == timing.WARMUP + 3 * 2 * 55
     assert len(gates) == (175 if has_gate else 0)
     assert sorted(set(done)) == list(range(175))  # every interval has buffers of its own
     assert timer.is_narrow() in (True, False)

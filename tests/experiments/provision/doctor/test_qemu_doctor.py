@@ -39,22 +39,22 @@ def test_what_lacks_is_no_fault_and_has_one_command(
 
 
 @pytest.mark.parametrize(
-    ("says", "found", "told"),
+    ("says", "found", "shown"),
     [
         ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", "kvm", "QEMU 7.2.22, KVM"),
         ("QEMU emulator version 10.0.2", "tcg", "QEMU 10.0.2, TCG: slower"),
         ("something else", "kvm", "a QEMU that does not tell its version, KVM"),
     ],
 )
-def test_qemu_is_told_with_its_version_and_with_what_helps_it(
-    installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, told: str
+def test_qemu_is_reported_with_its_version_and_with_what_helps_it(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, shown: str
 ) -> None:
     monkeypatch.setattr(accelerator, "best", lambda: found)
     monkeypatch.setattr(distro_releases, "host_python", lambda: "3.11")
     install(installed, "mkfs.ext4", "")
     install(installed, "qemu-system-x86_64", says)
     finding = qemu_doctor.emulated_machines()
-    assert finding.value.startswith(told)
+    assert finding.value.startswith(shown)
     assert finding.ok
 
 
@@ -72,7 +72,7 @@ def test_where_images_stand_on_ubuntu_the_base_for_guests_is_named(
     assert finding.remedy == "./inv vm --machine plain --check --base debian:bookworm-slim"
 
 
-def test_a_qemu_that_does_not_start_is_told_with_its_last_words(
+def test_a_qemu_that_does_not_start_is_reported_with_its_last_words(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(installed, "mkfs.ext4", "")

@@ -6,7 +6,7 @@ from experiments.provision.doctor.checks import Finding
 FOUND = [
     Finding("MPI", "Open MPI v5.0.11", ok=True),
     Finding("memkind", "not installed", False, "no kinds", f"apt-get install {'x' * 120}"),
-    Finding("turbo", "not told by this machine"),
+    Finding("turbo", "not shown by this machine"),
 ]
 
 
@@ -38,7 +38,7 @@ def test_json_holds_every_field():
         },
         {
             "name": "turbo",
-            "value": "not told by this machine",
+            "value": "not shown by this machine",
             "ok": None,
             "lack": None,
             "remedy": None,
@@ -51,7 +51,7 @@ def test_the_table_marks_each_row_and_keeps_commands_whole():
         "       what     found",
         "ok     MPI      Open MPI v5.0.11",
         "lacks  memkind  not installed",
-        "-      turbo    not told by this machine",
+        "-      turbo    not shown by this machine",
         "",
         "memkind: no kinds",
         f"    apt-get install {'x' * 120}",

@@ -70,6 +70,6 @@ def test_a_socket_that_nobody_listens_on_is_a_leftover(pidfile, socket_path):
 
 def test_the_complaint_is_the_last_line_said(tmp_path):
     log = tmp_path / "dockerd.log"
-    assert dockerd.complaint(log) == "it said nothing"
+    assert dockerd.complaint(log) == "its log is empty"
     log.write_text("info: starting\nfailed to start daemon: no space left\n\n")
     assert dockerd.complaint(log) == "failed to start daemon: no space left"

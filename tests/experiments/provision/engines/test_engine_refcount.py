@@ -43,10 +43,10 @@ def test_the_last_one_to_leave_ends_it_and_no_other(lock: Path) -> None:
     ended: list[str] = []
     with engine_refcount.counted(lambda: ended.append("by the second"), lock):
         with engine_refcount.counted(lambda: ended.append("by the first"), lock):
-            assert engine_refcount.there_are(lock)
+            assert engine_refcount.in_use(lock)
         assert ended == []
     assert ended == ["by the second"]
-    assert not engine_refcount.there_are(lock)
+    assert not engine_refcount.in_use(lock)
 
 
 def test_the_one_who_stays_ends_it_in_another_process_too(lock: Path) -> None:
@@ -69,9 +69,9 @@ def test_without_rights_nothing_is_ended_and_nothing_fails(tmp_path: Path) -> No
     nowhere = tmp_path / "missing/lock"
     with (
         engine_refcount.counted(lambda: pytest.fail("ended"), nowhere),
-        engine_refcount.alone_in_starting(nowhere),
+        engine_refcount.starting(nowhere),
     ):
-        assert not engine_refcount.there_are(nowhere)
+        assert not engine_refcount.in_use(nowhere)
 
 
 @pytest.fixture

@@ -15,19 +15,19 @@ def test_an_image_that_nobody_has_is_named_with_the_way_out(engine):
 
 
 def test_a_registry_that_never_answers_is_given_up(engine):
-    said = []
+    lines = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         reference = f"127.0.0.1:{silent.getsockname()[1]}/base:latest"
         with pytest.raises(BaseMissing):
-            base_image.ensure(engine, reference, said.append)
-    assert said == [f"base: no registry gives {reference}: no answer in time"]
+            base_image.ensure(engine, reference, lines.append)
+    assert lines == [f"base: no registry gives {reference}: no answer in time"]
 
 
 def test_what_lies_here_is_taken_without_a_word_to_the_registry(engine, image):
-    said = []
-    base = base_image.ensure(engine, "auto", said.append)
+    lines = []
+    base = base_image.ensure(engine, "auto", lines.append)
     assert base.reference == image.base
-    assert said == []
+    assert lines == []
 
 
 def test_a_foreign_image_is_asked_for_its_python(engine, image):

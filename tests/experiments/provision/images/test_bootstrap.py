@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.processes import executables
 from experiments.provision.images import bootstrap
-from experiments.provision.images.bootstrap import Recipe
+from experiments.provision.images.bootstrap import BaseMissing, Recipe
 from experiments.provision.packages import distro_releases
 
 BOOKWORM, NOBLE, TRIXIE = distro_releases.SUITES
@@ -45,47 +46,66 @@ def test_without_any_mirror_there_is_no_recipe(monkeypatch, tmp_path):
     assert bootstrap.recipe(BOOKWORM, tmp_path) is None
 
 
-def test_the_command_names_script_suite_mirror_and_target():
-    command = bootstrap.command(Recipe(BOOKWORM, MIRROR), Path("/target"))
-    assert command == ["sh", str(bootstrap.SCRIPT), "bookworm", MIRROR, "/target"]
-
-
 @pytest.mark.parametrize(
     ("suite", "components", "include"),
     [
-        ("bookworm", "main", "python3,python3-venv,libmemkind0"),
-        ("noble", "main,universe", "python3,python3-venv,libmemkind0"),
-        ("trixie", "main", "python3,python3-venv"),
+        (BOOKWORM, "main", "python3,python3-venv,libmemkind0"),
+        (NOBLE, "main,universe", "python3,python3-venv,libmemkind0"),
+        (TRIXIE, "main", "python3,python3-venv"),
     ],
 )
-def test_the_script_asks_debootstrap_for_what_a_rank_needs(tmp_path, suite, components, include):
-    stub = tmp_path / "bin" / "debootstrap"
-    stub.parent.mkdir()
-    stub.write_text('#!/bin/sh\necho "$@"\nmkdir -p "$5/usr/share/doc/x" "$5/etc/apt"\n')
-    stub.chmod(0o755)
-    target = tmp_path / "target"
-    done = subprocess.run(
-        bootstrap.command(Recipe(distro_releases.named(suite), MIRROR), target),
-        env={"PATH": f"{stub.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == (
-        f"--variant=minbase --components={components} "
-        f"--include={include} {suite} {target} {MIRROR}\n"
-    )
-    assert (target / "etc/apt").is_dir()
-    assert not list((target / "usr/share/doc").iterdir())
+def test_the_command_asks_mmdebstrap_for_what_a_rank_needs(suite, components, include):
+    assert bootstrap.command(Recipe(suite, MIRROR), Path("/x/base.tar")) == [
+        "mmdebstrap",
+        "--variant=minbase",
+        f"--components={components}",
+        f"--include={include}",
+        "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr",
+        f"--customize-hook={bootstrap.CLEAN}",
+        suite.name,
+        "/x/base.tar",
+        MIRROR,
+    ]
 
 
-def test_the_script_stops_at_the_first_failure(tmp_path):
-    stub = tmp_path / "debootstrap"
-    stub.write_text("#!/bin/sh\nexit 3\n")
+@pytest.mark.parametrize("mirror", ["file:/srv/debian", "file:///srv/debian"])
+def test_a_mirror_on_this_disk_is_mounted_where_packages_are_unpacked(mirror):
+    command = bootstrap.command(Recipe(BOOKWORM, mirror), Path("/x/base.tar"))
+    assert command[-1] == "file:///srv/debian"
+    assert "--hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount" in command
+
+
+def test_the_hook_removes_what_no_container_reads_and_nothing_else(tmp_path):
+    for name in ("usr/share/doc/x/y", "usr/share/man/z", "var/log/a", "usr/share/zoneinfo/UTC"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    subprocess.run(["sh", "-ec", bootstrap.CLEAN, "exec", str(tmp_path)], check=True)
+    left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == [Path("usr/share/zoneinfo/UTC")]
+    assert (tmp_path / "usr/share/doc").is_dir()
+
+
+def test_a_failure_names_the_last_line_and_the_log(monkeypatch, tmp_path):
+    stub = tmp_path / "mmdebstrap"
+    stub.write_text("#!/bin/sh\necho W: mirror is slow\necho E: no such suite\nexit 3\n")
     stub.chmod(0o755)
-    done = subprocess.run(
-        bootstrap.command(Recipe(BOOKWORM, MIRROR), tmp_path / "target"),
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        check=False,
-    )
-    assert done.returncode == 3
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(bootstrap, "LOG", tmp_path / "build" / "bootstrap.log")
+    with pytest.raises(BaseMissing, match=r"bookworm failed: E: no such suite; read build/boot"):
+        bootstrap._bootstrap(Recipe(BOOKWORM, MIRROR), tmp_path / "base.tar")
+
+
+@pytest.mark.parametrize(
+    ("user", "programs", "lacking"),
+    [
+        (0, (), "mmdebstrap"),
+        (1000, ("mmdebstrap",), "uidmap"),
+        (1000, (), "mmdebstrap and uidmap"),
+    ],
+)
+def test_what_is_not_installed_is_named_with_the_command(monkeypatch, user, programs, lacking):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(executables, "find", lambda name: name if name in programs else None)
+    advice = f"sudo apt-get install -y {lacking.replace(' and ', ' ')}"
+    with pytest.raises(BaseMissing, match=rf"needs {lacking}; {advice}$"):
+        bootstrap._check_installed()

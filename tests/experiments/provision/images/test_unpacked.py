@@ -65,15 +65,15 @@ def engine() -> Engine:
 
 
 def ensure(engine: Engine, image: Image, trees: Path) -> Path:
-    said: list[str] = []
-    return unpacked.ensure(engine, image, said.append, trees)  # type: ignore[arg-type]
+    lines: list[str] = []
+    return unpacked.ensure(engine, image, lines.append, trees)  # type: ignore[arg-type]
 
 
 def test_the_folder_holds_the_image_and_a_place_for_the_launch(
     engine: Engine, tmp_path: Path
 ) -> None:
     tree = ensure(engine, IMAGE, tmp_path)
-    assert tree == unpacked.place("openmpi", tmp_path)
+    assert tree == unpacked.folder("openmpi", tmp_path)
     assert (tree / "etc/name").read_text() == "first"
     assert (tree / "launch").is_dir()
     assert not (tree / "dev/null").exists()

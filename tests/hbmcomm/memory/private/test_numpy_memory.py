@@ -16,28 +16,17 @@ handler = np._core.multiarray.get_handler_name
 """
 
 
-def test_every_array_made_inside_lives_in_the_kind(python, needs_memkind) -> None:
-    result = python(
-        PROGRAM
-        + """
+INSIDE = """
+import threading
+from hbmcomm.memory.policy import kernel
+def now():
+    return handler(np.empty(1))
+print("# every array made inside is in the kind")
 with hbmcomm.numpy_memory("hbw") as kind:
     made = [np.empty(10), np.zeros((3, 4)), np.arange(5) * 2, np.array("text"), np.ones(0)]
-    print(kind.name, {handler(array) for array in made})
-print(handler(np.empty(1)))
-print(made[2].tolist(), made[1].sum())
-"""
-    )
-    assert result.stdout.splitlines() == [
-        "hbw {'memkind hbw'}",
-        "default_allocator",
-        "[0, 2, 4, 6, 8] 0.0",
-    ], result.stderr
-
-
-def test_their_source_is_memkind_through_views_and_after_the_context(python, needs_memkind) -> None:
-    result = python(
-        PROGRAM
-        + """
+    print(kind.name, {handler(array) for array in made}, made[2].tolist(), made[1].sum())
+print(now())
+print("# their source is memkind through views and after the context")
 outside = np.ones(9)
 with hbmcomm.numpy_memory("hbw"):
     kept = np.ones((30, 4))
@@ -46,21 +35,7 @@ with hbmcomm.numpy_memory("hbw"):
     print({hbmcomm.source(view) for view in views}, hbmcomm.source(plain), hbmcomm.source(own))
 del kept
 print({hbmcomm.source(view) for view in views}, hbmcomm.source(np.ones(3)))
-"""
-    )
-    assert result.stdout.splitlines() == [
-        "{'memkind'} None mmap",
-        "{'memkind'} None",
-    ], result.stderr
-
-
-def test_arrays_outlive_the_context_and_are_freed_by_their_own_allocator(
-    python, needs_memkind
-) -> None:
-    result = python(
-        PROGRAM
-        + """
-from hbmcomm.memory.policy import kernel
+print("# arrays outlive the context and are freed by their own allocator")
 with hbmcomm.numpy_memory("hbw"):
     kept = np.full(1_000_000, 7.0)
 gc.collect()
@@ -73,20 +48,7 @@ del view
 for _ in range(1000):
     with hbmcomm.numpy_memory("hbw"):
         np.ones(10_000)
-print("alive")
-"""
-    )
-    assert result.stdout.splitlines() == ["('bind', (0,)) memkind hbw", "70.0", "alive"], (
-        result.stderr
-    )
-
-
-def test_contexts_nest_and_exceptions_restore(python, needs_memkind) -> None:
-    result = python(
-        PROGRAM
-        + """
-def now():
-    return handler(np.empty(1))
+print("# contexts nest and exceptions restore")
 with hbmcomm.numpy_memory("hbw"):
     with hbmcomm.numpy_memory("regular"):
         print(now())
@@ -97,41 +59,41 @@ with hbmcomm.numpy_memory("hbw"):
     except KeyError:
         print(now())
 print(now())
-"""
-    )
-    assert result.stdout.splitlines() == [
-        "memkind regular",
-        "memkind hbw",
-        "memkind hbw",
-        "default_allocator",
-    ], result.stderr
-
-
-def test_growing_in_place_stays_in_the_kind(python, needs_memkind) -> None:
-    result = python(
-        PROGRAM
-        + """
+print("# growing in place stays in the kind")
 with hbmcomm.numpy_memory("hbw"):
     array = np.arange(100)
 array.resize(100_000, refcheck=False)
 print(handler(array), array[:100].sum(), array[100:].any())
-"""
-    )
-    assert result.stdout == "memkind hbw 4950 False\n", result.stderr
-
-
-def test_a_thread_started_inside_keeps_numpys_own_memory(python, needs_memkind) -> None:
-    result = python(
-        PROGRAM
-        + """
-import threading
+print("# a thread started inside keeps NumPy's own memory")
 with hbmcomm.numpy_memory("hbw"):
-    thread = threading.Thread(target=lambda: print(handler(np.empty(1))))
+    thread = threading.Thread(target=lambda: print(now()))
     thread.start()
     thread.join()
 """
-    )
-    assert result.stdout == "default_allocator\n", result.stderr
+
+
+def test_arrays_made_inside_are_of_the_kind_as_long_as_they_live(python, needs_memkind) -> None:
+    result = python(PROGRAM + INSIDE)
+    assert result.stdout.splitlines() == [
+        "# every array made inside is in the kind",
+        "hbw {'memkind hbw'} [0, 2, 4, 6, 8] 0.0",
+        "default_allocator",
+        "# their source is memkind through views and after the context",
+        "{'memkind'} None mmap",
+        "{'memkind'} None",
+        "# arrays outlive the context and are freed by their own allocator",
+        "('bind', (0,)) memkind hbw",
+        "70.0",
+        "# contexts nest and exceptions restore",
+        "memkind regular",
+        "memkind hbw",
+        "memkind hbw",
+        "default_allocator",
+        "# growing in place stays in the kind",
+        "memkind hbw 4950 False",
+        "# a thread started inside keeps NumPy's own memory",
+        "default_allocator",
+    ], result.stderr
 
 
 def test_without_memkind_it_says_what_to_install(python) -> None:

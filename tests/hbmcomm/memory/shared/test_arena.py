@@ -12,21 +12,13 @@ import numpy as np
 import pytest
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.heap import lib
-from hbmcomm.memory.shared.make import make
 
 pytestmark = pytest.mark.alone
 
 MIB = 2**20
 CONTROL = 100_000
-
-
-def part(rank: Any) -> Arena:
-    return make(
-        *(rank.allgather, rank.number, rank.size, lambda: resolve("regular"), CONTROL), own=rank.own
-    )[0]
 
 
 def offset(arena: Arena, rank: int) -> int:
@@ -36,16 +28,16 @@ def offset(arena: Arena, rank: int) -> int:
 
 def test_a_control_block_serves_again_when_all_ranks_have_left(cast: Any) -> None:
     ranks = cast(3)
-    first = ranks(part)
+    first = ranks.arenas()
     before = offset(first[0], 0)
     ctypes.memset(first[0].ranks[0].control, 7, CONTROL)
     first[0].retire()
     first[0].retire()
     first[1].retire()
-    second = ranks(part)  # rank 2 may still look at the first
+    second = ranks.arenas()  # rank 2 may still look at the first
     assert offset(second[0], 0) != before
     first[2].retire()
-    third = ranks(part)
+    third = ranks.arenas()
     assert [offset(each, rank) for rank, each in enumerate(third)] == [before] * 3
     for arena in third:
         assert ctypes.string_at(arena.ranks[0].control, CONTROL) == bytes(CONTROL)
@@ -53,43 +45,43 @@ def test_a_control_block_serves_again_when_all_ranks_have_left(cast: Any) -> Non
 
 def test_an_arena_that_is_dropped_has_left(cast: Any) -> None:
     ranks = cast(2)
-    first, _keeper = ranks(part), ranks(part)
+    first, _keeper = ranks.arenas(), ranks.arenas()
     before, kept = offset(first[0], 0), first.pop()
     first.clear()
     gc.collect()
-    assert offset(ranks(part)[0], 0) != before
+    assert offset(ranks.arenas()[0], 0) != before
     del kept
     gc.collect()
-    assert offset(ranks(part)[0], 0) == before
+    assert offset(ranks.arenas()[0], 0) == before
 
 
 def test_a_control_block_waits_for_a_test_of_the_caller_too(cast: Any) -> None:
     ranks = cast(2)
-    first, keeper = ranks(part), ranks(part)
+    first, keeper = ranks.arenas(), ranks.arenas()
     before, done = offset(first[0], 0), [False]
     first[0].retire(lambda: done[0])
     first[1].retire()
-    assert offset(ranks(part)[0], 0) != before
+    assert offset(ranks.arenas()[0], 0) != before
     done[0] = True
     keeper[0].retire()  # looks
-    assert offset(ranks(part)[0], 0) == before
+    assert offset(ranks.arenas()[0], 0) == before
 
 
 def test_a_rank_that_died_has_left(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ranks = cast(2)
-    first, keeper = ranks(part), ranks(part)
+    first, keeper = ranks.arenas(), ranks.arenas()
     before = offset(first[0], 0)
     first[0].retire()
-    assert offset(ranks(part)[0], 0) != before
+    assert offset(ranks.arenas()[0], 0) != before
     del first, keeper
-    ranks.own[1] = type(ranks.own[1])()  # all that the second process had is gone
+    ranks.segments[1] = type(ranks.segments[1])()  # all that the second process had is gone
     gc.collect()
-    assert offset(ranks(part)[0], 0) == before
+    assert offset(ranks.arenas()[0], 0) == before
 
 
 def test_nothing_waits_once_the_last_user_has_gone(cast: Any) -> None:
     ranks = cast(2)
-    first = ranks(part)
+    first = ranks.arenas()
     first[0].retire()  # the other never leaves
     first.pop(0)
     gc.collect()
@@ -104,7 +96,7 @@ def test_nothing_waits_once_the_last_user_has_gone(cast: Any) -> None:
 
 def test_what_peers_may_still_write_into_is_not_handed_out(cast: Any) -> None:
     ranks = cast(2)
-    arenas = ranks(part)
+    arenas = ranks.arenas()
     own, done = arenas[0], [False]
     array = np.asarray(own.allocate(3 * MIB))
     address = array.ctypes.data
@@ -121,7 +113,7 @@ def test_what_peers_may_still_write_into_is_not_handed_out(cast: Any) -> None:
 
 def test_without_a_test_a_quarantine_ends_when_all_have_left(cast: Any) -> None:
     ranks = cast(2)
-    first, second = ranks(part), ranks(part)
+    first, second = ranks.arenas(), ranks.arenas()
     array = np.asarray(first[0].allocate(MIB))
     control = first[0].ranks[0].control
     first[0].quarantine([(array.ctypes.data, MIB), (control, 4096)])
@@ -139,11 +131,11 @@ def test_without_a_test_a_quarantine_ends_when_all_have_left(cast: Any) -> None:
 
 def test_a_child_of_a_fork_neither_allocates_nor_leaves(cast: Any) -> None:
     ranks = cast(2)
-    arenas = ranks(part)
+    arenas = ranks.arenas()
     own = arenas[0]
     array = np.asarray(own.allocate(1000))
     array[:] = 5
-    marks = own._roll.marks[1]
+    marks = own._membership.marks[1]
     child = os.fork()
     if not child:
         code = 1
@@ -157,17 +149,17 @@ def test_a_child_of_a_fork_neither_allocates_nor_leaves(cast: Any) -> None:
             code = 0 if ctypes.string_at(marks, 2) == b"\0\0" else 2
         os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
-    assert (array == 5).all() and lib.hbm_is_taken(own.ranks[0].claim, own.boot)
+    assert (array == 5).all() and lib.hbm_is_claimed(own.ranks[0].claim, own.boot)
     assert np.asarray(own.allocate(1000)).ctypes.data != array.ctypes.data
 
 
 def test_a_child_of_a_fork_can_have_arenas_of_its_own(cast: Any) -> None:
     ranks = cast(1)
-    (own,) = ranks(part)
+    (own,) = ranks.arenas()
     kept = np.asarray(own.allocate(1000))
     child = os.fork()
     if not child:
-        (mine,) = ranks(part)
+        (mine,) = ranks.arenas()
         array = np.asarray(mine.allocate(1000))
         array[:] = 9
         apart = mine.ranks[0].arrays != own.ranks[0].arrays

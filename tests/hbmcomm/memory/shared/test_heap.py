@@ -138,8 +138,8 @@ def test_threads_take_and_give_without_losing_a_byte() -> None:
             taken = heap.take(STEP, STEP)
             assert taken is not None and heap.give(taken)
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(often, range(8)))
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(often, range(8)))
     assert heap.usage[:2] == (8 * STEP, 0)
 
 

@@ -15,11 +15,9 @@ import pytest
 
 from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy import kernel
-from hbmcomm.memory.policy.kinds import Kind, resolve
-from hbmcomm.memory.shared import keep, registry
-from hbmcomm.memory.shared.arena import Arena
-from hbmcomm.memory.shared.make import make
-from hbmcomm.memory.shared.registry import Lengths
+from hbmcomm.memory.policy.kinds import resolve
+from hbmcomm.memory.shared import idle_limit, segment_cache
+from hbmcomm.memory.shared.segment_cache import Lengths
 
 pytestmark = pytest.mark.alone
 
@@ -27,19 +25,11 @@ MIB = 2**20
 CONTROL = 100_000
 
 
-def regular() -> Kind:
-    return resolve("regular")
-
-
-def part(rank: Any) -> Arena:
-    return make(rank.allgather, rank.number, rank.size, regular, CONTROL, own=rank.own)[0]
-
-
 def test_where_addresses_are_scarce_all_ranks_reserve_less(
     cast: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranks = cast(2)
-    large = ranks(part)
+    large = ranks.arenas()
     map_shared = kernel.map_shared
 
     def scarce(descriptor: int, nbytes: int, alignment: int) -> int:
@@ -48,16 +38,16 @@ def test_where_addresses_are_scarce_all_ranks_reserve_less(
         return map_shared(descriptor, nbytes, alignment)
 
     monkeypatch.setattr(kernel, "map_shared", scarce)
-    again = ranks(part)
+    again = ranks.arenas()
     assert all(place.array_bytes > 200 * MIB for place in again[0].ranks)  # mapped before
     trio = cast(3)  # a newcomer must map what the others have, and cannot
-    trio.own[:2] = ranks.own
-    found = trio(part)
+    trio.segments[:2] = ranks.segments
+    found = trio.arenas()
     assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in found[0].ranks)
     assert np.asarray(found[0].allocate(16 * MIB)).size == 16 * MIB
     assert large[0].ranks[0].array_bytes > 200 * MIB
     monkeypatch.setattr(kernel, "map_shared", lambda *_: scarce(0, 2**40, 0))
-    refused = cast(2)(part)
+    refused = cast(2).arenas()
     assert {type(each) for each in refused} == {ArenaUnavailable}
     assert "Cannot allocate memory" in str(refused[0])
 
@@ -67,15 +57,15 @@ import resource, sys
 from mpi4py import rc
 rc.initialize = False
 from hbmcomm.memory.policy.kinds import resolve
-from hbmcomm.memory.shared.make import make
-from hbmcomm.memory.shared.registry import Registry
+from hbmcomm.memory.shared.arena_creation import create_arena
+from hbmcomm.memory.shared.segment_cache import SegmentCache
 from hbmcomm.errors import ArenaUnavailable
 import numpy as np
 kind = resolve("regular")
 used = int(open("/proc/self/statm").read().split()[0]) * 4096
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]), resource.RLIM_INFINITY))
 try:
-    arena, _ = make(lambda value: [value], 0, 1, lambda: kind, 100000)
+    arena, _ = create_arena(lambda value: [value], 0, 1, lambda: kind, 100000)
 except ArenaUnavailable as error:
     print("refused", error)
 else:
@@ -86,26 +76,26 @@ else:
 
 
 @pytest.mark.parametrize(
-    ("room", "said"), [(2**30, "384 96"), (200 * MIB, "74 18"), (16 * MIB, "refused")]
+    ("room", "output"), [(2**30, "384 96"), (200 * MIB, "74 18"), (16 * MIB, "refused")]
 )
-def test_a_limit_of_address_space_is_kept(room: int, said: str, tmp_path: Path) -> None:
+def test_a_limit_of_address_space_is_kept(room: int, output: str, tmp_path: Path) -> None:
     program = tmp_path / "limited.py"
     program.write_text(LIMITED)
     found = subprocess.run(
         [sys.executable, program, str(room)], capture_output=True, text=True, check=False
     )
-    assert found.stdout.startswith(said), found.stdout + found.stderr
+    assert found.stdout.startswith(output), found.stdout + found.stderr
 
 
 def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: 2**40 // kernel.PAGE * 16)  # 16 TiB
     monkeypatch.setattr(os, "cpu_count", lambda: 128)
     for ranks in (1, 64, 128, 1024):
-        found = registry.lengths(ranks)
+        found = segment_cache.lengths(ranks)
         assert ranks * (found.arrays + found.ordinary) < 2**46 + 2**45
-    assert registry.lengths(1).arrays == 2**39
+    assert segment_cache.lengths(1).arrays == 2**39
     monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
-    assert registry.lengths(4) == Lengths(8 * MIB, 32 * MIB)
+    assert segment_cache.lengths(4) == Lengths(8 * MIB, 32 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -122,16 +112,16 @@ def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) 
 def test_how_much_to_keep_can_be_said(
     text: str, nbytes: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(keep.VARIABLE, text)
-    assert keep.asked() == nbytes
+    monkeypatch.setenv(idle_limit.VARIABLE, text)
+    assert idle_limit.configured() == nbytes
 
 
 @pytest.mark.parametrize("text", ["much", "64MB", "-1", "1.5GiB", "MiB", "9" * 30])
 def test_a_keep_that_no_one_can_read_is_an_error_on_all(
     cast: Any, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(keep.VARIABLE, text)
-    found = cast(2)(part)
+    monkeypatch.setenv(idle_limit.VARIABLE, text)
+    found = cast(2).arenas()
     assert [str(each) for each in found] == [
         f"rank 0: HBMCOMM_ARENA_KEEP={text} is no size; write bytes, or a number and a unit "
         "such as 64MiB"
@@ -139,12 +129,12 @@ def test_a_keep_that_no_one_can_read_is_an_error_on_all(
 
 
 def test_an_arena_keeps_what_it_was_asked_to(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (own,) = cast(1)(part)
-    total = sum(node.total_bytes for node in keep.current().nodes)
-    assert own._arrays.heap.usage.keep == min(256 * MIB, total // 8)
-    assert keep.share(regular(), 64) == min(256 * MIB, total // 64 // 8)
-    monkeypatch.setenv(keep.VARIABLE, "10MiB")
-    (own,) = cast(1)(part)
+    (own,) = cast(1).arenas()
+    total = sum(node.total_bytes for node in idle_limit.current().nodes)
+    assert own._arrays.heap.usage.idle_limit == min(256 * MIB, total // 8)
+    assert idle_limit.default(resolve("regular"), 64) == min(256 * MIB, total // 64 // 8)
+    monkeypatch.setenv(idle_limit.VARIABLE, "10MiB")
+    (own,) = cast(1).arenas()
     block = own.allocate(100 * MIB)
     del block
     assert own._arrays.heap.usage.populated == 10 * MIB

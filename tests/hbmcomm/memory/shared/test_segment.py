@@ -14,7 +14,7 @@ import pytest
 
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared import segment
-from hbmcomm.memory.shared.segment import HUGE_PAGE, Notice, Way
+from hbmcomm.memory.shared.segment import HUGE_PAGE, Backing, Locator
 
 pytestmark = pytest.mark.alone
 
@@ -29,18 +29,18 @@ def named() -> set[Path]:
     return set(segment.SHM.glob("hbmcomm.*"))
 
 
-def notice_of(descriptor: int, name: str, nbytes: int = BYTES) -> Notice:
+def locator_of(descriptor: int, name: str, nbytes: int = BYTES) -> Locator:
     """What a process would say of a file that it has open."""
     state = os.fstat(descriptor)
     path = f"/proc/{os.getpid()}/fd/{descriptor}"
-    return Notice("memfd", path, state.st_dev, state.st_ino, name, nbytes)
+    return Locator("memfd", path, state.st_dev, state.st_ino, name, nbytes)
 
 
-@pytest.mark.parametrize("way", segment.WAYS)
-def test_what_one_writes_the_other_reads(way: Way) -> None:
-    made = segment.make(way, BYTES)
-    found = segment.find(made.notice)
-    made.hide()
+@pytest.mark.parametrize("backing", segment.BACKINGS)
+def test_what_one_writes_the_other_reads(backing: Backing) -> None:
+    made = segment.create(backing, BYTES)
+    found = segment.attach(made.locator)
+    made.unlink()
     assert found.address != made.address
     assert made.address % HUGE_PAGE == found.address % HUGE_PAGE == 0
     ctypes.memset(made.address, 7, 5000)
@@ -49,19 +49,19 @@ def test_what_one_writes_the_other_reads(way: Way) -> None:
 
 def test_a_hidden_segment_has_no_name_left() -> None:
     before = named()
-    made = segment.make("shm", BYTES)
-    assert Path(made.notice.path).stat().st_mode & 0o777 == 0o600
-    made.hide()
-    made.hide()
+    made = segment.create("shm", BYTES)
+    assert Path(made.locator.path).stat().st_mode & 0o777 == 0o600
+    made.unlink()
+    made.unlink()
     assert named() == before
     with pytest.raises(FileNotFoundError):
-        segment.find(made.notice)
+        segment.attach(made.locator)
 
 
 def test_only_its_maker_keeps_the_file_open_and_all_goes_with_the_object() -> None:
     before = open_files()
-    made = segment.make("memfd", BYTES)
-    found = segment.find(made.notice)
+    made = segment.create("memfd", BYTES)
+    found = segment.attach(made.locator)
     assert len(open_files()) == len(before) + 1
     assert os.fstat(made.descriptor).st_blocks == 0
     addresses = made.address, found.address
@@ -72,8 +72,8 @@ def test_only_its_maker_keeps_the_file_open_and_all_goes_with_the_object() -> No
 
 
 def test_no_process_can_cut_a_segment_short() -> None:
-    made = segment.make("memfd", BYTES)
-    cut = f"import os; os.truncate({made.notice.path!r}, 0)"
+    made = segment.create("memfd", BYTES)
+    cut = f"import os; os.truncate({made.locator.path!r}, 0)"
     other = subprocess.run([sys.executable, "-c", cut], capture_output=True, text=True, check=False)
     assert "PermissionError" in other.stderr
     for nbytes in (0, 2 * BYTES):
@@ -90,7 +90,7 @@ def test_a_file_that_could_be_cut_short_is_not_mapped() -> None:
     os.ftruncate(descriptor, BYTES)
     before = open_files()
     with pytest.raises(FileNotFoundError, match="cut short"):
-        segment.find(notice_of(descriptor, name))
+        segment.attach(locator_of(descriptor, name))
     assert open_files() == before
     os.close(descriptor)
 
@@ -110,19 +110,19 @@ def test_a_file_that_could_be_cut_short_is_not_mapped() -> None:
         ({"path": "/proc/self/fd/0"}, "no segment"),
         ({"path": "/proc/1/fd/../environ"}, "no segment"),
         ({"path": "/dev/shm/hbmcomm.0123456789abcdef"}, "no segment"),
-        ({"way": "shm"}, "no segment"),
-        ({"way": "tcp"}, "no segment"),
+        ({"backing": "shm"}, "no segment"),
+        ({"backing": "tcp"}, "no segment"),
         ({"name": "x"}, "no segment"),
-        ({"way": "shm", "name": "../tmp/x", "path": "/dev/shm/../tmp/x"}, "no segment"),
+        ({"backing": "shm", "name": "../tmp/x", "path": "/dev/shm/../tmp/x"}, "no segment"),
     ],
 )
 def test_a_wrong_notice_is_refused(change: dict[str, object], why: str) -> None:
-    made = segment.make("memfd", BYTES)
+    made = segment.create("memfd", BYTES)
     before = open_files()
     with pytest.raises(FileNotFoundError, match=why):
-        segment.find(made.notice._replace(**change))  # type: ignore[arg-type]
+        segment.attach(made.locator._replace(**change))  # type: ignore[arg-type]
     assert open_files() == before
-    assert segment.find(made.notice).nbytes == BYTES
+    assert segment.attach(made.locator).nbytes == BYTES
 
 
 def test_nothing_but_the_right_file_is_opened(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_nothing_but_the_right_file_is_opened(tmp_path: Path) -> None:
     ]
     for descriptor in descriptors:
         with pytest.raises(FileNotFoundError, match="another file"):
-            segment.find(notice_of(descriptor, name))
+            segment.attach(locator_of(descriptor, name))
         os.close(descriptor)
 
 
@@ -148,36 +148,38 @@ def test_a_link_in_dev_shm_is_not_followed(tmp_path: Path) -> None:
     os.truncate(victim, BYTES)
     state = victim.stat()
     link = segment.SHM / "hbmcomm.0123456789abcdef"
-    notice = Notice("shm", str(link), state.st_dev, state.st_ino, link.name, BYTES)
+    locator = Locator("shm", str(link), state.st_dev, state.st_ino, link.name, BYTES)
     link.symlink_to(victim)
     try:
         with pytest.raises(OSError):
-            segment.find(notice)
+            segment.attach(locator)
     finally:
         link.unlink()
     assert victim.read_bytes()[:8] == b"precious"
 
 
 def test_no_two_segments_have_one_name() -> None:
-    assert len({segment.make("memfd", BYTES).notice.name for _ in range(3)}) == 3
+    assert len({segment.create("memfd", BYTES).locator.name for _ in range(3)}) == 3
 
 
-@pytest.mark.parametrize("way", segment.WAYS)
-def test_what_cannot_be_made_leaves_nothing_open(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backing", segment.BACKINGS)
+def test_what_cannot_be_made_leaves_nothing_open(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = open_files(), named()
 
     def refuse(*_arguments: object) -> None:
         raise OSError(errno.EFBIG, "File too large")
 
     with pytest.raises(OSError):
-        segment.make(way, 2**61)
+        segment.create(backing, 2**61)
     with monkeypatch.context() as patch:
         patch.setattr(os, "ftruncate", refuse)
         with pytest.raises(OSError, match="too large"):
-            segment.make(way, BYTES)
+            segment.create(backing, BYTES)
     monkeypatch.setattr(kernel, "map_shared", refuse)
     with pytest.raises(OSError, match="too large"):
-        segment.make(way, BYTES)
+        segment.create(backing, BYTES)
     assert (open_files(), named()) == before
 
 
@@ -186,8 +188,8 @@ def test_pythons_without_memfd_create_make_segments(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, missing)
-    made = segment.make("memfd", BYTES)
-    assert segment.find(made.notice).nbytes == BYTES
+    made = segment.create("memfd", BYTES)
+    assert segment.attach(made.locator).nbytes == BYTES
 
 
 def test_a_python_without_o_path_and_seals_finds_segments(
@@ -195,7 +197,7 @@ def test_a_python_without_o_path_and_seals_finds_segments(
 ) -> None:
     monkeypatch.delattr(os, "O_PATH")
     monkeypatch.delattr(fcntl, "F_GET_SEALS", raising=False)
-    assert segment.find(segment.make("memfd", BYTES).notice).nbytes == BYTES
+    assert segment.attach(segment.create("memfd", BYTES).locator).nbytes == BYTES
 
 
 def test_a_kernel_that_does_not_know_a_flag_makes_segments(
@@ -211,5 +213,5 @@ def test_a_kernel_that_does_not_know_a_flag_makes_segments(
         return call(name, *arguments)
 
     monkeypatch.setattr(kernel, "_call", old)
-    assert segment.find(segment.make("memfd", BYTES).notice).nbytes == BYTES
+    assert segment.attach(segment.create("memfd", BYTES).locator).nbytes == BYTES
     assert flags == [11, 3]

@@ -1,0 +1,113 @@
+"""`paper` and `run`: campaigns, from flags to a results folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commands.flags import whole_number
+from commands.folders import new_figures, new_results, newest, writable
+from commands.stored import draw, write_report
+from experiments.catalogue import spec
+from experiments.console.stages import Stages
+from experiments.execution import campaign
+from experiments.execution.campaign import Request
+from experiments.model.errors import ExperimentsError
+from experiments.model.experiment import Experiment
+from experiments.provision.packages import system
+
+
+def paper(yes: bool, out: str, figures: str) -> None:
+    """Install what the system lacks, run the quick campaign, draw figures and report."""
+    request = Request(writable("out", new_results("quick", out)), optional=True)
+    target = new_figures("figures", figures, request.out)
+    stages = Stages()
+    with stages.stage("system packages", spinner=False):
+        lacking = system.ensure(stages.say, yes)
+    if lacking:
+        stages.say(str(lacking))
+    for failure in campaign.run(spec.load("quick"), request, stages):
+        stages.say(failure)
+    with stages.stage("figures"):
+        draw(request.out, target)
+        page = write_report(request.out, target)
+    stages.say(stages.summary())
+    print(page)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the flags of `run` choose; "" is the default of the experiment or of the campaign.
+
+    Attributes:
+        name: the experiment's name in the catalogue, or its file.
+        restrictions: parts of the experiment, by parameter of spec.restrict().
+    """
+
+    name: str
+    restrictions: Mapping[str, str]
+    blocks: str
+    emulate_hbw: bool
+    base: str
+    seed: str
+
+    def experiment(self) -> Experiment:
+        """The experiment, restricted."""
+        return spec.restrict(
+            spec.load(self.name or "quick"),
+            blocks=whole_number("blocks", self.blocks, 1),
+            emulate_hbw=self.emulate_hbw,
+            **self.restrictions,
+        )
+
+    def request(self, folder: Path) -> Request:
+        """A request for its campaign in a folder; `--env all` leaves out what cannot be had."""
+        seed = whole_number("seed", self.seed, 0)
+        optional = self.restrictions["environments"] == "all"
+        return Request(folder, self.base or "auto", seed, optional=optional)
+
+
+def start(choices: Choices, out: str, dry_run: bool) -> None:
+    """Begin a campaign, or print what it would start."""
+    experiment = choices.experiment()
+    folder = new_results(experiment.name, out)
+    request = choices.request(folder)
+    if dry_run:
+        _print_plan(experiment, request)
+        return
+    writable("out", folder)
+    _finish(campaign.run(experiment, request, Stages()), folder)
+
+
+def _print_plan(experiment: Experiment, request: Request) -> None:
+    """Every command on standard output; how long and how much memory on standard error."""
+    planned = campaign.plan(experiment, request)
+    print("\n".join(campaign.dry_run(planned, request.out)))
+    for line in campaign.expected(planned):
+        Stages().say(line)
+
+
+def resume(out: str, others: tuple[str | bool, ...], dry_run: bool) -> None:
+    """Complete a campaign as it was begun, or print what that would start.
+
+    Args:
+        out: its results folder; "": the newest.
+        others: values of the flags that do not go with --resume.
+    """
+    if any(others):
+        raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
+    folder = Path(out) if out else newest()
+    if dry_run:
+        lines = campaign.dry_resume(folder)
+        print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
+        return
+    _finish(campaign.resume(folder, Stages()), folder)
+
+
+def _finish(failures: list[str], folder: Path) -> None:
+    """Print the folder; exit code 1 where launches failed, the others are measured and stay."""
+    print(folder)
+    if failures:
+        raise ExperimentsError(
+            "\n".join(failures) + f"\n{len(failures)} launches failed in containers; the rest is "
+            f"measured. To try them again: ./inv run --resume --out {folder}"
+        )

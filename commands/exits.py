@@ -1,0 +1,60 @@
+"""How a task ends: exit codes and the one message of a mistake or an interruption.
+
+Knows invoke; knows no task.
+"""
+
+import errno
+import functools
+import inspect
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from invoke.context import Context
+from invoke.exceptions import Exit
+
+from experiments.model.errors import ExperimentsError
+from hbmcomm import HbmcommError
+
+MISTAKE, INTERRUPTED, CLOSED_PIPE = 1, 130, 141
+
+
+def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a task: an error that a user can cause or mend ends in a message, no traceback."""
+
+    advice = "see to it, then do it again"
+    if "out" in inspect.signature(body).parameters:
+        advice = (
+            "what finished is kept: make room or name another --out, then complete a campaign "
+            "with --resume"
+        )
+
+    @functools.wraps(body)
+    def wrapper(context: Context, *args: Any, **flags: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
+        try:
+            body(context, *args, **flags)
+        except (ExperimentsError, HbmcommError) as error:
+            raise Exit(f"{body.__name__}: {error}", code=MISTAKE) from None
+        except KeyboardInterrupt:
+            raise Exit(f"{body.__name__}: interrupted", code=INTERRUPTED) from None
+        except BrokenPipeError:  # after `| head`: the flush at exit must not fail as well
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Exit(code=CLOSED_PIPE) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            path = f" ({error.filename})" if error.filename else ""
+            raise Exit(f"{body.__name__}: {error.strerror}{path}; {advice}", code=MISTAKE) from None
+
+    return wrapper
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Ctrl-C, a batch system's limit or a closed terminal: clean up once, undisturbed."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt

@@ -1,0 +1,43 @@
+"""`vm`: emulated machines. A list, a shell, one command or a check."""
+
+from invoke.exceptions import Exit
+
+from commands.flags import check_choice
+from experiments.console.stages import Stages
+from experiments.emulation import description, verdict
+from experiments.guests import command
+from experiments.model.environment import MPIS
+from experiments.model.errors import ExperimentsError
+from experiments.provision.packages import system
+
+
+def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> None:
+    """Do what the flags ask for; with a guest's exit code where that is not 0."""
+    check_choice("mpi", mpi, MPIS)
+    if check and line:
+        raise ExperimentsError("--check and --line are two things: leave out one of them")
+    if not machine:
+        if check or line:
+            raise ExperimentsError(
+                "--check and --line need --machine; ./inv vm lists what there is"
+            )
+        print(command.machines(), end="")
+        return
+    described = description.load(machine)  # before the installation, which takes minutes
+    stages = Stages()
+    lacking = system.ensure(stages.say, yes, (*system.PACKAGES, *system.EMULATION))
+    if lacking:
+        stages.say(str(lacking))
+    if check:
+        found = command.check(machine, mpi, base, stages)
+        print(verdict.to_table(found), end="")
+        if not all(row.ok for row in found):
+            raise ExperimentsError(f"{described.name} is not what its description says")
+        return
+    code = (
+        command.run(machine, line, mpi, base, stages)
+        if line
+        else command.shell(machine, mpi, base, stages)
+    )
+    if code:
+        raise Exit(code=code)

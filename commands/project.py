@@ -1,0 +1,56 @@
+"""`test`, `doctor`, `build` and `docs`: the project itself on this machine."""
+
+from pathlib import Path
+
+from commands.flags import check_choice
+from experiments.console.stages import Stages
+from experiments.model import environment, quantities
+from experiments.model.environment import MPIS
+from experiments.provision import passthrough, podman, test_runner
+from experiments.provision.doctor import report
+from experiments.provision.engines import engine as docker
+from experiments.provision.images import image, seccomp
+
+
+def test(marks: str) -> None:
+    """Install the tools of the tests, then run them all."""
+    test_runner.ensure_tools()
+    test_runner.run(test_runner.commands(marks, passthrough.cores()))
+
+
+def doctor(json: bool, tuning: bool, ranks: str) -> None:
+    """Print what this machine offers and lacks, or the thresholds of transport direct."""
+    if tuning:
+        count = quantities.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
+        print(report.tuning_table(count), end="")
+        return
+    found = report.findings()
+    print(report.to_json(found) if json else report.to_table(found), end="")
+
+
+def build(base: str, mpi: str, engine: str) -> None:
+    """Make the harness image where it is missing or out of date; print its tag."""
+    check_choice("engine", engine, environment.ENGINES)
+    check_choice("mpi", mpi, MPIS)
+    stages = Stages()
+    running, ensure = {
+        "docker": (docker.running, image.ensure),
+        "podman": (podman.running, podman.ensure_image),
+    }[engine]
+    with running() as client, stages.stage("image"):
+        made = ensure(client, base, mpi, stages.say)
+    seccomp.ensure()
+    print(made.tag)
+
+
+def docs() -> None:
+    """Refresh and build the pages; print what was written."""
+    from plots import documentation, site  # matplotlib takes a second that other tasks need not pay
+
+    test_runner.ensure_tools()
+    stages = Stages()
+    with stages.stage("docs"):
+        written = documentation.refresh(Path())
+    with stages.stage("site"):
+        page = site.build(Path())
+    print(*written, page, sep="\n")

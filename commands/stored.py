@@ -1,0 +1,89 @@
+"""`plot`, `report`, `archive`, `compare` and `export`: what is made of a stored campaign.
+
+Imports pandas and matplotlib in the functions that need them: that takes a second, which the other
+tasks need not pay.
+"""
+
+import tempfile
+from pathlib import Path
+
+from commands.flags import check_choice
+from commands.folders import FIGURES, new_figures, newest, stored, writable_file
+from experiments.console.stages import Stages
+from experiments.results import archive as archives
+from experiments.results.unarchive import opened
+
+FORMATS = "pdf,svg,png"
+
+
+def draw(folder: Path, out: Path, formats: str = FORMATS) -> list[Path]:
+    """A campaign's figures and tables into a folder; what was written."""
+    from plots import draw as drawing
+
+    return drawing.draw(folder, out, tuple(formats.split(",")))
+
+
+def write_report(folder: Path, out: Path) -> Path:
+    """A campaign's page into a folder or file; its path."""
+    from plots.html.report import report
+
+    return report(folder, out)
+
+
+def plot(results: str | None, out: str, formats: str) -> None:
+    """Draw a stored campaign; print the files."""
+    with stored(results) as folder:
+        target = new_figures("out", out, folder)
+        with Stages().stage("figures"):
+            written = draw(folder, target, formats)
+    print(*written, sep="\n")
+
+
+def report(results: str | None, out: str) -> None:
+    """Write a stored campaign's page; print its path."""
+    from plots.html.report import place
+
+    with stored(results) as folder:
+        target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
+        with Stages().stage("report"):
+            page = write_report(folder, target)
+    print(page)
+
+
+def archive(results: str | None, out: str, data_only: bool) -> None:
+    """Pack a campaign into one file; print its digest and path."""
+    folder = Path(results) if results else newest()
+    target = archives.target(folder, Path(out) if out else None)
+    writable_file("out", target)
+    stages = Stages()
+    with tempfile.TemporaryDirectory(prefix="hbmcomm-figures-") as name:
+        figures = Path(name)
+        if not data_only:
+            with stages.stage("figures"):
+                draw(folder, figures)
+                if (folder / "campaign.json").is_file():  # a bench has no page
+                    write_report(folder, figures)
+        with stages.stage("archive"):
+            digest = archives.archive(folder, figures, target)
+    print(f"{digest}  {target}")
+
+
+def compare(first: str, second: str, other_mpi: bool, json: bool) -> None:
+    """Print two campaigns side by side."""
+    from plots.tables import comparison
+
+    with opened(Path(first)) as one, opened(Path(second)) as other:
+        comparison.show(one, other, other_mpi, json, Stages())
+
+
+def export(results: str | None, form: str, out: str, samples: bool) -> None:
+    """Write a campaign's numbers to a file or standard output."""
+    from experiments.analysis import export as exports
+    from experiments.analysis.reading import load
+
+    check_choice("format", form, exports.FORMATS)
+    target = writable_file("out", Path(out)) if out else None
+    with stored(results) as folder, Stages().stage("export"):
+        exports.export(load(folder), form, target, samples)
+    if out:
+        print(out)

@@ -1,0 +1,318 @@
+"""Everything that figures, tables and sentences are made of, computed once.
+
+Knows what a campaign asked for, what it found and what it could not measure.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+
+from experiments.analysis.arm_order import DOCKER_IN_MACHINE, USERLAND, arm_key, in_container
+from experiments.analysis.findings import confounders, data_path, pace, page_placement
+from experiments.analysis.findings.data_path import DataPaths
+from experiments.analysis.findings.page_placement import PageMap
+from experiments.analysis.findings.selection import levels
+from experiments.analysis.findings.steps import steps as steps_of
+from experiments.analysis.ratios import (
+    Floors,
+    company_ratio,
+    floors,
+    group_floor,
+    group_ratio,
+    paired_ratio,
+)
+from experiments.analysis.reading import Campaign
+from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
+from experiments.model.arms import HOST, TWIN
+from experiments.model.environment import ENVIRONMENTS
+from experiments.programs.baselines.launches import COUNTERPARTS
+from experiments.programs.machine.facts import NOT_EMULATED
+from experiments.results import recorded
+
+REFERENCE = "imb"
+"""The arm, and its transport, of the benchmark in C: on the host, and nothing to do with Python."""
+BASELINES = tuple(COUNTERPARTS)
+"""The arms of Python's own means, without an MPI: on the host."""
+BASELINE = "regular"
+OURS = "direct"
+UNFINISHED = "no launch of it is finished"
+PLACEMENTS = (("binding", "spread", "packed"), ("locality", "remote", "local"))
+"""Factor of a placement ratio, the level in its numerator and the one in its denominator."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a campaign found. All times in seconds; ratios of times paired within a block.
+
+    A block has one binding: ratios of bindings pair the n-th block of one with that of the other.
+
+    Every ratio has a `verdict` (a Verdict of statistics.py, as text) and the noise `floor` that
+    it was held against. Every row names the emulated machine that it was measured on (column
+    recorded.COLUMN).
+
+    Attributes:
+        times: statistics.over_launches of every arm but the A/A twin.
+        speedups: regular over each other kind (column `kind`); above 1 that kind is faster.
+        placements: spread over packed and remote over local (column `factor`); above 1 is slower.
+        containers: each container arm (columns `arm`, environment, profile, layout) over the
+            host; above 1 is slower.
+        isolation: each container arm over the arm userland, the same files without a container.
+        tails: the same of p99, what the slowest of 100 operations takes; over the host where there
+            is no arm userland.
+        groups, isolated: containers and isolation once more, one ratio for all sizes of an
+            operation and transport (ratios.group_ratio).
+        steps, whole_steps: what each step from the host to a container costs (columns `step`,
+            `above`, `below`; see steps.py), by size and for all sizes.
+        transports: each transport (column `transport`) over direct; above 1 is slower.
+        python: the host's MPI calls from Python over those of the benchmark in C.
+        baselines: Python's own means (column `transport`) over the host's MPI calls whose turns
+            they took; above 1 is slower.
+        twins: the host again over the host.
+        floors: the noise floor by MPI and band of sizes.
+        blocks: paired blocks that the campaign asked for.
+        interpreters: {environment: version of Python} where they differ; else empty.
+        straying_copies: the arms in which plain copies take another time than on the host.
+        data_paths: how the data path of each MPI and arm differs from the host's.
+        unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
+        machine: why no time here means anything: the emulated machine that it was measured on, in
+            one sentence, or "".
+        page_maps: where every rank and every page was.
+        pages: a row for each rank's pages (page_placement.frame).
+        paces: how fast each launch was beside the others of its arm (pace.paces).
+        company: the reference arm beside arms that sleep over the same arm alone
+            (ratios.company_ratio).
+    """
+
+    times: pd.DataFrame
+    speedups: pd.DataFrame
+    placements: pd.DataFrame
+    containers: pd.DataFrame
+    isolation: pd.DataFrame
+    tails: pd.DataFrame
+    groups: pd.DataFrame
+    isolated: pd.DataFrame
+    steps: pd.DataFrame
+    whole_steps: pd.DataFrame
+    transports: pd.DataFrame
+    python: pd.DataFrame
+    baselines: pd.DataFrame
+    twins: pd.DataFrame
+    floors: Floors
+    blocks: int
+    unmeasured: dict[str, str]
+    interpreters: dict[str, str] = field(default_factory=dict)
+    straying_copies: tuple[confounders.StrayingCopies, ...] = ()
+    data_paths: DataPaths = field(default_factory=DataPaths)
+    machine: str = ""
+    page_maps: tuple[PageMap, ...] = ()
+    pages: pd.DataFrame = field(default_factory=pd.DataFrame)
+    paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
+    company: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def floor(self) -> float:
+        """The noise floor of all cells together, 0.03 for 3 %; NaN without an A/A pair."""
+        return self.floors.overall
+
+
+def find(campaign: Campaign) -> Findings:
+    """All of a campaign's findings."""
+    found = from_cells(
+        campaign.cells,
+        blocks=campaign.experiment.launches.blocks,
+        missing=unmeasured(campaign),
+    )
+    return replace(
+        found,
+        interpreters=confounders.interpreters(campaign.launches),
+        straying_copies=confounders.straying_copies(
+            campaign.controls, container_arms(campaign.controls), HOST
+        ),
+        data_paths=data_path.compare(campaign.launches),
+        page_maps=page_placement.page_maps(campaign.launches),
+        pages=page_placement.frame(campaign.launches),
+        paces=pace.paces(campaign.launches, campaign.cells),
+        company=company_ratio(campaign.cells, campaign.alone),
+    )
+
+
+def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> Findings:
+    """What launch medians alone show (columns as experiments.analysis.reading.COLUMNS)."""
+    arms = cells[cells["arm"] != TWIN]
+    ours = arms[~arms["arm"].isin((REFERENCE, *BASELINES))]
+    noise, contained = floors(cells), container_arms(ours)
+    by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
+    of_groups = group_floor(cells, by)
+    of_groups = noise.overall if of_groups != of_groups else of_groups
+
+    def over(below: str, value: str = "median_s") -> list[pd.DataFrame]:
+        return [
+            paired_ratio(cells, "arm", arm, below, value).assign(**_container(ours, arm))
+            for arm in contained
+            if arm != below
+        ]
+
+    def grouped(above: str, below: str) -> pd.DataFrame:
+        found = group_ratio(cells, "arm", above, below, by)
+        return found.assign(**_container(ours, above), floor=of_groups)
+
+    base = USERLAND if USERLAND in contained else HOST
+    steps = [
+        (each.above, each.below, {"step": each.name, "above": each.above, "below": each.below})
+        for each in steps_of(set(cells["arm"]))
+    ]
+    machines = recorded.machines(cells[recorded.COLUMN])
+
+    def judged(frames: list[pd.DataFrame], held: Floors = noise) -> pd.DataFrame:
+        return _on(machines, _judged(_together(frames), held))
+
+    return Findings(
+        times=_on(machines, over_launches(arms)),
+        speedups=judged(_speedups(ours)),
+        placements=judged(_placements(ours)),
+        containers=judged(over(HOST)),
+        isolation=judged(over(USERLAND)),
+        tails=judged(over(base, "p99_s"), floors(cells, "p99_s")),
+        groups=judged([grouped(arm, HOST) for arm in contained]),
+        isolated=judged([grouped(arm, USERLAND) for arm in contained if arm != USERLAND]),
+        steps=judged(
+            [
+                paired_ratio(cells, "arm", above, below).assign(**labels)
+                for above, below, labels in steps
+            ]
+        ),
+        whole_steps=judged(
+            [grouped(above, below).assign(**labels) for above, below, labels in steps]
+        ),
+        transports=judged(_transports(ours)),
+        python=judged([_python(arms)]),
+        baselines=judged(_baselines(arms)),
+        twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
+        floors=noise,
+        blocks=blocks,
+        unmeasured=missing,
+        machine=recorded.meaning(machines),
+    )
+
+
+def _speedups(ours: pd.DataFrame) -> list[pd.DataFrame]:
+    """Regular memory over each other kind, with whether ordinary memory stood for that kind."""
+    emulated = set(ours.loc[ours["emulated"].astype(bool), "kind"])
+    return [
+        paired_ratio(ours, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
+        for kind in levels(ours, "kind")
+        if kind != BASELINE
+    ]
+
+
+def _placements(ours: pd.DataFrame) -> list[pd.DataFrame]:
+    """Each placement that is expected to be worse over the better one."""
+    return [
+        paired_ratio(ours, factor, worse, better).assign(factor=factor)
+        for factor, worse, better in PLACEMENTS
+    ]
+
+
+def _transports(ours: pd.DataFrame) -> list[pd.DataFrame]:
+    """Each other transport over direct."""
+    return [
+        paired_ratio(ours, "transport", transport, OURS).assign(transport=transport)
+        for transport in levels(ours, "transport")
+        if transport != OURS
+    ]
+
+
+def _on(machines: list[str], frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the emulated machines of the campaign, which has no real one beside them."""
+    return frame.assign(**{recorded.COLUMN: ", ".join(machines) or NOT_EMULATED})
+
+
+def container_arms(cells: pd.DataFrame) -> list[str]:
+    """The arms that ran in a container, in the order in which figures show them."""
+    return sorted(filter(in_container, set(cells["arm"])), key=arm_key)
+
+
+def absent_containers(missing: dict[str, str]) -> list[str]:
+    """Of the levels that were not measured, those that are containers."""
+    known = set(map(str, ENVIRONMENTS)) - {HOST}
+    return [
+        level
+        for level in missing
+        if level.split("-")[0] in known or level.replace(":", "-").startswith(DOCKER_IN_MACHINE)
+    ]
+
+
+def _container(cells: pd.DataFrame, arm: str) -> dict[str, str]:
+    first = cells[cells["arm"] == arm].iloc[0]
+    return {key: str(first[key]) for key in ("arm", *CONTAINER)}
+
+
+def _python(arms: pd.DataFrame) -> pd.DataFrame:
+    """The host's transport mpi over the reference's, which calls the same MPI from C."""
+    reference = arms[arms["arm"] == REFERENCE].assign(transport="mpi")
+    host = arms[(arms["arm"] == HOST) & (arms["transport"] == "mpi")]
+    return paired_ratio(pd.concat([host, reference]), "arm", HOST, REFERENCE)
+
+
+def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
+    """Each of Python's own means over the host's calls in whose turns it was timed."""
+    found = []
+    for arm, ways in COUNTERPARTS.items():
+        for transport, own in ways.items():
+            mine = arms[(arms["arm"] == arm) & (arms["transport"] == own)]
+            host = arms[(arms["arm"] == HOST) & (arms["transport"] == transport)]
+            both = pd.concat([host, mine.assign(transport=transport)])
+            found.append(paired_ratio(both, "arm", arm, HOST).assign(arm=arm, transport=own))
+    return found
+
+
+def unmeasured(campaign: Campaign) -> dict[str, str]:
+    """{level asked for and nowhere measured: why}; a rank count is written "16 ranks"."""
+    asked = campaign.experiment
+    cells = campaign.cells
+    missing = dict(
+        line.split(": ", 1) for line in campaign.header.get("missing", []) if ": " in line
+    )
+    reasons: dict[str, str] = {}
+    for launch in campaign.launches:
+        for cell in launch["cells"]:
+            if "skipped" in cell:
+                for column in ("operation", "transport", "kind", "locality"):
+                    reasons.setdefault(str(cell[column]), cell["skipped"])
+    levels = {
+        "environment": tuple(map(str, asked.launches.environments)),
+        "mpi": asked.launches.mpis,
+        "binding": asked.launches.bindings,
+        "operation": asked.factors.operations,
+        "transport": asked.factors.transports,
+        "kind": asked.factors.kinds,
+        "locality": asked.factors.localities,
+    }
+    present = set(cells["environment"]) | set(cells["arm"])
+    lacking = {name: why for name, why in missing.items() if name not in present}
+    for column, wanted in levels.items():
+        for level in wanted:
+            if level not in set(cells[column]):
+                lacking.setdefault(str(level), reasons.get(str(level), UNFINISHED))
+    for ranks in asked.launches.ranks:
+        if ranks not in set(cells["ranks"]):
+            lacking[f"{ranks} ranks"] = UNFINISHED
+    return lacking
+
+
+def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    filled = [frame for frame in frames if not frame.empty]
+    if not filled:
+        return frames[0] if frames else pd.DataFrame()
+    return pd.concat(filled, ignore_index=True)
+
+
+def _judged(frame: pd.DataFrame, held: Floors) -> pd.DataFrame:
+    """With `floor`, where it has none, and `verdict`."""
+    if frame.empty:
+        return frame
+    if "floor" not in frame:
+        cells = zip(frame["mpi"], frame["bytes"], strict=True)
+        frame = frame.assign(floor=[held.of(str(mpi), int(size)) for mpi, size in cells])
+    ends = zip(frame["low"], frame["high"], frame["floor"], strict=True)
+    return frame.assign(verdict=[str(verdict(*each)) for each in ends])

@@ -1,0 +1,342 @@
+"""Where every rank and every page was, from what launches recorded: maps to draw, rows to list.
+
+Pure. Launches that are alike in it share a map, whatever arm they are of; one that differs is never
+left out: its pages have a panel of their own, its ranks a map of their own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.nodes import Node, local_nodes, node_of, nodes_of
+from experiments.model.launch import named
+from experiments.results import recorded
+
+Launches = Iterable[Mapping[str, Any]]
+Shares = tuple[tuple[int, float], ...]
+"""Of one rank: (node, share of its bytes there), in the order of nodes."""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The buffers of one rank in one kind and locality.
+
+    Attributes:
+        asked: the nodes that the kind stands for there.
+        near: the nodes that belong to the rank's CPU: its own, and those without CPUs beside it.
+        placed: (node, bytes) as the kernel reports, in the order of nodes.
+        unknown: bytes of the buffers that the kernel put nowhere; 0 where a result does not say
+            how long they are.
+    """
+
+    asked: tuple[int, ...]
+    near: tuple[int, ...]
+    placed: tuple[tuple[int, int], ...]
+    unknown: int
+    method: str
+    emulated: bool
+
+    @property
+    def total(self) -> int:
+        """All bytes, wherever they are."""
+        return sum(size for _, size in self.placed) + self.unknown
+
+    @property
+    def as_asked(self) -> float | None:
+        """The share of all bytes on the nodes asked for; None where none is known."""
+        return self._share(self.asked)
+
+    @property
+    def local(self) -> float | None:
+        """The share of all bytes on the nodes of the rank's CPU; None where none is known."""
+        return self._share(self.near)
+
+    def _share(self, nodes: tuple[int, ...]) -> float | None:
+        there = sum(size for node, size in self.placed if node in nodes)
+        return there / self.total if self.total else None
+
+    @property
+    def shares(self) -> Shares:
+        """Of the nodes that hold any of its pages."""
+        return tuple((node, size / self.total) for node, size in self.placed if size)
+
+    @property
+    def picture(self) -> Shares:
+        """Shares to whole per cent, so that a page more or less makes no other picture."""
+        return tuple((node, round(share, 2)) for node, share in self.shares)
+
+
+Recorded = tuple[Mapping[str, Any], tuple[Pages, ...]]
+"""A launch, and the pages of its ranks in one kind and locality."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The pages of all ranks in one kind and locality, alike in some launches.
+
+    Launches are alike where their pictures are equal; where bytes differ, the panel has the worst.
+
+    Attributes:
+        pages: by rank, of the launch with the fewest as asked; empty where it was not measured.
+        skipped: why it was not measured, or "".
+        launches: the names of those alike.
+        of: how many launches of the map have this kind and locality.
+        arms: those of the launches alike.
+        others: arms of the map with launches that are not alike.
+    """
+
+    kind: str
+    locality: str
+    pages: tuple[Pages, ...]
+    skipped: str
+    launches: tuple[str, ...]
+    of: int
+    arms: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def as_asked(self) -> float | None:
+        """The share of all ranks' bytes on the nodes asked for; None where none is known."""
+        return _mean([(each.as_asked, each.total) for each in self.pages])
+
+    @property
+    def local(self) -> float | None:
+        """The share of all ranks' bytes on the nodes of their CPUs."""
+        return _mean([(each.local, each.total) for each in self.pages])
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the kind stood for ordinary memory."""
+        return any(each.emulated for each in self.pages)
+
+
+@dataclass(frozen=True)
+class PageMap:
+    """A machine, its ranks and their pages.
+
+    Attributes:
+        cpus: by rank.
+        rule: what decided which nodes are HBM.
+        arms, mpis, launches: the arms, MPIs and names of all launches of the map.
+        methods: how the kernel was asked where pages are.
+        panels: in the order of kinds and localities; several of one where launches differ.
+    """
+
+    ranks: int
+    binding: str
+    nodes: tuple[Node, ...]
+    cpus: tuple[int, ...]
+    rule: str
+    arms: tuple[str, ...]
+    mpis: tuple[str, ...]
+    launches: tuple[str, ...]
+    methods: tuple[str, ...]
+    machine: str
+    panels: tuple[Panel, ...]
+
+    def node_of(self, rank: int) -> int:
+        """The node of the rank's CPU; -1 where no node has it."""
+        return node_of(self.nodes, self.cpus[rank])
+
+
+def page_maps(launches: Launches) -> tuple[PageMap, ...]:
+    """Every map that the launches fill, by rank count and binding; of one, the most launches first.
+
+    Launches without a topology (an older version's) and those of programs that record nothing of
+    their pages fill none.
+    """
+    grouped: dict[Any, list[Mapping[str, Any]]] = {}
+    for launch in launches:
+        if _tells(launch):
+            asked = launch["launch"]
+            nodes = nodes_of(launch)
+            shape = tuple((n.id, n.cpus, n.is_hbm, n.distances, n.initiators) for n in nodes)
+            cpus = tuple(each["cpu"] for each in _ranks(launch))
+            key = (asked["ranks"], asked["binding"], shape, cpus, recorded.machine(launch))
+            grouped.setdefault(key, []).append(launch)
+    order = sorted(grouped, key=lambda key: (key[0], key[1], -len(grouped[key])))
+    return tuple(_page_map(grouped[key]) for key in order)
+
+
+def frame(launches: Launches) -> pd.DataFrame:
+    """A row for each rank's pages in each kind and locality that launches of an arm agree on.
+
+    Columns: arm, mpi, ranks, binding, rank, cpu, cpu_node (-1: none has it), kind, locality,
+    emulated, asked ("4" or "4, 5"), placed ("4: 1048576; 5: 4096", bytes by node), pages_bytes,
+    as_asked and local (shares on the nodes asked for, and of the rank's CPU; None where nothing is
+    known), method, launches (of the arm, alike to the byte), of (launches of the arm), names, and
+    recorded.COLUMN.
+    """
+    rows: dict[tuple[Any, ...], list[str]] = {}
+    counted: dict[tuple[Any, ...], int] = {}
+    for launch in launches:
+        if not _tells(launch):
+            continue
+        asked, nodes = launch["launch"], nodes_of(launch)
+        group = (asked["arm"], asked["mpi"], asked["ranks"], asked["binding"])
+        counted[group] = counted.get(group, 0) + 1
+        for rank in _ranks(launch):
+            where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]))
+            for pool in rank["pools"]:
+                near = local_nodes(nodes, where[2])
+                what = (pool["kind"], pool["locality"], _pages(pool, near))
+                key = (*group, *where, *what, recorded.machine(launch))
+                rows.setdefault(key, []).append(_name(launch))
+    names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
+    return pd.DataFrame(
+        [
+            dict(zip(names, key, strict=False))
+            | {
+                "emulated": key[9].emulated,
+                "asked": ", ".join(map(str, key[9].asked)),
+                "placed": "; ".join(f"{node}: {size}" for node, size in key[9].placed),
+                "pages_bytes": key[9].total,
+                "as_asked": key[9].as_asked,
+                "local": key[9].local,
+                "method": key[9].method,
+                "launches": len(alike),
+                "of": counted[key[:4]],
+                "names": ", ".join(sorted(alike)),
+                recorded.COLUMN: key[10],
+            }
+            for key, alike in rows.items()
+        ]
+    )
+
+
+def by_node(panel: Panel) -> dict[int, int]:
+    """{node: bytes of all ranks there}."""
+    found: dict[int, int] = {}
+    for each in panel.pages:
+        for node, size in each.placed:
+            found[node] = found.get(node, 0) + size
+    return found
+
+
+def _tells(launch: Mapping[str, Any]) -> bool:
+    return "topology" in launch["environment"] and any(
+        rank["pools"] for rank in launch.get("ranks", [])
+    )
+
+
+def _page_map(launches: list[Mapping[str, Any]]) -> PageMap:
+    first = launches[0]
+    asked = first["launch"]
+    panels = _panels(launches)
+    return PageMap(
+        ranks=asked["ranks"],
+        binding=asked["binding"],
+        nodes=nodes_of(first),
+        cpus=tuple(rank["cpu"] for rank in _ranks(first)),
+        rule=str(first["environment"]["topology"]["hbm"]["rule"]),
+        arms=_arms(launches),
+        mpis=tuple(sorted({launch["launch"]["mpi"] for launch in launches})),
+        launches=tuple(map(_name, launches)),
+        methods=tuple(sorted({pages.method for panel in panels for pages in panel.pages})),
+        machine=recorded.machine(first),
+        panels=panels,
+    )
+
+
+def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
+    """By kind and locality in the order of the campaign's own words; the most launches first."""
+    found: dict[tuple[str, str], dict[Any, list[Recorded]]] = {}
+    for launch in launches:
+        measured = _by_kind(launch)
+        for key, pages in measured.items():
+            alike = tuple((each.asked, each.picture, each.unknown > 0) for each in pages)
+            found.setdefault(key, {}).setdefault(alike, []).append((launch, tuple(pages)))
+        for key, reason in _skipped(launch, set(measured)).items():
+            found.setdefault(key, {}).setdefault(reason, []).append((launch, ()))
+    return tuple(
+        panel
+        for key, variants in sorted(found.items(), key=lambda each: _turn(*each[0]))
+        for panel in _variants(*key, variants)
+    )
+
+
+def _by_kind(launch: Mapping[str, Any]) -> dict[tuple[str, str], list[Pages]]:
+    """{(kind, locality): its pages by rank} of a launch."""
+    found: dict[tuple[str, str], list[Pages]] = {}
+    nodes = nodes_of(launch)
+    for rank in _ranks(launch):
+        near = local_nodes(nodes, node_of(nodes, rank["cpu"]))
+        for pool in rank["pools"]:
+            found.setdefault((pool["kind"], pool["locality"]), []).append(_pages(pool, near))
+    return found
+
+
+def _variants(
+    kind: str, locality: str, variants: Mapping[Any, Sequence[Recorded]]
+) -> Iterator[Panel]:
+    """A panel for each set of launches that are alike: of these, the one with the worst pages."""
+    of = sum(map(len, variants.values()))
+    for alike, each in sorted(variants.items(), key=lambda v: -len(v[1])):
+        mine = [launch for launch, _ in each]
+        rest = [one for other, v in variants.items() if other != alike for one, _ in v]
+        made = [
+            Panel(
+                kind,
+                locality,
+                pages,
+                alike if isinstance(alike, str) else "",
+                tuple(map(_name, mine)),
+                of,
+                _arms(mine),
+                _arms(rest),
+            )
+            for _, pages in each
+        ]
+        yield min(made, key=lambda panel: (panel.as_asked or 0, panel.local or 0))
+
+
+def _mean(shares: Sequence[tuple[float | None, int]]) -> float | None:
+    """Of (share, bytes); None of no bytes at all. Exact where all shares are 0 or 1."""
+    known = [(share, size) for share, size in shares if share is not None]
+    total = sum(size for _, size in known)
+    return sum(share * size for share, size in known) / total if total else None
+
+
+def _turn(kind: str, locality: str) -> tuple[int, str, str]:
+    return (("regular", "hbw").index(kind) if kind in ("regular", "hbw") else 2, kind, locality)
+
+
+def _skipped(
+    launch: Mapping[str, Any], measured: set[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """Why kinds and localities that a launch was asked for have no pages in it."""
+    found: dict[tuple[str, str], str] = {}
+    for cell in launch["cells"]:
+        key = (cell["kind"], cell["locality"])
+        if "skipped" in cell and key not in measured:
+            found.setdefault(key, str(cell["skipped"]))
+    return found
+
+
+def _pages(pool: Mapping[str, Any], near: tuple[int, ...]) -> Pages:
+    placed = tuple(sorted((int(node), int(size)) for node, size in pool["placement"].items()))
+    known = sum(size for _, size in placed)
+    return Pages(
+        tuple(pool["nodes"]),
+        near,
+        placed,
+        max(0, int(pool.get("bytes", known)) - known),
+        pool["placement_method"],
+        bool(pool["emulated"]),
+    )
+
+
+def _ranks(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return sorted(launch["ranks"], key=lambda rank: int(rank["rank"]))
+
+
+def _arms(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key))
+
+
+def _name(launch: Mapping[str, Any]) -> str:
+    asked = launch["launch"]
+    return named(asked["block"], asked["arm"], asked.get("beside", ""))

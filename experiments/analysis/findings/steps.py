@@ -1,0 +1,59 @@
+"""What each step from the host to a container costs: files, container, rules. Pure.
+
+An arm of the chain is compared with the one before it, so each ratio is one step's share: the
+host, the image's files without a container, the container with the fewest rules, one with more.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels, in_container
+from experiments.model.arms import HOST
+from experiments.model.environment import PROFILES
+
+FILES, CONTAINER, RULES = "other files", "container", "rules"
+STEPS = (FILES, CONTAINER, RULES)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: the time in the arm `above` over the time in the arm `below`."""
+
+    name: str
+    above: str
+    below: str
+
+
+def steps(arms: Iterable[str]) -> list[Step]:
+    """The steps that these arms allow, in their order.
+
+    Of each engine and layout the profile with the fewest rules shows what a container costs by
+    itself (isolation alone, where that is `privileged`), and every other profile over it what its
+    rules cost. Empty without the arm userland.
+    """
+    present = set(arms)
+    if USERLAND not in present:
+        return []
+    found = [Step(FILES, USERLAND, HOST)] if HOST in present else []
+    contained = sorted((arm for arm in present if _profile(arm)), key=arm_key)
+    families: dict[tuple[str, str], list[str]] = {}
+    for arm in contained:
+        environment, _, layout = arm_levels(arm)
+        families.setdefault((environment, layout), []).append(arm)
+    freest = {key: max(same, key=_freedom) for key, same in families.items()}
+    found += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
+    found += [
+        Step(RULES, arm, freest[key])
+        for key, same in families.items()
+        for arm in same
+        if arm != freest[key]
+    ]
+    return found
+
+
+def _profile(arm: str) -> str:
+    return arm_levels(arm)[1] if in_container(arm) else ""
+
+
+def _freedom(arm: str) -> int:
+    return PROFILES.index(_profile(arm))

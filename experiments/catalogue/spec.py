@@ -1,0 +1,337 @@
+"""What a file in catalogue/ may say, and the experiment that it makes.
+
+Knows nothing of how a campaign is run. A message for a typo names the file, the key and the nearest
+valid name.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from experiments.model import quantities
+from experiments.model.contender_names import CALLS, CONTENDERS, FORMS
+from experiments.model.environment import (
+    BARE_HOST,
+    ENVIRONMENTS,
+    LAYOUTS,
+    MPIS,
+    PROFILES,
+    VM_DOCKER,
+    EnvironmentId,
+    emulated,
+)
+from experiments.model.errors import SpecError
+from experiments.model.experiment import (
+    ARMS,
+    BINDINGS,
+    BUFFERS,
+    CACHES,
+    CADENCES,
+    DTYPES,
+    EXTERNAL,
+    KINDS,
+    LOCALITIES,
+    MPIS_ARE_ARMS,
+    TRANSPORTS,
+    Experiment,
+    Factors,
+    Launches,
+    Measurement,
+)
+from experiments.model.validation import (
+    AnyNames,
+    Count,
+    Flag,
+    Form,
+    Name,
+    Names,
+    Text,
+    among,
+    read,
+    unknown,
+)
+
+CATALOGUE = Path(__file__).parent
+SIZES = "1KiB:16MiB:4"
+
+
+def _sizes(given: object) -> object:
+    return quantities.parse_sizes(given) if isinstance(given, str) else given
+
+
+def _largest(limits: object, info: ValidationInfo) -> object:
+    """The largest size of each transport that has one, in bytes; each keeps a size to measure."""
+    transports, sizes = info.data.get("transports"), info.data.get("sizes")
+    if not isinstance(limits, Mapping) or transports is None or not sizes:
+        return limits
+    found = {}
+    for transport, limit in limits.items():
+        if transport not in transports:
+            raise ValueError(f"{unknown('transport', transport, transports)} [largest]")
+        found[transport] = quantities.parse_size(limit) if isinstance(limit, str) else limit
+        if type(found[transport]) is not int or found[transport] < min(sizes):
+            raise ValueError(
+                f"largest {limit!r} leaves {transport} none of the sizes in [factors]; "
+                "write bytes, or leave the transport out"
+            )
+    return found
+
+
+def _environments(names: object) -> object:
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
+        return names
+    known = [*map(str, ENVIRONMENTS), *map(str, emulated())]
+    found = dict.fromkeys(map(EnvironmentId.parse, names))
+    for each in found:
+        if each.is_emulated and each.machine.endswith(".toml"):
+            raise ValueError(
+                f"a campaign takes machines by name, from experiments/emulation/machines, and "
+                f"{each} is a path: put the file there and ask for "
+                f"{each.kind}:{Path(each.machine).stem}"
+            )
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown("environments", name, known))
+    return tuple(found)
+
+
+Several = Annotated[int, Field(strict=True, ge=1)]
+
+
+class _Factors(Form):
+    """[factors] of a file."""
+
+    dtype: Annotated[Name, among(*DTYPES)] = Factors.dtype
+    operations: Annotated[Names, among(*CALLS)] = Factors.operations
+    transports: Annotated[Names, among(*CONTENDERS)] = Factors.transports
+    kinds: Annotated[Names, among(*KINDS)] = Factors.kinds
+    localities: Annotated[Names, among(*LOCALITIES)] = Factors.localities
+    buffers: Annotated[Names, among(*BUFFERS)] = Factors.buffers
+    sizes: Annotated[
+        tuple[Several, ...],
+        Field(
+            min_length=1,
+            description="positive multiples of an element's bytes: FIRST:LAST:FACTOR, or a list",
+        ),
+        BeforeValidator(_sizes),
+    ] = quantities.parse_sizes(SIZES)
+    largest: Annotated[
+        dict[str, int],
+        Field(description='a table: largest = { pickle = "4MiB" }'),
+        BeforeValidator(_largest),
+    ] = Field(default_factory=dict)
+    forms: Annotated[Names, among(*FORMS)] = Factors.forms
+
+    @model_validator(mode="after")
+    def _whole_elements(self) -> Self:
+        itemsize = int(self.dtype[-2:]) // 8
+        if any(size % itemsize for size in self.sizes):
+            raise ValueError(
+                f"sizes {list(self.sizes)} must be multiples of the {itemsize} bytes of one "
+                f"{self.dtype}"
+            )
+        return self
+
+    def made(self) -> Factors:
+        """The factors."""
+        return replace(Factors(**dict(self)), sizes=tuple(sorted(set(self.sizes))))
+
+
+class _Launches(Form):
+    """[launches] of a file."""
+
+    environments: Annotated[
+        tuple[EnvironmentId, ...],
+        Field(min_length=1, description="a list of names"),
+        BeforeValidator(_environments),
+    ] = Launches.environments
+    profiles: Annotated[Names, among(*PROFILES)] = Launches.profiles
+    layouts: Annotated[Names, among(*LAYOUTS)] = Launches.layouts
+    mpis: Annotated[Names, among(*MPIS)] = Launches.mpis
+    external: Annotated[AnyNames, among(*EXTERNAL)] = Launches.external
+    ranks: Annotated[
+        tuple[Several, ...],
+        Field(min_length=1, description="a list of whole numbers from 1 up"),
+    ] = Launches.ranks
+    bindings: Annotated[Names, among(*BINDINGS)] = Launches.bindings
+    blocks: Count = Launches.blocks
+    aa_pair: Flag = Launches.aa_pair
+    arms: Annotated[Name, among(*ARMS)] = Launches.arms
+    tuned: Annotated[AnyNames, among(*MPIS)] = Launches.tuned
+
+    @model_validator(mode="after")
+    def _can_run(self) -> Self:
+        if any(each.machine for each in self.environments):
+            _check_emulated(self.made())
+        needed = {"host"} | ({"impi"} if "IMB" in self.external else set())
+        names = ", ".join(map(str, self.environments))
+        if self.external and not needed <= {*map(str, self.environments), *self.mpis}:
+            needs = " with impi" if "impi" in needed else ""
+            raise ValueError(
+                f"{', '.join(self.external)} in [launches] runs on the host{needs}, and the "
+                f"experiment has {names} with {', '.join(self.mpis)}: "
+                f"add {' and '.join(sorted(needed))}"
+            )
+        return self
+
+    def made(self) -> Launches:
+        """The launches."""
+        return replace(Launches(**dict(self)), ranks=tuple(sorted(set(self.ranks))))
+
+
+class _Measurement(Form):
+    """[measurement] of a file."""
+
+    cadence: Annotated[Name, among(*CADENCES)] = Measurement.cadence
+    cache: Annotated[Name, among(*CACHES)] = Measurement.cache
+    time_cap: Annotated[float, Field(strict=True, gt=0, description="seconds, more than 0")] = (
+        Measurement.time_cap
+    )
+    min_iterations: Count = Measurement.min_iterations
+    max_iterations: Count = Measurement.max_iterations
+    emulate_hbw: Flag = Measurement.emulate_hbw
+
+    @model_validator(mode="after")
+    def _least_first(self) -> Self:
+        if self.min_iterations > self.max_iterations:
+            raise ValueError(
+                f"min_iterations {self.min_iterations} is more than max_iterations "
+                f"{self.max_iterations}"
+            )
+        return self
+
+
+class _Experiment(Form):
+    """A file of the catalogue."""
+
+    name: Text
+    title: Text
+    question: Text
+    factors: _Factors = _Factors()
+    launches: _Launches = _Launches()
+    measurement: _Measurement = _Measurement()
+
+    @model_validator(mode="after")
+    def _contenders_meet_mpis_alone(self) -> Self:
+        for transport in self.factors.transports:
+            if self.launches.arms != MPIS_ARE_ARMS and transport not in TRANSPORTS:
+                raise ValueError(f"{unknown('transports', transport, TRANSPORTS)} [factors]")
+        return self
+
+
+def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
+    """The validated experiment.
+
+    Raises:
+        SpecError: naming source, key, and the nearest name that would be valid.
+    """
+    found = read(_Experiment, values, source)
+    return Experiment(
+        name=found.name,
+        title=found.title,
+        question=found.question,
+        factors=found.factors.made(),
+        launches=found.launches.made(),
+        measurement=Measurement(**dict(found.measurement)),
+    )
+
+
+def names() -> list[str]:
+    """The experiments of the catalogue."""
+    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+
+
+def load(name: str) -> Experiment:
+    """An experiment by its name in the catalogue, or by the path of a .toml file."""
+    path = Path(name) if name.endswith(".toml") else CATALOGUE / f"{name}.toml"
+    if not path.is_file():
+        raise SpecError(unknown("experiment", name, names()))
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
+    return from_dict({"name": path.stem} | values, path.name)
+
+
+def restrict(
+    experiment: Experiment,
+    *,
+    environments: str | None = None,
+    profiles: str | None = None,
+    layouts: str | None = None,
+    mpis: str | None = None,
+    external: str | None = None,
+    ranks: str | None = None,
+    sizes: str | None = None,
+    blocks: int | None = None,
+    emulate_hbw: bool = False,
+) -> Experiment:
+    """The experiment with a user's flags in place of what its file says.
+
+    Sizes that are asked for are measured with every transport. Without the host, programs that run
+    there alone are left out, unless they are asked for.
+    """
+    values = experiment.to_dict()
+    launches, factors = values["launches"], values["factors"]
+    for key, text, every in (
+        ("environments", environments, tuple(map(str, ENVIRONMENTS))),
+        ("profiles", profiles, PROFILES),
+        ("layouts", layouts, LAYOUTS),
+        ("mpis", mpis, MPIS),
+        ("external", external, EXTERNAL),
+    ):
+        if text:
+            launches[key] = list(every if text == "all" else text.split(","))
+    if not external and str(BARE_HOST) not in launches["environments"]:
+        launches["external"] = []  # the file's own need the host, which was left out
+    if ranks:
+        launches["ranks"] = quantities.parse_ranks(ranks)
+    if blocks is not None:
+        launches["blocks"] = blocks
+    if sizes:
+        factors["sizes"], factors["largest"] = sizes, {}
+    checked = from_dict(values, "the command line")
+    wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
+    return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
+
+
+def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine") -> None:
+    """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
+    quantities.check_rank_counts(experiment.launches.ranks, cores, machine)
+
+
+def _check_emulated(asked: Launches) -> None:
+    """Refuse what no guest can run, or what nothing could be compared with."""
+    names = ", ".join(map(str, asked.environments))
+    real = [str(each) for each in asked.environments if not each.machine]
+    if real:
+        raise ValueError(
+            f"an emulated machine's times mean nothing beside real ones, and the campaign has "
+            f"{names}: leave out {', '.join(real)}"
+        )
+    machines = tuple(dict.fromkeys(each.machine for each in asked.environments))
+    for what, several, found in (
+        ("emulated machine", "machines", machines),
+        ("MPI, the one that its disk holds", "MPIs", asked.mpis),
+    ):
+        if len(found) > 1:
+            raise ValueError(
+                f"a campaign in a guest has one {what}, and {', '.join(found)} were asked for: "
+                f"measure these {several} in campaigns of their own"
+            )
+    if asked.external:
+        raise ValueError(
+            f"{', '.join(asked.external)} in [launches] runs on the host, and the campaign has "
+            f"{names}: leave out {', '.join(asked.external)}"
+        )
+    docker = [each for each in asked.environments if each.kind == VM_DOCKER]
+    layouts = [name for name in asked.layouts if name != LAYOUTS[0]]
+    if docker and layouts:
+        raise ValueError(
+            f"{docker[0]} has the layout one alone, as Docker there has no bridge to join several "
+            f"containers; found {', '.join(layouts)}: pass --layouts one"
+        )

@@ -1,0 +1,132 @@
+"""A campaign as one value: made of an experiment, or read from campaign.json."""
+
+import os
+import random
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import hbmcomm
+from experiments.catalogue import spec
+from experiments.emulation import description
+from experiments.execution import inventory
+from experiments.execution.backends import Backends
+from experiments.model.experiment import Experiment
+from experiments.model.launch import Block, Launch
+from experiments.programs.machine import facts
+from experiments.provision.images import image
+from experiments.results import store
+from experiments.schedule.blocks import schedule
+
+DRY_RUN = "dry-run"
+HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
+"""Where a user says that HBM is, to memkind and to us; every arm has them."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What is measured, in which order and with what.
+
+    Attributes:
+        id: labels its containers.
+        base: base image: "auto", "bootstrap" or an image's name.
+        variables: for every rank.
+        stored: campaign.json, for one that was begun before.
+    """
+
+    experiment: Experiment
+    seed: int
+    blocks: tuple[Block, ...]
+    id: str
+    base: str
+    variables: Mapping[str, str]
+    stored: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches, in their order."""
+        return [launch for block in self.blocks for launch in block.launches]
+
+    def unfinished(self, out: Path) -> list[Launch]:
+        """The launches that a results folder lacks."""
+        finished = store.finished(out)
+        return [launch for launch in self.launches if launch.name not in finished]
+
+    def header(self, found: Backends) -> dict[str, Any]:
+        """campaign.json of a campaign that begins now."""
+        return {
+            "name": self.experiment.name,
+            "id": self.id,
+            "experiment": self.experiment.to_dict(),
+            "seed": self.seed,
+            "schedule": [
+                {"block": block.number, "launches": [launch.name for launch in block.launches]}
+                for block in self.blocks
+            ],
+            "base": self.base,
+            "variables": dict(self.variables),
+            **inventory.recorded(self.experiment, found),
+            "machine": facts.machine(),
+            "git": image.revision(),
+            "command": sys.argv,
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+
+
+def make(experiment: Experiment, seed: int | None, base: str, more: Mapping[str, str]) -> Campaign:
+    """A campaign that begins now.
+
+    Args:
+        seed: of every random order; None draws one.
+        more: variables for every rank, beside those that say where HBM is.
+    """
+    chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
+    variables = _hbm_variables(experiment) | dict(more)
+    name = f"{time.time_ns():x}"
+    return Campaign(experiment, chosen, schedule(experiment, chosen), name, base, variables)
+
+
+def plan(experiment: Experiment, seed: int | None, base: str) -> Campaign:
+    """A campaign that only shows its commands; its seed is 0 where none is given."""
+    chosen, variables = seed or 0, _hbm_variables(experiment)
+    return Campaign(experiment, chosen, schedule(experiment, chosen), DRY_RUN, base, variables)
+
+
+def read(out: Path) -> Campaign:
+    """The campaign of a results folder, as it was begun.
+
+    Raises:
+        ResultsError: the folder holds none; SpecError: this machine cannot measure it.
+    """
+    stored = store.read_header(out)
+    experiment, seed = spec.from_dict(stored["experiment"], f"{out}/campaign.json"), stored["seed"]
+    return Campaign(
+        experiment,
+        seed,
+        schedule(experiment, seed),
+        stored.get("id", ""),
+        stored.get("base", "auto"),
+        stored["variables"],
+        stored,
+    )
+
+
+def _hbm_variables(experiment: Experiment) -> dict[str, str]:
+    """Where HBM is, as the user says, or emulated where that is wanted.
+
+    What the user says is of this machine, and not for an emulated one.
+    """
+    if experiment.machine:
+        described = description.load(experiment.machine)
+        wanted = experiment.measurement.emulate_hbw and not described.found.hbm
+        own = ",".join(str(node.id) for node in described.cpu_nodes)
+        return {"MEMKIND_HBW_NODES": own} if wanted else {}
+    given = {name: os.environ[name] for name in HBM_VARIABLES if os.environ.get(name)}
+    topology = hbmcomm.topology()
+    if experiment.measurement.emulate_hbw and not topology.hbm.nodes:
+        nodes = [str(node.id) for node in topology.nodes if node.cpus and node.total_bytes]
+        given["MEMKIND_HBW_NODES"] = ",".join(nodes)
+    return given

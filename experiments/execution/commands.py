@@ -1,0 +1,106 @@
+"""Which environment each launch of a campaign runs in, and the variables of its ranks."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from experiments.emulation import description
+from experiments.environments.apptainer import Apptainer
+from experiments.environments.charliecloud import Charliecloud
+from experiments.environments.docker import Docker
+from experiments.environments.host import Host
+from experiments.environments.mpi.debug_output import asking
+from experiments.environments.profiles import Machine
+from experiments.environments.userland import Userland
+from experiments.environments.vm import Vm
+from experiments.execution.backends import Backends
+from experiments.execution.campaign_file import Campaign
+from experiments.execution.launching import Environment
+from experiments.model.environment import (
+    APPTAINER,
+    BARE_HOST,
+    CHARLIECLOUD,
+    DOCKER,
+    PODMAN,
+    USERLAND,
+    EnvironmentId,
+)
+from experiments.model.launch import Launch
+from experiments.programs.baselines.launches import COUNTERPARTS, Baseline
+from experiments.programs.external import imb
+from experiments.programs.external.imb import Imb
+from experiments.provision import passthrough
+from experiments.provision.engines import engine
+from experiments.provision.images import image, unpacked
+from experiments.provision.wheels import mpi
+
+Variables = Mapping[str, str]
+TREES: Mapping[EnvironmentId, Callable[..., Environment]] = {
+    USERLAND: Userland,
+    CHARLIECLOUD: Charliecloud,
+    APPTAINER: Apptainer,
+}
+"""Environments over the image as a folder."""
+
+
+class Commands:
+    """The environments of a campaign's launches; images by their names where none is ready."""
+
+    def __init__(self, campaign: Campaign, found: Backends) -> None:
+        self._campaign, self._found = campaign, found
+        self._cores = passthrough.cores()
+
+    def __call__(self, launch: Launch) -> Environment:
+        """The environment that turns a launch into a command."""
+        prefix, where = mpi.prefix(launch.mpi), launch.environment
+        if launch.program == imb.NAME:
+            return Imb(mpi.prefix(imb.FLAVOUR), self._cores, self._campaign.variables)
+        variables = {**self._campaign.variables, **asking(launch.mpi)}
+        if launch.program in COUNTERPARTS:
+            return Baseline(launch.mpi, prefix, self._cores, variables)
+        if where == BARE_HOST:
+            return Host(launch.mpi, prefix, self._cores, variables)
+        if where in (DOCKER, PODMAN):
+            return self._in_engine(where, launch.mpi, variables)
+        if where in TREES:
+            tree = unpacked.folder(launch.mpi)
+            passed = (image.PREFIX, self._cores, self._machine, variables)
+            return TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
+        return self._in_guest(where, launch.mpi, variables)
+
+    @cached_property
+    def _machine(self) -> Machine:
+        return passthrough.machine()
+
+    @cached_property
+    def _versions(self) -> dict[EnvironmentId, str]:
+        return {each: engine.version_of(client) for each, client in self._found.clients.items()}
+
+    def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
+        ready = self._found.images.get((where, flavour))
+        return Docker(
+            flavour,
+            ready.id if ready else image.tag(flavour),
+            image.PREFIX,
+            self._cores,
+            self._machine,
+            self._campaign.id,
+            variables,
+            engine=where.kind,
+            version=self._versions.get(where, ""),
+            host_prefix=mpi.prefix(flavour),
+        )
+
+    def _in_guest(self, where: EnvironmentId, flavour: str, variables: Variables) -> Vm:
+        """An emulated machine without or with Docker there; its guest has the image's files."""
+        described = description.load(where.machine)
+        guest = self._found.guests.get((where.machine, flavour))
+        agent = guest.socket if guest else Path(f"{where.machine}.agent")
+        if not where.has_engine:
+            own = {**variables, "HOME": "/tmp"}
+            return Vm(Host(flavour, image.PREFIX, described.cpus, own), agent)
+        passed = passthrough.emulated(described)
+        name, cpus = image.tag(flavour), described.cpus
+        there = Docker(flavour, name, image.PREFIX, cpus, passed, self._campaign.id, variables)
+        return Vm(there, agent)

@@ -1,0 +1,172 @@
+"""Values that a user wrote, validated by pydantic; its errors as messages for that user.
+
+For the driver: ranks have no pydantic, and no module that they import may import this one.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic.fields import FieldInfo
+
+from experiments.model.errors import SpecError
+
+
+class Form(BaseModel):
+    """A table of a file.
+
+    The description of a field completes the message "KEY VALUE must be ...". A validator raises
+    ValueError with a message of its own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Table = TypeVar("Table", bound=Form)
+
+
+def read(form: type[Table], values: object, source: str) -> Table:
+    """The validated values of a file.
+
+    Args:
+        source: the file, as messages name it.
+
+    Raises:
+        SpecError: naming source, table and key, what was found, and what would be valid.
+    """
+    try:
+        return form.model_validate(values)
+    except ValidationError as error:
+        raise SpecError(_message(form, values, source, error)) from error
+
+
+def whole(least: int, most: int | None = None) -> Any:
+    """A field for a whole number within limits, both included."""
+    limits = f"{least} or more" if most is None else f"{least} to {most}"
+    return Field(strict=True, ge=least, le=most, description=f"a whole number, {limits}")
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise _NotAsDescribed
+    return text
+
+
+class _NotAsDescribed(ValueError):
+    """The description of the field says all."""
+
+
+Text = Annotated[str, Field(strict=True, min_length=1, description="a line of text")]
+Line = Annotated[Text, AfterValidator(_printable)]
+Flag = Annotated[bool, Field(strict=True, description="true or false")]
+Count = Annotated[int, whole(1)]
+Number = Annotated[int, Field(strict=True, ge=0)]
+A_LIST = Field(description="a list of whole numbers")
+Numbers = Annotated[tuple[Number, ...], A_LIST]
+Name = Annotated[str, Field(strict=True, description="a name")]
+AnyNames = Annotated[tuple[Name, ...], Field(description="a list of names")]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, description="a list of names")]
+
+
+def among(*choices: str) -> AfterValidator:
+    """Refuses a name, or one of several, that is not among the choices; drops repeated names."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        names = (value,) if isinstance(value, str) else value
+        for name in names:
+            if name not in choices:
+                raise ValueError(unknown(str(info.field_name), name, choices))
+        return value if isinstance(value, str) else tuple(dict.fromkeys(names))
+
+    return AfterValidator(check)
+
+
+def unknown(what: str, value: object, choices: Iterable[str]) -> str:
+    """The message for a name that is not among the choices."""
+    known = list(choices)
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"
+
+
+class _Where(NamedTuple):
+    """A value's place in a file.
+
+    Attributes:
+        table: "" for the top one.
+        form: of that table.
+        key: in that table, "" where the table itself is meant.
+        path: all keys from the top to this one.
+    """
+
+    table: str
+    form: type[Form]
+    key: str
+    path: tuple[int | str, ...]
+
+
+def _message(form: type[Form], values: object, source: str, error: ValidationError) -> str:
+    """What to say of the first mistake; a mistyped key explains others, and comes first."""
+    every = error.errors()
+    first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
+    raised = first.get("ctx", {}).get("error")
+    own = isinstance(raised, ValueError) and not isinstance(raised, _NotAsDescribed)
+    found = _where(form, first["loc"], whole_table=own)
+    place = ", ".join(filter(None, (source, found.table)))
+    if own:
+        return f"{place}: {raised}"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: {unknown('key', found.key, found.form.model_fields)}"
+    if not found.key:
+        return f"{place} must hold a table; found {first['input']!r}"
+    field = found.form.model_fields[found.key]
+    if first["type"] == "missing":
+        return f"{place}: {found.key} is missing; give it as {_described(found.key, field)}"
+    if first["type"] == "model_type":
+        return f"{place}: {found.key} must be a table, [{found.key}]; found {first['input']!r}"
+    given = _at(values, found.path)
+    return f"{place}: {found.key} {given!r} must be {_described(found.key, field)}"
+
+
+def _where(form: type[Form], loc: Sequence[int | str], whole_table: bool) -> _Where:
+    """Where pydantic's location is in the file.
+
+    Args:
+        whole_table: a location that is a table means the table, not a key in the one around it.
+    """
+    path, rest = "", list(loc)
+    while rest:
+        field = form.model_fields.get(str(rest[0]))
+        inner = _inner(field.annotation) if field else None
+        if inner is None:
+            break
+        several = get_origin(field.annotation) in (tuple, dict) if field else False
+        steps = 2 if several else 1
+        if len(rest) < steps or (len(rest) == steps and not whole_table):
+            break
+        name = str(rest[0]) if steps == 1 else f"{rest[0]}.{rest[1]}"
+        path = f"{rest[0]} {rest[1]}" if isinstance(rest[steps - 1], int) else f"[{name}]"
+        form, rest = inner, rest[steps:]
+    key = str(rest[0]) if rest else ""
+    return _Where(path, form, key, tuple(loc[: len(loc) - len(rest) + 1]))
+
+
+def _inner(annotation: Any) -> type[Form] | None:
+    """The form of a field's table or tables, None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, Form):
+        return annotation
+    return next(filter(None, map(_inner, get_args(annotation))), None)
+
+
+def _described(key: str, field: FieldInfo) -> str:
+    if _inner(field.annotation):
+        return f"a table, [{key}]"
+    return field.description or "as in other files"
+
+
+def _at(values: Any, path: Sequence[int | str]) -> object:
+    """What the file holds there."""
+    for step in path:
+        values = values[step]
+    return values

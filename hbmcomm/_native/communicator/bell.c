@@ -1,0 +1,49 @@
+/* Sleep and wake-up, through a futex in the control block of the rank that is waited for.
+
+   Ordering: a sleeper stores its byte in the owner's `asleep`, fences, and looks at the word once
+   more; the owner stores the word and then reads `asleep`. Where ranks share CPUs, and sleep often,
+   the owner fences between the two, so that one of them sees the other's store. Elsewhere it saves
+   the fence: a wake-up may be lost then, which costs one short nap. `bell` rises before each
+   wake-up, and the kernel compares it, so no wake-up is lost between the sleeper's check and its
+   sleep. */
+#include "communicator/bell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static int anyone_asleep(const hbm_comm *c)
+{
+    for (int r = 0; r < c->size; r++)
+        if (atomic_load_explicit(&c->own->asleep[r], memory_order_relaxed))
+            return 1;
+    return 0;
+}
+
+void hbm_ring(hbm_comm *c)
+{
+    c->ring_later = 0;
+    if (c->oversubscribed)
+        atomic_thread_fence(memory_order_seq_cst);
+    if (!anyone_asleep(c))
+        return;
+    atomic_fetch_add_explicit(&c->own->bell, 1, memory_order_release);
+    syscall(SYS_futex, &c->own->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+int hbm_nap(hbm_comm *c, const awaited *a, uint64_t ns)
+{
+    control *other = c->peers[a->peer].control;
+    struct timespec most = {.tv_nsec = (long)ns};
+    int signal = 0;
+    atomic_store_explicit(&other->asleep[c->rank], 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    uint32_t bell = atomic_load_explicit(&other->bell, memory_order_acquire);
+    if (!arrived(a) && syscall(SYS_futex, &other->bell, FUTEX_WAIT, bell, &most, NULL, 0) != 0)
+        signal = errno == EINTR;
+    atomic_store_explicit(&other->asleep[c->rank], 0, memory_order_relaxed);
+    return signal;
+}

@@ -1,0 +1,194 @@
+/* Failures: how a rank detects one, reports it to the others, and protects memory afterwards.
+
+   A communicator that failed stays failed: this rank no longer accesses arrays of others, marks
+   that in their `stopped`, and all its calls return the same status.
+
+   Ordering: `failed` is stored once, with release, after the record in `failure` and before this
+   rank reuses memory that others may still read. hbm_was_abandoned() reads `failed` after an
+   acquire fence that follows all reads of that memory: if it finds 0, the memory was intact when it
+   was read. `stopped` is stored with release after the last access, and loaded with acquire before
+   the memory is reused. */
+#include "communicator/failure.h"
+
+#include <stdlib.h>
+
+#include "communicator/bell.h"
+
+/* Shows others that this rank no longer accesses their arrays. */
+static void mark_stopped(hbm_comm *c)
+{
+    for (int r = 0; r < c->size; r++)
+        atomic_store_explicit(&c->peers[r].control->stopped[c->rank], 1, memory_order_release);
+}
+
+int hbm_fail(hbm_comm *c, const hbm_failure *why)
+{
+    if (c->failure.status)
+        return c->failure.status;
+    c->failure = *why;
+    c->own->failure = *why;
+    atomic_store_explicit(&c->own->failed, (uint32_t)why->status, memory_order_release);
+    atomic_thread_fence(memory_order_release);
+    mark_stopped(c);
+    hbm_ring(c);
+    return why->status;
+}
+
+int hbm_blame(hbm_comm *c, int status, int rank)
+{
+    hbm_failure why = {.status = status, .rank = rank, .other = c->rank};
+    return hbm_fail(c, &why);
+}
+
+int hbm_blame_lengths(hbm_comm *c, int rank, uint64_t given, uint64_t expected)
+{
+    hbm_failure why = {.status = HBM_TRUNCATED, .rank = c->rank, .other = rank,
+                       .own_count = expected, .others_count = given};
+    return hbm_fail(c, &why);
+}
+
+/* ---- calls that differ ---- */
+
+typedef struct {
+    uint64_t what, count;
+} recorded_call;
+
+/* Copies the record of a rank's call `sequence`; 0 where that call has not begun, or is too old. */
+static int recall(hbm_comm *c, int rank, uint64_t sequence, recorded_call *call)
+{
+    past_call *e = &c->peers[rank].control->history[sequence % HISTORY];
+    if (atomic_load_explicit(&e->sequence, memory_order_acquire) != sequence)
+        return 0;
+    call->what = atomic_load_explicit(&e->what, memory_order_relaxed);
+    call->count = atomic_load_explicit(&e->count, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&e->sequence, memory_order_relaxed) == sequence;
+}
+
+/* Reports the first call in which this rank and another differ, of those that both have a record
+   of. */
+int hbm_mismatch(hbm_comm *c, int rank)
+{
+    uint64_t last = c->sequence, first = last < HISTORY ? 1 : last - HISTORY + 1;
+    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = rank};
+    for (uint64_t s = last; s >= first; s--) {
+        recorded_call mine, others;
+        if (recall(c, c->rank, s, &mine) && recall(c, rank, s, &others)
+            && (mine.what != others.what || mine.count != others.count)) {
+            why.own_what = mine.what;
+            why.own_count = mine.count;
+            why.others_what = others.what;
+            why.others_count = others.count;
+        }
+    }
+    return hbm_fail(c, &why);
+}
+
+/* A rank that made a different call at the same point, or -1. This rank may not read that rank's
+   posts, and would otherwise wait for ever. */
+static int differing_rank(hbm_comm *c)
+{
+    uint64_t s = c->head ? c->head->sequence : 0;
+    recorded_call mine, others;
+    if (!s || !recall(c, c->rank, s, &mine))
+        return -1;
+    for (int r = 0; r < c->size; r++)
+        if (recall(c, r, s, &others) && (mine.what != others.what || mine.count != others.count))
+            return r;
+    return -1;
+}
+
+/* ---- ranks that left or died ---- */
+
+static int is_alive(const hbm_comm *c, int rank)
+{
+    return !c->peers[rank].claim || hbm_is_claimed(c->peers[rank].claim, c->boot);
+}
+
+int hbm_find_failure(hbm_comm *c, int rank, hbm_failure *why)
+{
+    for (int r = 0; r < c->size; r++) {
+        const control *other = c->peers[r].control;
+        if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
+            && (other->failure.status != HBM_CLOSED || r == rank)) {
+            *why = other->failure;
+            return 1;
+        }
+    }
+    *why = (hbm_failure){.status = HBM_PEER_DIED, .rank = rank, .other = c->rank};
+    if (!is_alive(c, rank))
+        return 1;
+    int other = differing_rank(c);
+    if (other < 0)
+        return 0;
+    hbm_mismatch(c, other);
+    *why = c->failure;
+    return 1;
+}
+
+int hbm_cannot_arrive(hbm_comm *c, const awaited *a)
+{
+    hbm_failure why;
+    if (!c->failure.status && hbm_find_failure(c, a->peer, &why) && !arrived(a))
+        hbm_fail(c, &why); /* else the word arrived before its owner left */
+    return c->failure.status;
+}
+
+int hbm_was_abandoned(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    if (!o->reads_memory)
+        return 0;
+    atomic_thread_fence(memory_order_acquire); /* after all reads of others' memory */
+    for (int r = 0; r < c->size; r++) {
+        const control *other = c->peers[r].control;
+        if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
+            && atomic_load_explicit(&other->calls.value, memory_order_relaxed) < o->sequence) {
+            hbm_failure why = other->failure;
+            return hbm_fail(c, &why);
+        }
+    }
+    return 0;
+}
+
+void hbm_hold_back(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    if (!o->receives_in_arena || !o->received || !c->arrays)
+        return;
+    struct held *h = malloc(sizeof *h);
+    uint64_t id = h ? hbm_heap_hold(c->arrays, o->recv_offset, o->recv_offset + o->received) : 0;
+    if (!id) {
+        free(h);
+        return;
+    }
+    *h = (struct held){c->held, id};
+    c->held = h;
+}
+
+int hbm_has_held(const hbm_comm *c) { return c->held != NULL; }
+
+void hbm_release_held(hbm_comm *c)
+{
+    while (c->held) {
+        struct held *h = c->held;
+        c->held = h->next;
+        hbm_heap_release(c->arrays, h->id);
+        free(h);
+    }
+}
+
+int hbm_all_stopped(const hbm_comm *c)
+{
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && !atomic_load_explicit(&c->own->stopped[r], memory_order_acquire)
+            && is_alive(c, r))
+            return 0;
+    return 1;
+}
+
+int hbm_failure_of(const hbm_comm *c, hbm_failure *failure)
+{
+    *failure = c->failure;
+    return c->failure.status;
+}

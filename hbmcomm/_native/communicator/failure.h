@@ -1,0 +1,29 @@
+/* Failures of a communicator. */
+#ifndef HBMCOMM_FAILURE_H
+#define HBMCOMM_FAILURE_H
+
+#include "communicator/comm.h"
+
+#define CHECK_NS (5 * 1000 * 1000) /* between two checks whether an awaited word can still arrive */
+
+/* Each of these makes the communicator fail, unless it has failed before, and returns its
+   status. */
+int hbm_fail(hbm_comm *c, const hbm_failure *why);
+int hbm_blame(hbm_comm *c, int status, int rank);
+int hbm_blame_lengths(hbm_comm *c, int rank, uint64_t given, uint64_t expected);
+int hbm_mismatch(hbm_comm *c, int rank);
+
+/* Whether `rank` has left or died, any rank has failed, or one made a different call. */
+int hbm_find_failure(hbm_comm *c, int rank, hbm_failure *why);
+
+/* Whether an awaited word can no longer arrive. The communicator is locked, and has failed then. */
+int hbm_cannot_arrive(hbm_comm *c, const awaited *a);
+
+/* Whether a rank gave up a call that is complete here. It may have reused memory while this rank,
+   or one that passed the data on, read it. */
+int hbm_was_abandoned(hbm_operation *o);
+
+/* Holds back memory that a failed call receives into: others may still write there. */
+void hbm_hold_back(hbm_operation *o);
+
+#endif

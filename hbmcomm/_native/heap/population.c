@@ -1,0 +1,149 @@
+/* Records which steps of a heap's range are populated, and returns idle ones to the system.
+
+   The caller populates steps, and decides whether there is memory for them; this file keeps the
+   record. A step is idle when it is populated and entirely free. Idle steps beyond `keep` go back
+   to the system from the highest offset down, because allocations use the lowest first.
+
+   Ordering: the heap's mutex guards the record. It is unlocked while the kernel removes steps;
+   these are EXTENT_LEAVING meanwhile, so nobody can allocate them and other calls proceed. */
+#define _GNU_SOURCE
+#include "heap/population.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "cpu/bitmap.h"
+
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */
+
+/* Finds the highest run of idle steps, at most `most` of them. Returns the free extent that it is
+   in, or 0. */
+static uint32_t last_idle(const hbm_heap *h, uint64_t most, uint64_t *from, uint64_t *to)
+{
+    uint64_t below = h->bytes / h->step;
+    for (;;) {
+        uint64_t end = find_last_step(h->populated, 0, below, 1);
+        if (!end)
+            return 0;
+        uint32_t at = hbm_extents_at(&h->extents, (end - 1) * h->step);
+        const extent *e = &h->extents.all[at];
+        if (e->state == EXTENT_FREE && e->end >= end * h->step) {
+            uint64_t first = round_up(e->start, h->step) / h->step;
+            uint64_t run = find_last_step(h->populated, first, end, 0);
+            *from = end - run > most ? end - most : run;
+            *to = end;
+            return at;
+        }
+        below = e->state == EXTENT_FREE ? end - 1 : e->start / h->step;
+    }
+}
+
+void hbm_heap_trim(hbm_heap *h)
+{
+    uint64_t from, to;
+    while (h->keep != KEEP_ALL && h->idle > h->keep / h->step) {
+        if (hbm_extents_reserve(&h->extents))
+            return;
+        uint32_t at = last_idle(h, h->idle - h->keep / h->step, &from, &to);
+        if (!at)
+            return;
+        uint64_t start = from * h->step, bytes = (to - from) * h->step;
+        hbm_heap_set(h, at, start, start + bytes, EXTENT_LEAVING);
+        mark_steps(h->populated, from, to, 0);
+        pthread_mutex_unlock(&h->lock);
+        int refused = madvise((void *)(h->address + start), bytes, MADV_REMOVE);
+        pthread_mutex_lock(&h->lock);
+        if (refused) { /* the range is locked in memory, or its file cannot have holes */
+            mark_steps(h->populated, from, to, 1);
+            h->keep = KEEP_ALL;
+        }
+        hbm_heap_make_free(h, hbm_extents_at(&h->extents, start));
+    }
+}
+
+int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)
+{
+    uint64_t from, to;
+    while (hbm_heap_missing(h, start, end, &from, &to)) {
+        if (madvise((void *)(h->address + from), to - from, POPULATE_WRITE))
+            return -1;
+        hbm_heap_populated(h, from, to);
+    }
+    return 0;
+}
+
+int hbm_heap_keep(hbm_heap *h, uint64_t bytes)
+{
+    if (is_forked(h))
+        return ECHILD;
+    pthread_mutex_lock(&h->lock);
+    h->keep = bytes;
+    hbm_heap_trim(h);
+    pthread_mutex_unlock(&h->lock);
+    return 0;
+}
+
+int hbm_heap_missing(hbm_heap *h, uint64_t start, uint64_t end, uint64_t *from, uint64_t *to)
+{
+    end = end < h->bytes ? end : h->bytes;
+    if (is_forked(h) || start >= end)
+        return 0;
+    uint64_t last = round_up(end, h->step) / h->step;
+    pthread_mutex_lock(&h->lock);
+    uint64_t first = find_step(h->populated, start / h->step, last, 0);
+    *from = first * h->step;
+    *to = find_step(h->populated, first, last, 1) * h->step;
+    pthread_mutex_unlock(&h->lock);
+    return first < last;
+}
+
+static int is_of_steps(const hbm_heap *h, uint64_t from, uint64_t to)
+{
+    return from % h->step == 0 && to % h->step == 0 && from <= to && to <= h->bytes;
+}
+
+/* The number of idle steps in [from, to). */
+static uint64_t idle_between(const hbm_heap *h, uint64_t from, uint64_t to)
+{
+    uint64_t found = 0;
+    while (from < to) {
+        uint32_t at = hbm_extents_at(&h->extents, from);
+        const extent *e = &h->extents.all[at];
+        uint64_t end = e->end < to ? e->end : to;
+        if (e->state == EXTENT_FREE)
+            found += hbm_heap_idle_under(h, at, from, end);
+        from = end;
+    }
+    return found;
+}
+
+int hbm_heap_populated(hbm_heap *h, uint64_t from, uint64_t to)
+{
+    if (is_forked(h))
+        return ECHILD;
+    if (!is_of_steps(h, from, to))
+        return EINVAL;
+    pthread_mutex_lock(&h->lock);
+    h->idle -= idle_between(h, from, to); /* extents that were freed meanwhile become idle now */
+    mark_steps(h->populated, from / h->step, to / h->step, 1);
+    h->idle += idle_between(h, from, to);
+    hbm_heap_trim(h);
+    pthread_mutex_unlock(&h->lock);
+    return 0;
+}
+
+int hbm_heap_discard(hbm_heap *h, uint64_t from, uint64_t to)
+{
+    int problem = 0;
+    if (is_forked(h))
+        return ECHILD;
+    if (!is_of_steps(h, from, to))
+        return EINVAL;
+    uint64_t start = from, first, last;
+    while (hbm_heap_missing(h, start, to, &first, &last)) {
+        if (madvise((void *)(h->address + first), last - first, MADV_REMOVE))
+            problem = errno;
+        start = last;
+    }
+    return problem;
+}

@@ -1,0 +1,29 @@
+/* Leaving a communicator.
+
+   Ordering: hbm_blame() publishes that this rank has left, by a release store after all that this
+   rank has read or written. */
+#include "communicator/failure.h"
+#include "waiting/in_flight.h"
+#include "communicator/lock.h"
+#include "waiting/progress.h"
+
+/* Ranks that still wait for this one see that it has left; its own calls are refused. The segments
+   may be unmapped after this, unless another thread is inside a call (HBM_BUSY). */
+int hbm_close(hbm_comm *c)
+{
+    int status = hbm_enter_call(c);
+    if (status)
+        return status;
+    if (!c->is_closed) {
+        c->is_closed = 1;
+        hbm_blame(c, HBM_CLOSED, c->rank);
+        hbm_progress(c);
+        hbm_unlist(c);
+        if (c->staging != HBM_NOWHERE)
+            hbm_heap_free(c->heap, c->staging);
+        c->staging = HBM_NOWHERE;
+    }
+    c->ring_later = 0; /* hbm_blame() has rung; the words may belong to another communicator now */
+    hbm_leave_call(c);
+    return HBM_OK;
+}

@@ -1,0 +1,149 @@
+/* Nonblocking and persistent operations: started now, completed later.
+
+   Ordering: `status` is loaded with acquire, so that a thread that finds an operation complete sees
+   its results, whichever thread advanced it. */
+#include "cpu/clock.h"
+#include "waiting/in_flight.h"
+#include "communicator/lock.h"
+#include "operations/mpi_hooks.h"
+#include "waiting/mpi_table.h"
+#include "operations/operation.h"
+#include "waiting/progress.h"
+#include "waiting/requests.h"
+#include "waiting/wait.h"
+
+#define LOOKS 64        /* between two reads of the clock */
+#define LOOK_FOR_NS 500
+#define ADDRESS_BITS 48 /* of an operation's number; the bits above count the uses of its memory */
+
+/* Spins for about as long as it takes to make an MPI request and complete it: ranks that start
+   together complete a short operation in less. Returns whether nothing arrived. */
+static int spins_in_vain(const hbm_comm *c)
+{
+    if (c->oversubscribed)
+        return 1;
+    uint64_t end = now_ns() + LOOK_FOR_NS;
+    do {
+        for (int i = 0; i < LOOKS; i++)
+            if (arrived(&c->awaiting))
+                return 0;
+    } while (now_ns() < end);
+    return 1;
+}
+
+int hbm_start(hbm_operation *o, uintptr_t request)
+{
+    hbm_comm *c = o->comm;
+    int status = hbm_enter_start(c);
+    if (status)
+        return status;
+    hbm_take_back_request(request); /* from a start of this plan that nobody waited for */
+    o->is_in_flight = 0;
+    status = hbm_prepare(o);
+    if (!status) {
+        hbm_append(o);
+        do
+            hbm_progress(c);
+        while (c->head == o && o->block <= c->tuning.eager_bytes && !spins_in_vain(c));
+        status = atomic_load_explicit(&o->status, memory_order_relaxed);
+        if (status == HBM_PENDING) {
+            hbm_set_in_flight(o);
+            hbm_begin_request(o, request);
+        } else if (status == HBM_OK) {
+            hbm_complete_request(request);
+        }
+    }
+    hbm_leave_wait(c);
+    if (status == HBM_PENDING)
+        hbm_watch();
+    return status;
+}
+
+static int status_of(const hbm_operation *o)
+{
+    return atomic_load_explicit(&o->status, memory_order_acquire);
+}
+
+int hbm_test(hbm_operation *o, uintptr_t request)
+{
+    if (!o)
+        return HBM_OK;
+    if (status_of(o) == HBM_PENDING)
+        hbm_progress_others(NULL);
+    if (status_of(o) == HBM_PENDING)
+        hbm_progress_mpi(); /* other ranks may wait for MPI */
+    if (status_of(o) != HBM_PENDING)
+        hbm_free_request(o, request);
+    return status_of(o);
+}
+
+int hbm_wait(hbm_operation *o, uintptr_t request)
+{
+    if (!o)
+        return HBM_OK;
+    int status = status_of(o);
+    if (status == HBM_PENDING) {
+        status = hbm_enter_wait(o->comm);
+        if (status)
+            return status;
+        status = hbm_complete(o);
+        hbm_leave_wait(o->comm);
+    }
+    if (status != HBM_PENDING)
+        hbm_free_request(o, request);
+    return status;
+}
+
+/* ---- started once ---- */
+
+uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
+{
+    hbm_operation *o = !call || (request && !hbm_serves_requests()) ? NULL : hbm_new(c, call);
+    if (!o)
+        return HBM_UNREADABLE;
+    int status = hbm_start(o, request);
+    if (status == HBM_PENDING)
+        return (uint64_t)(uintptr_t)o
+               | (uint64_t)atomic_load_explicit(&o->uses, memory_order_relaxed) << ADDRESS_BITS;
+    hbm_drop(o);
+    return (uint64_t)status;
+}
+
+uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request)
+{
+    const hbm_plan *p = (const hbm_plan *)plan;
+    return p ? hbm_start_once(p->comm, p->call, request) : HBM_UNREADABLE;
+}
+
+/* The operation of a number. NULL: it was complete and its status was returned. */
+static hbm_operation *numbered(uint64_t number)
+{
+    hbm_operation *o = (hbm_operation *)(uintptr_t)(number & ((UINT64_C(1) << ADDRESS_BITS) - 1));
+    uint64_t uses = o ? atomic_load_explicit(&o->uses, memory_order_relaxed) : 0;
+    return uses == number >> ADDRESS_BITS ? o : NULL;
+}
+
+void hbm_drop_once(uint64_t operation)
+{
+    hbm_operation *o = numbered(operation);
+    if (!o)
+        return;
+    atomic_fetch_add_explicit(&o->uses, 1, memory_order_relaxed);
+    hbm_drop(o);
+}
+
+int hbm_test_once(uint64_t operation, uintptr_t request)
+{
+    int status = hbm_test(numbered(operation), request);
+    if (!status)
+        hbm_drop_once(operation);
+    return status;
+}
+
+int hbm_wait_once(uint64_t operation, uintptr_t request)
+{
+    int status = hbm_wait(numbered(operation), request);
+    if (!status)
+        hbm_drop_once(operation);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* Calls on plain NumPy arrays. The arrays' fields are read directly: no buffer is exported, and
+   nothing is allocated.
+
+   The first fields of an ndarray and of its dtype are NumPy's stable ABI. They are declared here so
+   that one binary works with every NumPy and Python. hbmcomm/collectives/core/native.py compares
+   these reads with NumPy's own values before it relies on them. The caller holds references to the
+   objects, and Python's lock, so it needs no ordering. */
+#include "communicator/comm.h"
+
+typedef struct {
+    intptr_t references;
+    void *type;
+} object;
+
+typedef struct {
+    object head;
+    void *scalar;
+    char kind, letter, byteorder, flags;
+    int number;
+} descriptor;
+
+typedef struct {
+    object head;
+    char *data;
+    int dimensions;
+    intptr_t *shape, *strides;
+    void *base;
+    const descriptor *dtype;
+    int flags;
+} array;
+
+#define CONTIGUOUS 0x3 /* in the order of C or of Fortran */
+#define ALIGNED 0x100
+#define WRITEABLE 0x400
+#define NUMBERS 24
+
+static uintptr_t ndarray, in_place;
+
+/* By NumPy's type numbers; -1 where Python must read the arguments. */
+static const signed char dtypes[NUMBERS] = {
+    [0] = HBM_BOOL, [1] = HBM_INT8, [2] = HBM_UINT8, [3] = HBM_INT16, [4] = HBM_UINT16,
+    [5] = HBM_INT32, [6] = HBM_UINT32,
+    [7] = sizeof(long) == 8 ? HBM_INT64 : HBM_INT32,
+    [8] = sizeof(long) == 8 ? HBM_UINT64 : HBM_UINT32,
+    [9] = HBM_INT64, [10] = HBM_UINT64, [11] = HBM_FLOAT32, [12] = HBM_FLOAT64,
+    [13] = HBM_LONGDOUBLE, [14] = HBM_COMPLEX64, [15] = HBM_COMPLEX128, [16] = HBM_CLONGDOUBLE,
+    [17] = -1, [18] = -1, [19] = -1, [20] = -1, [21] = -1, [22] = -1, [23] = HBM_FLOAT16,
+};
+
+void hbm_numpy(uintptr_t type, uintptr_t placeholder)
+{
+    ndarray = type;
+    in_place = placeholder;
+}
+
+/* The dtype's code; -1: not an exact ndarray, not contiguous, not native, not writable. */
+int hbm_read_array(uintptr_t id, int writable, uintptr_t *address, uint64_t *entries)
+{
+    const array *a = (const array *)id;
+    int needed = ALIGNED | (writable ? WRITEABLE : 0);
+    if ((uintptr_t)a->head.type != ndarray || !ndarray)
+        return -1;
+    if ((a->flags & needed) != needed || !(a->flags & CONTIGUOUS))
+        return -1;
+    int number = a->dtype->number, order = a->dtype->byteorder;
+    if (number < 0 || number >= NUMBERS || (order != '=' && order != '|'))
+        return -1;
+    uint64_t n = 1;
+    for (int i = 0; i < a->dimensions; i++)
+        n *= (uint64_t)a->shape[i];
+    *address = (uintptr_t)a->data;
+    *entries = n;
+    return dtypes[number];
+}
+
+/* ---- calls on arrays ---- */
+
+static int read_bcast(const hbm_comm *c, uintptr_t buffer, int root, hbm_call *call)
+{
+    *call = (hbm_call){.operation = HBM_BCAST, .root = root};
+    if (!c || root < 0 || root >= c->size)
+        return 0;
+    int dtype = hbm_read_array(buffer, root != c->rank, &call->send, &call->count);
+    call->dtype = (uint8_t)dtype;
+    call->recv = call->send;
+    return dtype >= 0;
+}
+
+/* Gather, scatter, allgather, alltoall: `send`, `recv` or both hold one block for each rank. */
+static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
+                       hbm_call *call)
+{
+    *call = (hbm_call){.operation = (uint8_t)operation, .root = root};
+    if (!c || root < 0 || root >= c->size)
+        return 0;
+    uint64_t n = (uint64_t)c->size, sent = 0, received = 0;
+    int leaf = root != c->rank;
+    int one = operation == HBM_SCATTER; /* one block is received, and one for each rank is sent */
+    int reads = !(leaf && operation == HBM_SCATTER), writes = !(leaf && operation == HBM_GATHER);
+    int given = reads ? hbm_read_array(send, 0, &call->send, &sent) : -1;
+    int taken = writes ? hbm_read_array(recv, 1, &call->recv, &received) : -1;
+    if ((reads && given < 0) || (writes && taken < 0) || (reads && writes && given != taken))
+        return 0;
+    call->dtype = (uint8_t)(reads ? given : taken);
+    if (operation == HBM_ALLTOALL) {
+        call->count = sent / n;
+        return sent == received && sent % n == 0;
+    }
+    call->count = one ? received : sent;
+    return !reads || !writes || (one ? sent : received) == n * call->count;
+}
+
+/* Reductions; `send` may be MPI.IN_PLACE where that needs no copy. */
+static int read_reduction(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv,
+                          int reduction, int root, hbm_call *call)
+{
+    *call = (hbm_call){.operation = (uint8_t)operation, .reduction = (uint8_t)reduction,
+                       .root = root};
+    if (!c || root < 0 || root >= c->size)
+        return 0;
+    uint64_t sent = 0, received = 0;
+    int scatter = operation == HBM_REDUCE_SCATTER_BLOCK;
+    int writes = operation != HBM_REDUCE || root == c->rank, given, taken = -1;
+    if (writes)
+        taken = hbm_read_array(recv, 1, &call->recv, &received);
+    if (send == in_place && writes && !scatter) {
+        given = taken;
+        call->send = call->recv;
+        sent = received;
+    } else {
+        given = hbm_read_array(send, 0, &call->send, &sent);
+    }
+    if (given < 0 || (writes && given != taken) || !hbm_reduces(given, reduction))
+        return 0;
+    call->dtype = (uint8_t)given;
+    call->count = writes ? received : sent;
+    return !writes || sent == (scatter ? received * (uint64_t)c->size : received);
+}
+
+int hbm_barrier(hbm_comm *c)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
+    return hbm_run(c, &call);
+}
+
+int hbm_bcast(hbm_comm *c, uintptr_t buffer, int root)
+{
+    hbm_call call;
+    return read_bcast(c, buffer, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
+}
+
+int hbm_blocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root)
+{
+    hbm_call call;
+    return read_blocks(c, operation, send, recv, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
+}
+
+int hbm_reduce(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction, int root)
+{
+    hbm_call call;
+    return read_reduction(c, operation, send, recv, reduction, root, &call) ? hbm_run(c, &call)
+                                                                            : HBM_UNREADABLE;
+}
+
+uint64_t hbm_ibarrier(hbm_comm *c, uintptr_t request)
+{
+    hbm_call call = {.operation = HBM_BARRIER};
+    return hbm_start_once(c, &call, request);
+}
+
+uint64_t hbm_ibcast(hbm_comm *c, uintptr_t buffer, int root, uintptr_t request)
+{
+    hbm_call call;
+    return read_bcast(c, buffer, root, &call) ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
+}
+
+uint64_t hbm_iblocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
+                     uintptr_t request)
+{
+    hbm_call call;
+    return read_blocks(c, operation, send, recv, root, &call) ? hbm_start_once(c, &call, request)
+                                                              : HBM_UNREADABLE;
+}
+
+uint64_t hbm_ireduce(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
+                     int root, uintptr_t request)
+{
+    hbm_call call;
+    return read_reduction(c, operation, send, recv, reduction, root, &call)
+               ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
+}

@@ -1,0 +1,165 @@
+/* Prepares operations, and runs blocking calls.
+
+   Ordering: the communicator's lock guards the operation. */
+#include "operations/operation.h"
+
+#include "kernels/dtype.h"
+#include "communicator/failure.h"
+#include "communicator/lock.h"
+#include "operations/paths.h"
+#include "waiting/progress.h"
+#include "waiting/wait.h"
+
+/* ---- the memory of a call ---- */
+
+static uint64_t extent_of(const hbm_part *parts, int count)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < count; i++)
+        if (parts[i].bytes && parts[i].offset + parts[i].bytes > most)
+            most = parts[i].offset + parts[i].bytes;
+    return most;
+}
+
+static uint64_t sent_bytes(const hbm_operation *o)
+{
+    uint64_t all = (uint64_t)o->comm->size * o->block;
+    int at_root = o->comm->rank == o->call.root;
+    if (o->call.send_parts)
+        return extent_of(o->call.send_parts, o->comm->size);
+    switch (o->call.operation) {
+    case HBM_SCATTER:
+        return at_root ? all : 0;
+    case HBM_SCATTERV:
+        return 0;
+    case HBM_ALLTOALL:
+    case HBM_REDUCE_SCATTER_BLOCK:
+        return all;
+    default:
+        return o->block;
+    }
+}
+
+static uint64_t received_bytes(const hbm_operation *o)
+{
+    uint64_t all = (uint64_t)o->comm->size * o->block;
+    int at_root = o->comm->rank == o->call.root;
+    if (o->call.recv_parts)
+        return extent_of(o->call.recv_parts, o->comm->size);
+    switch (o->call.operation) {
+    case HBM_GATHER:
+        return at_root ? all : 0;
+    case HBM_GATHERV:
+        return 0;
+    case HBM_REDUCE:
+        return at_root ? o->block : 0;
+    case HBM_ALLGATHER:
+    case HBM_ALLTOALL:
+        return all;
+    default:
+        return o->block;
+    }
+}
+
+/* Whether `send` and `recv` overlap in the one way that MPI allows: in place. */
+static int is_in_place(const hbm_operation *o)
+{
+    const hbm_call *call = &o->call;
+    int rank = o->comm->rank;
+    uint64_t own = (uint64_t)rank * o->block;
+    switch (call->operation) {
+    case HBM_GATHER:
+    case HBM_ALLGATHER:
+        return call->send == call->recv + own;
+    case HBM_GATHERV:
+    case HBM_ALLGATHERV:
+        return call->recv_parts && call->send == call->recv + call->recv_parts[rank].offset;
+    case HBM_SCATTER:
+        return call->recv == call->send + own;
+    case HBM_SCATTERV:
+        return call->send_parts && call->recv == call->send + call->send_parts[rank].offset;
+    case HBM_ALLTOALL:
+    case HBM_ALLTOALLV:
+    case HBM_REDUCE_SCATTER_BLOCK:
+    case HBM_REDUCE_SCATTER:
+        return 0;
+    default:
+        return call->send == call->recv;
+    }
+}
+
+static int is_awkward(const hbm_operation *o, uint64_t sent, uint64_t received)
+{
+    const hbm_call *call = &o->call;
+    if (call->operation >= HBM_REDUCE && call->operation < HBM_FOREIGN
+        && ((sent ? call->send : 0) | (received ? call->recv : 0)) % hbm_alignment(call->dtype))
+        return 1;
+    return sent && received && call->send < call->recv + received
+           && call->recv < call->send + sent && !is_in_place(o);
+}
+
+static int is_in_arena(const hbm_operation *o, uintptr_t address, uint64_t bytes, uint64_t *offset)
+{
+    const peer *own = &o->comm->peers[o->comm->rank];
+    *offset = address - (uintptr_t)own->arrays;
+    return *offset < own->array_bytes && bytes <= own->array_bytes - *offset;
+}
+
+int hbm_prepare(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    o->block = o->call.count * entry_bytes(&o->call);
+    uint64_t sent = sent_bytes(o), received = received_bytes(o);
+    if (is_awkward(o, sent, received))
+        return HBM_COPY_FIRST;
+    o->sends_from_arena = is_in_arena(o, o->call.send, sent, &o->send_at);
+    o->receives_in_arena = is_in_arena(o, o->call.recv, received, &o->recv_at);
+    o->received = received;
+    o->recv_offset = o->recv_at;
+    atomic_store_explicit(&o->status, HBM_PENDING, memory_order_relaxed);
+    o->sequence = o->piece = o->pieces = 0;
+    o->stage = o->peer = o->step = 0;
+    o->flags = o->offer = o->seen = o->hops = 0;
+    o->advance = hbm_path(o);
+    return c->failure.status;
+}
+
+int hbm_must_copy(hbm_comm *c, const hbm_call *call)
+{
+    hbm_operation o = {.comm = c, .call = *call};
+    o.block = call->count * entry_bytes(call);
+    return is_awkward(&o, sent_bytes(&o), received_bytes(&o));
+}
+
+/* ---- blocking ---- */
+
+int hbm_run(hbm_comm *c, const hbm_call *call)
+{
+    if (!c || !call)
+        return HBM_UNREADABLE;
+    int status = hbm_enter_call(c);
+    if (status)
+        return status;
+    hbm_operation o; /* other fields than hbm_prepare() sets stay unset: clearing takes time */
+    o.comm = c;
+    o.call = *call;
+    o.is_in_flight = 0;
+    status = hbm_prepare(&o);
+    if (!status) {
+        hbm_append(&o);
+        status = hbm_complete(&o);
+        if (status == HBM_PENDING) {
+            status = HBM_INTERRUPTED;
+            hbm_blame(c, status, c->rank);
+            hbm_progress(c); /* removes it from the queue */
+        }
+    }
+    hbm_leave_call(c);
+    return status;
+}
+
+int hbm_run_plan(uintptr_t plan)
+{
+    const hbm_plan *p = (const hbm_plan *)plan;
+    return p ? hbm_run(p->comm, p->call) : HBM_UNREADABLE;
+}

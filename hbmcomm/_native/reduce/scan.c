@@ -1,0 +1,116 @@
+/* Scan and exscan: messages that fit a slot are read from all lower ranks; longer ones go from rank
+   to rank, piece by piece, through the staging buffers of the rank before. The order of operands is
+   that of the ranks.
+
+   Ordering: `ready` k + 1 is stored with release after piece k was put into the staging buffers,
+   and the next rank loads it with acquire. That rank stores `done` k + 1 with release after it has
+   reduced the piece; piece k + DEPTH may then take its offset. */
+#include "algorithms/algorithms.h"
+#include "communicator/bell.h"
+#include "cpu/copy.h"
+#include "kernels/dtype.h"
+#include "rendezvous/pieces.h"
+#include "rendezvous/posts.h"
+#include "kernels/reduction.h"
+#include "rendezvous/rendezvous.h"
+
+#define PIECE (64 * 1024)
+#define DEPTH (STAGING_BYTES / PIECE)
+
+enum { BEGINNING, REDUCING };
+
+static int is_scan(const hbm_operation *o) { return o->call.operation == HBM_SCAN; }
+
+int hbm_scan_eager(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    int last = is_scan(o) ? c->rank + 1 : c->rank; /* the number of ranks in the result */
+    if (!o->stage) {
+        int status = hbm_begin_call(o, READ_BY_ALL);
+        if (status)
+            return status;
+        hbm_post(o, (const void *)o->call.send, o->block, IN_SLOT);
+        o->stage = REDUCING;
+    }
+    for (; o->peer < c->rank; o->peer++) {
+        const post *p;
+        int status = hbm_find_post(o, o->peer, 0, &p);
+        if (status)
+            return status;
+        c->in[o->peer] = hbm_post_data(o, o->peer, p, 0, o->block);
+        count_from(c, o->peer, o->block);
+    }
+    c->in[c->rank] = (const void *)o->call.send;
+    void *out = (void *)o->call.recv;
+    return last ? reduce_into(o, last, &out, 1, 0, o->block, IN_ORDER) : HBM_OK;
+}
+
+/* Puts the result up to this rank into its staging buffers, and its own result into its array. */
+static int reduce_piece(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    uint64_t at = o->piece * o->room, bytes = o->block - at < o->room ? o->block - at : o->room;
+    uint64_t offset = o->piece % DEPTH * PIECE;
+    const char *own = (const char *)o->call.send + at;
+    char *result = (char *)o->call.recv + at;
+    char *passed = c->rank + 1 < c->size
+                       ? (char *)c->peers[c->rank].ordinary + c->staging + offset : NULL;
+    int status = HBM_OK, outs = 0, ins = 0;
+    const void *before = NULL;
+    if (c->rank) {
+        before = hbm_staged(o, c->rank - 1, offset, bytes);
+        if (!before)
+            return c->failure.status;
+        c->in[ins++] = before;
+        count_from(c, c->rank - 1, bytes);
+    }
+    c->in[ins++] = own;
+    if (passed)
+        c->out[outs++] = passed;
+    if (is_scan(o))
+        c->out[outs++] = result;
+    if (outs)
+        status = reduce_into(o, ins, c->out, outs, 0, bytes, IN_ORDER);
+    if (!is_scan(o) && before)
+        hbm_copy(result, before, bytes);
+    signal_step(o, &c->own->ready, o->piece + 1);
+    signal_step(o, &c->own->done, o->piece + 1);
+    hbm_ring(c);
+    return status;
+}
+
+int hbm_scan(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    int next = c->rank + 1, status;
+    if (o->stage == BEGINNING) {
+        status = hbm_begin_call(o, READ_BY_ALL);
+        if (!status && next < c->size)
+            status = hbm_allocate_staging(o);
+        if (!status && !hbm_staging_is_free(o))
+            status = HBM_PENDING;
+        if (status)
+            return status;
+        hbm_post(o, NULL, 0, 0);
+        o->room = PIECE / entry_bytes(&o->call) * entry_bytes(&o->call);
+        o->pieces = (o->block + o->room - 1) / o->room;
+        o->stage = REDUCING;
+    }
+    for (; o->piece < o->pieces; o->piece++) {
+        const post *p;
+        status = c->rank && !o->piece ? hbm_find_post(o, c->rank - 1, 0, &p) : HBM_OK;
+        if (status)
+            return status;
+        if (c->rank && !reached(o, c->rank - 1, &c->peers[c->rank - 1].control->ready,
+                                at_step(o, o->piece + 1)))
+            return HBM_PENDING;
+        if (next < c->size && o->piece >= DEPTH
+            && !reached(o, next, &c->peers[next].control->done, at_step(o, o->piece - DEPTH + 1)))
+            return HBM_PENDING;
+        status = reduce_piece(o);
+        if (status)
+            return status;
+    }
+    return next < c->size && !reached(o, next, &c->peers[next].control->done,
+                                      at_step(o, o->pieces)) ? HBM_PENDING : HBM_OK;
+}

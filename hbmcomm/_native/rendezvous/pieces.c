@@ -1,0 +1,142 @@
+/* Long blocks through staging buffers, in lockstep: a sender refills a buffer once all receivers
+   have taken the piece in it; a receiver takes piece k from all senders before piece k + 1.
+
+   Ordering: a sender's `ready` counts the pieces that it has put, and is stored with release after
+   them; a receiver's `done` counts those that it has taken from every sender, and is stored with
+   release after its reads. Each loads the other's word with acquire.
+
+   Each call continues with the buffer after the last one that the call before used, and posts
+   which one that is: a write to lines that others have just read takes twice as long as to other
+   lines. */
+#include "rendezvous/pieces.h"
+
+#include "communicator/bell.h"
+#include "rendezvous/blocks.h"
+#include "kernels/dtype.h"
+#include "rendezvous/posts.h"
+#include "rendezvous/rendezvous.h"
+
+#define PIECE (64 * 1024)
+
+static uint64_t slices_of(const hbm_operation *o)
+{
+    return sends_to_each(o) ? (uint64_t)o->comm->size : 1;
+}
+
+static uint64_t count(const hbm_operation *o, uint64_t bytes)
+{
+    return (bytes + o->room - 1) / o->room;
+}
+
+static uint64_t bytes_of(const hbm_operation *o, uint64_t bytes)
+{
+    uint64_t at = o->piece * o->room;
+    return bytes <= at ? 0 : bytes - at < o->room ? bytes - at : o->room;
+}
+
+/* The number of pieces that a sender may be ahead of its receivers. */
+static uint64_t depth(const hbm_operation *o)
+{
+    uint64_t buffers = RING / (o->room * slices_of(o));
+    return buffers > STAGING_DEPTH ? buffers : STAGING_DEPTH;
+}
+
+/* The offset of a receiver's piece in a sender's staging; `first` is the buffer that it began
+   with. */
+static uint64_t offset_of(const hbm_operation *o, uint64_t first, int receiver)
+{
+    uint64_t slice = sends_to_each(o) ? (uint64_t)receiver : 0;
+    return ((first + o->piece) % depth(o) * slices_of(o) + slice) * o->room;
+}
+
+static uint64_t piece_of(const hbm_operation *o)
+{
+    int operation = o->call.operation, overlaps = operation == HBM_BCAST || operation == HBM_GATHER;
+    return overlaps && !o->comm->oversubscribed ? overlapping_piece(o->block) : PIECE;
+}
+
+void hbm_begin_pieces(hbm_operation *o)
+{
+    const hbm_comm *c = o->comm;
+    uint64_t grain = LINE * entry_bytes(&o->call); /* no entry crosses two pieces */
+    uint64_t most = piece_of(o);
+    o->room = STAGING_BYTES / STAGING_DEPTH / slices_of(o);
+    o->room = o->room < most ? o->room : most;
+    o->room = o->room < grain ? grain / LINE : o->room / grain * grain;
+    o->piece = o->pieces = 0;
+    for (int r = 0; r < c->size; r++) {
+        uint64_t given = 0, taken = 0;
+        if (r == c->rank)
+            continue;
+        if (o->offer == IN_STAGING && is_receiver(o, r))
+            given = count(o, part_for(o, r).bytes);
+        if (o->seen & IN_STAGING && is_receiver(o, c->rank) && is_sender(o, r))
+            taken = count(o, part_from(o, r).bytes);
+        o->pieces = given > o->pieces ? given : o->pieces;
+        o->pieces = taken > o->pieces ? taken : o->pieces;
+    }
+    if (o->offer == IN_STAGING)
+        o->comm->staged += o->pieces;
+}
+
+int hbm_staging_is_free(hbm_operation *o)
+{
+    for (int r = 0; r < o->comm->size; r++)
+        if (!hbm_has_completed(o, r, o->sequence - 1))
+            return 0;
+    return 1;
+}
+
+int hbm_produce(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    if (o->offer != IN_STAGING)
+        return HBM_OK;
+    if (!o->piece && !hbm_staging_is_free(o))
+        return HBM_PENDING;
+    for (; o->piece >= depth(o) && o->peer < c->size; o->peer++)
+        if (o->peer != c->rank && is_receiver(o, o->peer)
+            && !reached(o, o->peer, &c->peers[o->peer].control->done,
+                        at_step(o, o->piece - depth(o) + 1)))
+            return HBM_PENDING;
+    for (int s = 0; s < (int)slices_of(o); s++) {
+        hbm_part part = part_for(o, s);
+        uint64_t bytes = sends_to_each(o) && s == c->rank ? 0 : bytes_of(o, part.bytes);
+        if (bytes)
+            hbm_copy(c->peers[c->rank].ordinary + c->staging + offset_of(o, o->send_at, s),
+                     (const char *)o->call.send + part.offset + o->piece * o->room, bytes);
+    }
+    signal_step(o, &c->own->ready, o->piece + 1);
+    hbm_ring(c);
+    return HBM_OK;
+}
+
+int hbm_find_piece(hbm_operation *o, int sender, const void **from, uint64_t *bytes)
+{
+    hbm_comm *c = o->comm;
+    const post *p;
+    const volatile post *posted;
+    *bytes = bytes_of(o, part_from(o, sender).bytes);
+    if (!*bytes)
+        return HBM_OK;
+    int status = hbm_find_post(o, sender, 0, &p);
+    if (status)
+        return status;
+    posted = p;
+    if (!(posted->flags & IN_STAGING)) {
+        *bytes = 0;
+        return HBM_OK;
+    }
+    if (!reached(o, sender, &c->peers[sender].control->ready, at_step(o, o->piece + 1)))
+        return HBM_PENDING;
+    *from = hbm_staged(o, sender, offset_of(o, posted->send, c->rank), *bytes);
+    return *from ? HBM_OK : c->failure.status;
+}
+
+void hbm_signal_consumed(hbm_operation *o)
+{
+    if (o->streaming)
+        hbm_stream_end();
+    signal_step(o, &o->comm->own->done, o->piece + 1);
+    hbm_ring(o->comm);
+}

@@ -1,0 +1,67 @@
+/* Rendezvous: how receivers get the data of a sender. Each sender chooses for itself, and posts its
+   choice as an offer.
+
+   Short data is copied into the slot, and the sender continues at once. For an array in the arena,
+   or for private memory where ranks may read each other's, the sender posts the address alone and
+   waits until the receivers have taken the data. All else goes through staging buffers, piece by
+   piece. */
+#ifndef HBMCOMM_RENDEZVOUS_H
+#define HBMCOMM_RENDEZVOUS_H
+
+#include "communicator/comm.h"
+#include "cpu/copy.h"
+
+#define STAGING_BYTES (4 * 1024 * 1024)
+#define STAGING_DEPTH 4 /* the least number of buffers of a sender */
+
+enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
+
+/* Chooses how this rank offers `bytes` that it sends. Does not post them. */
+uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes);
+
+/* Allocates this rank's staging buffers at their first use. It keeps them for later calls. */
+int hbm_allocate_staging(hbm_operation *o);
+
+/* Part of a rank's array in the arena, or of its staging buffers. NULL, and the communicator fails,
+   where the rank named memory that is not its own. */
+void *hbm_array(hbm_operation *o, int rank, uint64_t at, uint64_t offset, uint64_t bytes);
+void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes);
+
+/* Takes part of what a rank offers in one piece. `offset` counts from the beginning of its data. */
+int hbm_receive(hbm_operation *o, int rank, const post *p, uint64_t offset, void *to,
+                  uint64_t bytes);
+
+/* Signals the senders that this rank has taken all that it needs. */
+void hbm_done_receiving(hbm_operation *o);
+
+static inline int goes_in_turn(const hbm_operation *o, uint64_t bytes)
+{
+    return o->in_turn && bytes >= TURN_LEAST;
+}
+
+/* Copies from memory that another rank has written: its array, or its staging buffers. */
+static inline void copy_from(const hbm_operation *o, void *to, const void *from, uint64_t bytes)
+{
+    int turns = goes_in_turn(o, bytes);
+    (o->streaming ? hbm_stream : turns ? hbm_copy_in_turn : hbm_copy)(to, from, bytes);
+}
+
+static inline void copy_staged(const hbm_operation *o, void *to, const void *from, uint64_t bytes)
+{
+    (o->streaming ? hbm_stream : o->in_turn ? hbm_copy_in_turn : hbm_copy)(to, from, bytes);
+}
+
+/* How to reduce arrays that other ranks have written. */
+static inline int how_to_reduce(const hbm_operation *o, uint64_t bytes)
+{
+    return o->streaming ? STREAMING : goes_in_turn(o, bytes) ? IN_TURN : IN_ORDER;
+}
+
+/* Begins with the rank after this one, so that not all ranks read from the same one at once. */
+static inline int next_of(const hbm_operation *o, int i)
+{
+    int r = o->comm->rank + i;
+    return r < o->comm->size ? r : r - o->comm->size;
+}
+
+#endif

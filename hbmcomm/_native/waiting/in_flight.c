@@ -1,0 +1,63 @@
+/* The list of communicators with operations in flight outside blocking calls.
+
+   Ordering: a mutex guards the list; it is not held while operations advance. The counts are
+   relaxed: they only decide whether a look at the list is worth while, and the next poll looks
+   again. */
+#include "waiting/in_flight.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static hbm_comm *listed; /* communicators that ever had such operations and are not closed */
+_Atomic int hbm_in_flight_count;
+
+static void list(hbm_comm *c)
+{
+    if (c->is_listed)
+        return;
+    c->is_listed = 1;
+    pthread_mutex_lock(&listing);
+    c->next_listed = listed;
+    listed = c;
+    pthread_mutex_unlock(&listing);
+}
+
+void hbm_unlist(hbm_comm *c)
+{
+    if (!c->is_listed)
+        return;
+    pthread_mutex_lock(&listing);
+    hbm_comm **at = &listed;
+    while (*at != c)
+        at = &(*at)->next_listed;
+    *at = c->next_listed;
+    pthread_mutex_unlock(&listing);
+    c->is_listed = 0;
+}
+
+int hbm_list_active(hbm_comm **found, int most)
+{
+    int n = 0;
+    pthread_mutex_lock(&listing);
+    for (hbm_comm *c = listed; c && n < most; c = c->next_listed)
+        if (atomic_load_explicit(&c->in_flight, memory_order_relaxed)) {
+            atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+            found[n++] = c;
+        }
+    pthread_mutex_unlock(&listing);
+    return n;
+}
+
+void hbm_set_in_flight(hbm_operation *o)
+{
+    atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&o->comm->in_flight, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&hbm_in_flight_count, 1, memory_order_relaxed);
+    o->is_in_flight = 1;
+    list(o->comm);
+}
+
+uint64_t hbm_in_flight(void)
+{
+    return (uint64_t)atomic_load_explicit(&hbm_in_flight_count, memory_order_relaxed);
+}

@@ -1,0 +1,53 @@
+/* MPI's functions, called through a table, so that one binary works with every MPI.
+
+   A rank that waits in this library polls MPI now and then, so that MPI's own operations advance.
+   An Iprobe on COMM_WORLD does that under all MPIs that were tried, unless it finds a message.
+
+   Ordering: `usable` is stored with release after the table, and loaded with acquire before it. */
+#include "waiting/mpi_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#define STATUS_BYTES 256 /* more than any MPI_Status has */
+#define TAGS 4 /* that programs hardly use: MPI may skip its other work when it finds a message */
+
+typedef int (*iprobe)(int source, int tag, uint64_t comm, int *flag, void *status);
+
+hbm_mpi hbm_mpi_table;
+static _Atomic int usable;
+static pthread_t main_thread;
+static _Thread_local int polling; /* this thread is inside MPI at our request */
+
+void hbm_fill_mpi_table(const hbm_mpi *functions)
+{
+    if (functions) {
+        hbm_mpi_table = *functions;
+        main_thread = pthread_self();
+    }
+    atomic_store_explicit(&usable, functions != NULL, memory_order_release);
+}
+
+int hbm_has_mpi(void) { return atomic_load_explicit(&usable, memory_order_acquire); }
+
+int hbm_serves_requests(void) { return hbm_has_mpi() && hbm_mpi_table.serves_requests; }
+
+int hbm_may_call_mpi(void)
+{
+    return hbm_has_mpi() && !polling
+           && (!hbm_mpi_table.main_thread_only || pthread_equal(pthread_self(), main_thread));
+}
+
+void hbm_progress_mpi(void)
+{
+    _Alignas(16) char status[STATUS_BYTES];
+    int found = 1;
+    if (!hbm_may_call_mpi())
+        return;
+    polling = 1;
+    for (int tag = hbm_mpi_table.last_tag; found && tag > hbm_mpi_table.last_tag - TAGS; tag--)
+        ((iprobe)hbm_mpi_table.iprobe)(hbm_mpi_table.any_source, tag, hbm_mpi_table.world, &found,
+                                       status);
+    polling = 0;
+}

@@ -1,0 +1,98 @@
+/* Advancing operations in flight: each communicator has a queue of which the first advances, and
+   every wait in this process advances the first of all queues.
+
+   Ordering: the communicator's lock guards its queue. `calls` is stored with release after all that
+   the call read, so a rank that loads it with acquire may reuse what was read. `status` is stored
+   with release after the results, for threads that test it without the lock. */
+#include "waiting/progress.h"
+
+#include "cpu/clock.h"
+#include "communicator/failure.h"
+#include "cpu/fork.h"
+#include "waiting/in_flight.h"
+#include "communicator/lock.h"
+#include "waiting/requests.h"
+#include "cpu/unpack.h"
+
+#define MOST_AT_A_TIME 64
+
+void hbm_append(hbm_operation *o)
+{
+    hbm_comm *c = o->comm;
+    o->next = NULL;
+    if (c->head)
+        c->tail->next = o;
+    else
+        c->head = o;
+    c->tail = o;
+}
+
+static void finish(hbm_operation *o, int status)
+{
+    hbm_comm *c = o->comm;
+    int in_flight = o->is_in_flight;
+    c->head = o->next;
+    if (status == HBM_OK)
+        hbm_unpack(&o->call);
+    else
+        hbm_hold_back(o);
+    if (in_flight)
+        clear_in_flight(o);
+    atomic_store_explicit(&o->status, status, memory_order_release);
+    if (in_flight) {
+        hbm_end_request(o);
+        hbm_drop(o);
+    }
+}
+
+void hbm_progress(hbm_comm *c)
+{
+    while (c->head && !c->failure.status) {
+        hbm_operation *o = c->head;
+        int status = o->advance(o);
+        if (status == HBM_PENDING)
+            return;
+        if (status != HBM_OK) {
+            hbm_blame(c, status, c->rank); /* a failure that is already known stays */
+            break;
+        }
+        if (hbm_was_abandoned(o))
+            break;
+        count_hops(o);
+        atomic_store_explicit(&c->own->calls.value, o->sequence, memory_order_release);
+        c->ring_later = 1;
+        finish(o, HBM_OK);
+    }
+    while (c->failure.status && c->head)
+        finish(c->head, c->failure.status);
+}
+
+/* Now and then, checks whether the first operation can still complete. Nobody may be waiting for it
+   in a blocking call, which would check. */
+static void check_awaited(hbm_comm *c)
+{
+    uint64_t now = now_ns();
+    if (!c->head || now - c->looked < CHECK_NS)
+        return;
+    c->looked = now;
+    if (hbm_cannot_arrive(c, &c->awaiting))
+        hbm_progress(c);
+}
+
+void hbm_progress_others(const hbm_comm *waiting)
+{
+    hbm_comm *found[MOST_AT_A_TIME];
+    int n = atomic_load_explicit(&hbm_in_flight_count, memory_order_relaxed);
+    if (waiting) /* the caller advances these itself */
+        n -= atomic_load_explicit(&waiting->in_flight, memory_order_relaxed);
+    n = n ? hbm_list_active(found, MOST_AT_A_TIME) : 0;
+    for (int i = 0; i < n; i++) {
+        hbm_comm *c = found[i];
+        if (c != waiting && c->forks == hbm_forks() && try_lock(c, LOCKED, LOCKED)) {
+            hbm_progress(c);
+            check_awaited(c);
+            hbm_leave_wait(c);
+        }
+        hbm_release(c);
+    }
+}

@@ -1,0 +1,128 @@
+/* Generalized requests: with these MPI waits for our operations together with its own.
+
+   Ordering: the handle is stored with release and loaded with acquire, because a thread other than
+   the one that started an operation may complete it. A thread that queries a request loads `status`
+   with acquire, and so sees the results. */
+#include "waiting/requests.h"
+
+#include "waiting/mpi_table.h"
+
+#define STATUS_BYTES 256 /* more than any MPI_Status has */
+#define STOCK 8
+
+typedef int (*query)(void *extra, void *status);
+typedef int (*release)(void *extra);
+typedef int (*cancel)(void *extra, int complete);
+typedef int (*grequest_start)(query, release, cancel, void *extra, void *request);
+typedef int (*grequest_complete)(uint64_t request);
+typedef int (*wait_for)(void *request, void *status);
+typedef int (*set_elements)(void *status, uint64_t type, int count);
+typedef int (*set_cancelled)(void *status, int flag);
+
+static int query_operation(void *extra, void *status)
+{
+    const hbm_operation *o = extra; /* NULL: the request was made complete */
+    ((set_elements)hbm_mpi_table.status_set_elements)(status, hbm_mpi_table.byte, 0);
+    ((set_cancelled)hbm_mpi_table.status_set_cancelled)(status, 0);
+    int is_ok = !o || atomic_load_explicit(&o->status, memory_order_acquire) == HBM_OK;
+    return is_ok ? 0 : hbm_mpi_table.error;
+}
+
+/* MPI has freed its handle. */
+static int release_operation(void *extra)
+{
+    hbm_operation *o = extra;
+    if (o) {
+        atomic_store_explicit(&o->request, 0, memory_order_release);
+        hbm_drop(o);
+    }
+    return 0;
+}
+
+static int refuse_to_cancel(void *extra, int complete)
+{
+    (void)extra;
+    return complete ? 0 : hbm_mpi_table.error;
+}
+
+static int start_request(hbm_operation *o, void *handle)
+{
+    grequest_start begin = (grequest_start)hbm_mpi_table.grequest_start;
+    return begin(query_operation, release_operation, refuse_to_cancel, o, handle);
+}
+
+/* The address of MPI's handle in a request object of mpi4py. */
+static void *handle_in(uintptr_t request) { return (void *)(request + hbm_mpi_table.handle_at); }
+
+void hbm_begin_request(hbm_operation *o, uintptr_t request)
+{
+    uint64_t handle = 0;
+    if (!request || !hbm_may_call_mpi())
+        return;
+    atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
+    if (start_request(o, handle_in(request)) != 0) {
+        hbm_drop(o);
+        return;
+    }
+    memcpy(&handle, handle_in(request), (size_t)hbm_mpi_table.handle_bytes);
+    atomic_store_explicit(&o->request, handle, memory_order_release);
+}
+
+void hbm_end_request(hbm_operation *o)
+{
+    uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
+    if (handle && hbm_has_mpi())
+        ((grequest_complete)hbm_mpi_table.grequest_complete)(handle);
+}
+
+void hbm_free_request(hbm_operation *o, uintptr_t request)
+{
+    _Alignas(16) char status[STATUS_BYTES];
+    uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
+    if (handle && hbm_may_call_mpi())
+        ((wait_for)hbm_mpi_table.wait)(request ? handle_in(request) : &handle, status);
+}
+
+/* An operation that was complete as soon as it was started has a request too, because MPI's Waitany
+   and Waitsome must report it. To make and free a request takes as long as such an operation, so
+   each thread keeps a stock of complete ones. */
+static _Thread_local uint64_t stock[STOCK];
+static _Thread_local int stocked;
+
+void hbm_complete_request(uintptr_t request)
+{
+    uint64_t handle = 0;
+    if (!request || !hbm_may_call_mpi())
+        return;
+    if (stocked)
+        handle = stock[--stocked];
+    else if (start_request(NULL, &handle) == 0)
+        ((grequest_complete)hbm_mpi_table.grequest_complete)(handle);
+    else
+        return;
+    memcpy(handle_in(request), &handle, (size_t)hbm_mpi_table.handle_bytes);
+}
+
+void hbm_take_back_request(uintptr_t request)
+{
+    _Alignas(16) char status[STATUS_BYTES];
+    uint64_t handle = 0;
+    if (!request || !hbm_may_call_mpi())
+        return;
+    memcpy(&handle, handle_in(request), (size_t)hbm_mpi_table.handle_bytes);
+    if (handle == hbm_mpi_table.null_request)
+        return;
+    if (stocked == STOCK) {
+        ((wait_for)hbm_mpi_table.wait)(handle_in(request), status);
+        return;
+    }
+    stock[stocked++] = handle;
+    memcpy(handle_in(request), &hbm_mpi_table.null_request, (size_t)hbm_mpi_table.handle_bytes);
+}
+
+void hbm_free_stock(void)
+{
+    _Alignas(16) char status[STATUS_BYTES];
+    while (stocked && hbm_may_call_mpi())
+        ((wait_for)hbm_mpi_table.wait)(&stock[--stocked], status);
+}

@@ -1,0 +1,23 @@
+/* Generalized requests of MPI for our operations. `request` is the address of a request object of
+   mpi4py, or 0. */
+#ifndef HBMCOMM_REQUESTS_H
+#define HBMCOMM_REQUESTS_H
+
+#include "communicator/comm.h"
+
+/* Makes a request for an operation that is locked and not complete, so that MPI can wait for it. */
+void hbm_begin_request(hbm_operation *o, uintptr_t request);
+
+/* The operation is complete: threads that wait for it in MPI may continue. */
+void hbm_end_request(hbm_operation *o);
+
+/* Frees the handle after a wait in this library. */
+void hbm_free_request(hbm_operation *o, uintptr_t request);
+
+/* A complete request, for an operation that was complete when it was started. */
+void hbm_complete_request(uintptr_t request);
+
+/* Frees the complete requests that this thread keeps. */
+void hbm_free_stock(void);
+
+#endif

@@ -1,0 +1,175 @@
+"""The slow path of transport `direct`: begin, leave, and calls that need Python before the core.
+
+It reads mpi4py's other buffer forms. Calls that only MPI can do go to mpi4py unchanged, after all
+ranks have checked that they make the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from mpi4py import MPI
+
+from hbmcomm.collectives.buffers.arguments import READ, Unserved
+from hbmcomm.collectives.buffers.message import Unreadable
+from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
+from hbmcomm.collectives.core import mpi_progress
+from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
+from hbmcomm.collectives.transports.transport import Transport
+from hbmcomm.errors import HbmcommError, KindUnavailable
+from hbmcomm.memory.dax import dax_arena
+from hbmcomm.memory.policy.kinds import Kind, resolve
+from hbmcomm.memory.private import arrays
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.arena_creation import create_arena
+
+_run = lib.hbm_run
+_UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
+
+_GONE = (lib.HBM_OK, lib.HBM_CLOSED, lib.HBM_PEER_DIED)
+"""Statuses that a leaving rank may see: all ranks are present, or some have gone before."""
+
+
+class DirectBase(Transport):
+    """A communicator with a state in the core."""
+
+    _core: Any = ffi.NULL
+    _state: Core | None = None
+    _arena: Arena | None = None
+
+    def Free(self) -> None:
+        self._leave()
+        super().Free()
+
+    def Disconnect(self) -> None:
+        self._leave()
+        super().Disconnect()
+
+    # ---- beginning and end ----
+
+    def _begin(self) -> None:
+        mpi_progress.join()
+        gather, control, rank = super().allgather, int(lib.hbm_control_bytes()), self.rank
+        states: list[Core] = []
+
+        def begin(arena: Arena, settings: list[Any]) -> None:
+            states[:] = [Core(arena, rank, settings)]
+
+        how: dict[str, Any] = {"extra": setting, "begin": begin}
+        if self.device is not None:
+            self._arena, _ = dax_arena.create_arena(
+                gather, rank, self.size, self.device, control, **how
+            )
+        else:
+            kind, nodes = self.kind, self.nodes
+            self._arena, _ = create_arena(
+                gather, rank, self.size, lambda: resolve(kind, nodes), control, **how
+            )
+        (self._state,) = states
+        self._core = self._state.handle
+
+    def _array_factory(self) -> arrays.ArrayFactory:
+        if self._arena is None:  # a result of Idup, which must not wait for others
+            if self.device is not None:
+                raise KindUnavailable(
+                    f"device={self.device}: a result of Idup has its part of the device from its "
+                    "first collective call until it is freed; make such a call first"
+                )
+            return super()._array_factory()
+        return arrays.ArrayFactory(self._arena.kind, self._arena.allocate, self._arena.holds)
+
+    def _numpy_memory(self) -> AbstractContextManager[Kind]:
+        return super()._numpy_memory() if self._arena is None else self._arena.numpy_memory()
+
+    def _leave(self) -> None:
+        """Close the core's state; the arrays keep the arena."""
+        state = self._state
+        if state is None:
+            return
+        failed = lib.hbm_failure_of(self._core, ffi.new("hbm_failure *"))
+        status = failed or lib.hbm_barrier(self._core)
+        if status == lib.HBM_BUSY:
+            raise state.error(status)
+        error = state.error(status) if status not in (failed, *_GONE) else None
+        self._state, self._core, self._arena = None, ffi.NULL, None
+        state.close()
+        if error:
+            raise error
+
+    def _abandon(self) -> None:
+        if self._state is not None:
+            self._state.close()
+
+    # ---- slow path ----
+
+    def _again(self, status: int, name: str, *arguments: Any) -> None:
+        """Do a call that the core did not do: raise its error, or read the arguments in Python.
+
+        Args:
+            status: The core's status.
+            name: The call.
+            arguments: mpi4py's, all of them in their order.
+        """
+        call = self._read(status, name, *arguments)
+        if not isinstance(call, Call):
+            call()
+            return
+        status = _run(self._core, call.call)
+        if status == _COPY_FIRST:
+            call = self._read(status, name, *arguments)
+            status = _run(self._core, call.call)
+        self._check(status)
+
+    def _read(self, status: int, name: str, *arguments: Any) -> Any:
+        """A call in the core's form; where MPI must do the call, a function that makes it.
+
+        Args:
+            status: The core's status; HBM_COPY_FIRST: the sent data must be copied, because it
+                overlaps the received data.
+        """
+        if status not in (_UNREADABLE, _COPY_FIRST) and self._state is not None:
+            raise self._state.error(status)
+        through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
+        if self._state is None:
+            if self == MPI.COMM_NULL:
+                return through_mpi  # raises the error
+            self._begin()
+        try:
+            operands = READ[name](self, *arguments)
+        except Unserved:
+            return partial(self._through_mpi, name, through_mpi)
+        except (Unreadable, TypeError):
+            if any(_is_elsewhere(each) for each in arguments):
+                return partial(self._through_mpi, name, through_mpi)
+            return through_mpi
+        if status == _COPY_FIRST:
+            operands = with_copied_input(name, operands, self.size)
+        return build_call(name, operands)
+
+    def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:
+        """MPI's own call, once all ranks are known to make it."""
+        self._announce(name)
+        return call()
+
+    def _announce(self, name: str) -> None:
+        if self._state is None:
+            if self == MPI.COMM_NULL:
+                return
+            self._begin()
+        operation = lib.HBM_FOREIGN + FOREIGN.index(name)
+        self._check(_run(self._core, ffi.new("hbm_call *", {"operation": operation})))
+
+    def _check(self, status: int) -> None:
+        if status:
+            if self._state is None:
+                raise HbmcommError("this communicator was freed")
+            raise self._state.error(status)
+
+
+def _is_elsewhere(spec: Any) -> bool:
+    """Whether MPI may be able to use this buffer although its memory cannot be read here."""
+    buffer = spec[0] if isinstance(spec, list | tuple) and spec else spec
+    return buffer is MPI.BOTTOM or hasattr(buffer, "__cuda_array_interface__")

@@ -1,1 +1,0 @@
-"""What a campaign found, as data frames: ratios, data paths, placements."""

@@ -1,0 +1,121 @@
+"""How the data path of arms differs from the host's, in words. Draws nothing."""
+
+from collections.abc import Iterator, Sequence
+
+from experiments.analysis.arm_order import arm_levels
+from experiments.analysis.findings.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
+from experiments.analysis.mpi_transport_log import NONE, NOT_TOLD, SHARED_MEMORY
+from plots.layout.labels import LAYOUTS, arm_name, environment_name, mpi_name
+
+MOST = 3  # losses that a caption names one by one
+
+
+def sentences(paths: DataPaths) -> tuple[str, ...]:
+    """One for each MPI and each way in which arms differ from the host, the losses first."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for loss in paths.losses:
+        lost = f"{mpi_name(loss.mpi)} lost {_and(loss.ways)}"
+        remedy = _remedy(loss)
+        key = (lost, f"({_cause(loss)}): {effect(loss)}" + (f"; {remedy}." if remedy else "."))
+        grouped.setdefault(key, []).append(loss.arm)
+    return (
+        *(f"{lost} in {_arms(arms)} {rest}" for (lost, rest), arms in grouped.items()),
+        *_substitutions(paths),
+        *_refusals(paths),
+    )
+
+
+def short(losses: Sequence[Loss]) -> str:
+    """All losses in one sentence for a caption; empty where nothing was lost."""
+    lost: dict[tuple[str, str], list[str]] = {}
+    by_way: dict[str, list[str]] = {}
+    for loss in losses:
+        lost.setdefault((mpi_name(loss.mpi), _and(loss.ways)), []).append(loss.arm)
+        for way in loss.ways:
+            by_way.setdefault(way, []).append(mpi_name(loss.mpi))
+    clauses = [f"{mpi} lost {ways} in {_arms(arms)}" for (mpi, ways), arms in lost.items()]
+    if len(losses) > MOST:
+        clauses = [f"{_and(list(dict.fromkeys(mpis)))} lost {way}" for way, mpis in by_way.items()]
+        clauses[-1] += ", each in some arms: see the data paths"
+    return f"The data path differs from the host's: {'; '.join(clauses)}." if clauses else ""
+
+
+def effect(loss: Loss) -> str:
+    """What messages do instead."""
+    if SHARED_MEMORY in loss.ways:
+        return f"messages go by {loss.network}"
+    by_network = f", or go by {loss.network}" if loss.network not in (NONE, NOT_TOLD) else ""
+    return f"large messages are copied twice{by_network}"
+
+
+def _substitutions(paths: DataPaths) -> Iterator[str]:
+    for each in paths.substitutions:
+        yield (
+            f"{mpi_name(each.mpi)} takes {each.here} for {each.way} in {_arms(each.arms)}, and "
+            f"{each.on_host} on the host."
+        )
+
+
+def _refusals(paths: DataPaths) -> Iterator[str]:
+    for each in paths.refusals:
+        yield (
+            f"{mpi_name(each.mpi)} loses no single copy in {_arms(each.arms)} (process_vm_readv "
+            f"{each.outcome}): it copies large messages twice on the host too."
+        )
+
+
+def _cause(loss: Loss) -> str:
+    """The trials that explain a loss, in the system's words."""
+    reasons = []
+    if loss.trial == SHM_OF_ANOTHER_RANK:
+        reasons += [f"it takes its ranks to be on {loss.nodes} nodes"] if loss.nodes else []
+        if loss.outcome == WORKS:
+            return ", ".join([*reasons, "though they can share memory"])
+        return ", ".join([*reasons, f"{loss.trial}: {loss.outcome or 'not tried'}"])
+    reasons += [f"{loss.trial} {loss.outcome}"] if loss.trial else []
+    if loss.switched_off:
+        reasons.append("where MPICH would abort, so the launch switches single copy off")
+    return ", ".join(reasons) or "no trial shows why"
+
+
+def _remedy(loss: Loss) -> str:
+    """What gets the lost ways back: another profile, else another layout, else another arm."""
+    what = "it" if len(loss.ways) == 1 else "them"
+    if not loss.kept_in:
+        return f"no other arm of this campaign gets {what} back" if loss.others else ""
+    environment, profile, layout = arm_levels(loss.arm)
+    levels = [arm_levels(other) for other in loss.kept_in]
+    near = [(p, k) for e, p, k in levels if e == environment]
+    near = (
+        [(p, k) for p, k in near if k == layout]
+        or [(p, k) for p, k in near if p == profile]
+        or near
+    )
+    profiles = list(dict.fromkeys(p for p, _ in near if p != profile))
+    layouts = list(dict.fromkeys(LAYOUTS[k] for _, k in near if k != layout))
+    names = [
+        f"the {level}{'s' * (len(values) > 1)} {_and(values)}"
+        for level, values in (("profile", profiles), ("layout", layouts))
+        if values
+    ] or [_and([arm_name(other) for other in loss.kept_in])]
+    several = len(profiles or layouts or loss.kept_in) > 1
+    return f"{' with '.join(names)} {'get' if several else 'gets'} {what} back"
+
+
+def _arms(arms: Sequence[str]) -> str:
+    """Arms by name; those that differ in their profile alone together."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        environment, _, layout = arm_levels(arm)
+        grouped.setdefault((environment, layout), []).append(arm)
+    return "; ".join(
+        arm_name(same[0])
+        if len(same) == 1
+        else f"{environment_name(environment)}, "
+        f"{_and([arm_levels(arm)[1] for arm in same])}, {LAYOUTS[layout]}"
+        for (environment, layout), same in grouped.items()
+    )
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

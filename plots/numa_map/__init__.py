@@ -1,1 +1,0 @@
-"""The map of a machine: where each page and rank was."""

@@ -1,0 +1,95 @@
+"""What the pages say of a stored bench: direct against the best MPI of each cell, by ranks.
+
+Reads the JSON of `./inv bench --json`, of which docs/data keeps the launch medians.
+"""
+
+import json
+import lzma
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from experiments.analysis.statistics import Verdict
+from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
+from plots.layout.labels import OPERATIONS, bytes_text, interval_text, mpi_name, operation_name
+
+PLAIN = "plain"
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The JSON of a bench, compressed by xz."""
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        summary: dict[str, Any] = json.load(file)
+    return summary
+
+
+def sentence(summary: Mapping[str, Any]) -> str:
+    """In how many cells direct is faster than the best MPI, by how much, and how sure that is."""
+    best = [peer for peer in summary["peers"] if peer["best"]]
+    ratios = [peer["ratio"] for peer in best]
+    above = sum(ratio > 1 for ratio in ratios)
+    sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in best)
+    blocks = sorted({peer["blocks"] for peer in best})
+    fewest = f"{blocks[0]} or {blocks[-1]}" if len(blocks) > 1 else str(blocks[0])
+    return (
+        f"direct takes less time than the best MPI of the cell in {above} of {len(best)} cells: "
+        f"the best MPI takes {ratio_text(median(ratios))} times as long in the median cell "
+        f"({ratio_text(min(ratios))} to {ratio_text(max(ratios))} from cell to cell). Cells whose "
+        f"whole interval is above 1 and beyond the noise floor: {sure}; with fewer than 6 blocks a "
+        f"cell has no interval. {fewest} blocks of three MPIs in turns. Noise floor "
+        f"{percent_text(summary['noise'])}."
+    )
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """The median ratio and its range, in one sentence."""
+    best = [peer for peer in summary["peers"] if peer["best"]]
+    found = [peer["ratio"] for peer in best]
+    counts = sorted({peer["ranks"] for peer in best})
+    return (
+        f"With {counts[0]} to {counts[-1]} ranks, the best MPI takes {ratio_text(median(found))} "
+        f"times as long as direct in the median cell ({ratio_text(min(found))} to "
+        f"{ratio_text(max(found))} from cell to cell of {len(found)})."
+    )
+
+
+def ratios(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: plain calls by operation and size, a column for each number of ranks."""
+    counts = sorted({peer["ranks"] for peer in summary["peers"]})
+    direct = {_cell(row): row["seconds"] for row in summary["direct"] if row["form"] == PLAIN}
+    best = {
+        _cell(peer): peer for peer in summary["peers"] if peer["best"] and peer["form"] == PLAIN
+    }
+    head = ["operation", "message", f"direct, {counts[-1]} ranks"]
+    head += [f"best MPI / direct, {count} ranks" for count in counts]
+    return head, list(_rows(counts, direct, best))
+
+
+def _cell(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    return row["operation"], row["bytes"], row["ranks"]
+
+
+def _rows(
+    counts: list[int],
+    direct: Mapping[tuple[str, int, int], float],
+    best: Mapping[tuple[str, int, int], Mapping[str, Any]],
+) -> Iterator[list[str]]:
+    sizes = sorted({size for _, size, _ in direct})
+    operations = {operation for operation, _, _ in direct}
+    for operation in filter(operations.__contains__, OPERATIONS):
+        for size in sizes:
+            time = seconds_text(direct[operation, size, counts[-1]])
+            peers = [best.get((operation, size, count)) for count in counts]
+            yield [operation_name(operation), bytes_text(size), time, *map(_peer, peers)]
+
+
+def _peer(peer: Mapping[str, Any] | None) -> str:
+    """ "2.27, Intel MPI (2.20 to 2.30)"; without an interval where there are too few blocks."""
+    if peer is None:
+        return NOTHING
+    low, high = (math.nan if peer[end] is None else peer[end] for end in ("low", "high"))
+    interval = interval_text(low, high)
+    shown = f"{ratio_text(peer['ratio'])}, {mpi_name(peer['peer'])}"
+    return shown if interval == NOTHING else f"{shown} ({interval})"

@@ -1,0 +1,247 @@
+"""The shell contract: what each task answers, and with which exit code, when asked wrongly.
+
+Tests call invoke's own program in this process, which saves the start of an interpreter for each;
+a few start a process, where its environment, its standard streams or its end matter.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from invoke.program import Program
+
+ROOT = Path(__file__).parents[2]
+TASKS = (
+    "archive",
+    "bench",
+    "build",
+    "compare",
+    "docs",
+    "doctor",
+    "export",
+    "paper",
+    "plot",
+    "report",
+    "run",
+    "test",
+    "vm",
+)
+Invoke = Callable[..., "Ended"]
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, with more environment variables."""
+    return subprocess.run(
+        [sys.executable, "-m", "invoke", *words],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Invoke]:
+    """invoke(*words): a command in this process, in the checkout."""
+    handlers = {
+        each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    monkeypatch.chdir(ROOT)
+
+    def run(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["invoke", *words])  # the tasks look for paths there
+        code = 0
+        try:
+            Program(binary_names=["invoke"]).run(sys.argv)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Ended(code, *capsys.readouterr())
+
+    yield run
+    for each, handler in handlers.items():
+        signal.signal(each, handler)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_help_teaches_with_an_example(invoke: Invoke, task: str) -> None:
+    found = invoke(task, "--help")
+    assert found.returncode == 0
+    assert "Example" in found.stdout
+    assert f"./inv {task}" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "words", ["--help compare", "compare -h", "compare one --help", "compare one two --json --help"]
+)
+def test_help_on_positional_arguments_may_stand_anywhere(invoke: Invoke, words: str) -> None:
+    found = invoke(*words.split())
+    assert found.returncode == 0
+    assert "./inv compare" in found.stdout
+
+
+def test_the_list_shows_every_task_with_its_purpose() -> None:
+    listed = process("--list").stdout
+    assert all(task in listed for task in TASKS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
+        (["run", "--env", "dokcer"], "did you mean 'docker'?"),
+        (["run", "--sizes", "1KB:2KB"], "'1KB' does not parse"),
+        (["run", "--sizes", "2MiB:1MiB"], "put the smaller first"),
+        (["run", "--ranks", "0"], "whole numbers from 1 up"),
+        (["run", "--ranks", "many"], "ranks 'many' do not parse"),
+        (["run", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
+        (["run", "--blocks", "0"], "--blocks '0' must be a whole number, 1 or more"),
+        (["run", "--seed", "x"], "--seed 'x' must be a whole number"),
+        (["run", "--resume", "--mpi", "impi"], "drop the other flags"),
+        (["run", "--mpi", "lam"], "unknown mpis 'lam'; Known: openmpi, mpich, impi"),
+        (["run", "--profiles", "tunde"], "unknown profiles 'tunde'; did you mean 'tuned'?"),
+        (["run", "--layouts", "isolatd"], "did you mean 'isolated'?"),
+        (["run", "--external", "IMB"], "runs on the host with impi"),
+        (["vm", "--machine", "knl-snc4-fat"], "did you mean 'knl-snc4-flat'?"),
+        (["vm", "--machine", "plain", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi"),
+        (["run", "--resume", "--ranks", "2"], "drop the other flags"),
+        (["run", "--resume", "--out", "nowhere"], "there is no results folder nowhere"),
+        (["plot", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["plot", "--results", "docker"], "docker holds no campaign.json"),
+        (["report", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["compare", "nowhere", "docker"], "there is no results folder nowhere"),
+        (["export", "--results", "nowhere"], "there is no results folder nowhere"),
+        (["export", "--format", "xml"], "--format 'xml' is not one of osu, csv, parquet"),
+        (["bench", "--ops", "Alreduce"], "unknown 'Alreduce'; did you mean 'allreduce'?"),
+        (["bench", "--peers", "lam"], "--peers: unknown 'lam'; Known: openmpi, mpich, impi"),
+        (["bench", "--sizes", "1KiB:6"], "put the smaller first"),
+        (["bench", "--sizes", "2:8"], "multiples of the 4 bytes of one float32"),
+        (["bench", "--ranks", "1"], "a collective needs 2 ranks or more"),
+        (["bench", "--ranks", "100000"], "100000 ranks were asked for; this machine has"),
+        (["bench", "--cadence", "fast"], "--cadence 'fast' is not one of isolated, streaming"),
+        (["bench", "--forms", "lazy"], "--forms: unknown 'lazy'; Known: plain, persistent"),
+        (["bench", "--against", "docker"], "--against docker holds no package hbmcomm"),
+        (["bench", "--blocks", "0"], "--blocks '0' must be a whole number, 1 or more"),
+        (["bench", "--tune", "--ranks", "2,4"], "--tune takes one number of ranks"),
+        (["bench", "--tune", "--peers-tuned", "--ops", "all"], "--ops, --peers-tuned: not with"),
+        (["bench", "--tune", "--against", "docker"], "--against: not with --tune"),
+        (["bench", "--tune", "--figures", "there"], "it takes --ranks, --blocks, --out, --seed"),
+        (["build", "--engine", "lxc"], "--engine 'lxc' is not one of docker"),
+        (["build", "--mpi", "lam"], "--mpi 'lam' is not one of"),
+    ],
+)
+def test_a_mistake_is_answered_with_one_message_and_no_traceback(
+    invoke: Invoke, words: list[str], message: str
+) -> None:
+    found = invoke(*words)
+    assert found.returncode == 1
+    assert message in found.stderr
+    assert "Traceback" not in found.stderr
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "paper --out /proc/nowhere",
+        "paper --out {taken} --figures /proc/nowhere",
+        "run --out /proc/nowhere",
+        "bench --out /proc/nowhere",
+        "bench --out {taken} --figures /proc/nowhere",
+        "bench --tune --out /proc/nowhere",
+        "plot --results docker --out /proc/nowhere",
+        "report --results docker --out /proc/nowhere",
+        "report --results docker --out /proc/nowhere/page.html",
+        "export --results docker --out /proc/nowhere/a.csv",
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    invoke: Invoke, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "campaign.json").write_text("{}")
+    flag = words.split()[-2]
+    found = invoke(*words.format(taken=tmp_path).split())
+    assert found.returncode == 1
+    assert found.stderr == (
+        f"{words.split()[0]}: cannot write into /proc/nowhere (No such file or directory); "
+        f"name another folder with {flag}\n"
+    )
+    assert found.stdout == ""
+
+
+def test_a_mistake_ends_a_process_with_one_message() -> None:
+    found = process("run", "--ranks", "0")
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.startswith("run: ")
+    assert "whole numbers from 1 up" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("key", ["kinds", "operations", "dtype"])
+def test_a_typo_in_an_experiments_file_names_file_and_key(
+    invoke: Invoke, tmp_path: Path, key: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    value = '"flot32"' if key == "dtype" else '["hwb"]'
+    path.write_text(f'title = "t"\nquestion = "q"\n[factors]\n{key} = {value}\n')
+    found = invoke("run", "--experiment", str(path))
+    assert found.returncode == 1
+    assert "mine.toml, [factors]: " in found.stderr and f"unknown {key}" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
+    found = process(
+        *("run", "--env", "docker", "--out", str(tmp_path / "out")),
+        DOCKER_HOST=f"unix://{tmp_path}/none.sock",
+    )
+    assert found.returncode == 1
+    assert "no container engine answers at DOCKER_HOST" in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
+    lines = found.stdout.splitlines()
+    assert len(lines) == 10
+    assert sum(line.startswith("docker run") for line in lines) == 4
+    assert sum(line.startswith("unshare") for line in lines) == 2
+    assert sum("experiments.programs.harness" in line for line in lines) == 10
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--blocks", "1", "--out", str(tmp_path / "out"))
+    lines = process(*words, MEMKIND_HBW_NODES="0").stdout.splitlines()
+    assert [line.count("MEMKIND_HBW_NODES=0") for line in lines] == [1] * 5
+
+
+def test_a_campaign_is_not_measured_over_another(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "campaign.json").write_text("{}")
+    found = invoke("run", "--env", "host", "--out", str(tmp_path))
+    assert found.returncode == 1
+    assert "already holds a campaign; pass --resume" in found.stderr
+    assert (tmp_path / "campaign.json").read_text() == "{}"
+
+
+def test_doctor_names_a_command_for_each_lack(invoke: Invoke) -> None:
+    found = json.loads(invoke("doctor", "--json").stdout)
+    assert {"MPI", "memkind", "HBM", "container engine", "/dev/shm"} <= {
+        finding["name"] for finding in found
+    }
+    assert all(finding["remedy"] for finding in found if finding["lack"])

@@ -1,0 +1,64 @@
+"""What a task answers to mistakes, to signals and to a reader that closes the pipe."""
+
+import subprocess
+import sys
+
+TASK = """
+import signal, os
+from invoke.context import Context
+from invoke.exceptions import Exit
+from experiments.model.errors import ExperimentsError
+from commands.exits import reports_errors
+
+@reports_errors
+def task(context, {flags}):
+    {body}
+
+try:
+    task(Context())
+except Exit as ended:
+    print(ended.message or "", file=__import__("sys").stderr)
+    raise SystemExit(ended.code)
+"""
+
+
+def run(body: str, pipe: str = "", flags: str = "out=''") -> subprocess.CompletedProcess[str]:
+    script = TASK.format(body=body, flags=flags)
+    line = f'"$0" -c "$1" {pipe}; exit ${{PIPESTATUS[0]}}'
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable, script], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_users_mistake_is_one_message_and_exit_code_1() -> None:
+    found = run('raise ExperimentsError("no such thing; name another")')
+    assert (found.returncode, found.stderr) == (1, "task: no such thing; name another\n")
+
+
+def test_an_interruption_is_130_whichever_signal_brought_it() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        found = run(f"os.kill(os.getpid(), signal.{name}); signal.pause()")
+        assert (found.returncode, found.stderr) == (130, "task: interrupted\n")
+
+
+def test_a_full_disk_says_what_is_kept() -> None:
+    found = run('raise OSError(28, "No space left on device", "out/x")')
+    assert found.returncode == 1
+    assert "No space left on device (out/x); what finished is kept" in found.stderr
+
+
+def test_without_results_a_full_disk_asks_for_no_out() -> None:
+    found = run('raise OSError(28, "No space left on device", "/tmp")', flags="yes=False")
+    output = "task: No space left on device (/tmp); see to it, then do it again\n"
+    assert (found.returncode, found.stderr) == (1, output)
+
+
+def test_a_reader_that_has_read_enough_is_no_mistake() -> None:
+    found = run('print("line\\n" * 1_000_000)', "| head -n 1")
+    assert found.returncode == 141
+    assert found.stdout == "line\n"
+    assert found.stderr.strip() == ""
+
+
+def test_a_defect_keeps_its_traceback() -> None:
+    assert "ZeroDivisionError" in run("1 / 0").stderr

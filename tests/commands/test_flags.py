@@ -1,0 +1,36 @@
+"""Numbers, choices and positional words of a command line."""
+
+import pytest
+
+from commands.flags import check_choice, leading_path, whole_number
+from experiments.model.errors import ExperimentsError
+
+
+def test_flags_are_whole_numbers_or_choices() -> None:
+    assert whole_number("blocks", "", 1) is None
+    assert whole_number("blocks", "6", 1) == 6
+    check_choice("format", "csv", ("csv", "osu"))
+    with pytest.raises(ExperimentsError, match="--blocks '0' must be a whole number, 1 or more"):
+        whole_number("blocks", "0", 1)
+    with pytest.raises(ExperimentsError, match="--format 'x' is not one of csv, osu"):
+        check_choice("format", "x", ("csv", "osu"))
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("report", []),
+        ("report --out x", []),
+        ("report plot", []),
+        ("plot report", []),
+        ("report -h", []),
+        ("report quick.tar.xz", ["results"]),
+        ("report results/quick --out x", ["results"]),
+        ("report .", ["results"]),
+    ],
+)
+def test_the_first_word_of_a_task_is_its_campaign_where_it_is_a_path(
+    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["invoke", *words.split()])
+    assert leading_path("report", "results") == found

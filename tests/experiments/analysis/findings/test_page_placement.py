@@ -1,0 +1,270 @@
+"""Launches alike share a map; one that differs is never left out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hbmcomm
+from experiments.analysis.findings.nodes import Node, owners
+from experiments.analysis.findings.page_placement import PageMap, by_node, frame, page_maps
+from experiments.emulation import description
+from experiments.model.environment import machine_names
+from experiments.programs.machine import nodes as measured
+from hbmcomm.memory.topology import model
+
+Launched = Callable[..., dict[str, Any]]
+MIB = 2**20
+PREFERRED = {"kinds": ("hbw_preferred",), "localities": ("local",)}
+SPOT = ("hbw_preferred", "local")
+SPILT = {(*SPOT, 3): {3: MIB, 5: MIB}}
+
+
+def only(found: tuple[PageMap, ...]) -> PageMap:
+    (page_map,) = found
+    return page_map
+
+
+def test_arms_that_are_alike_share_a_map(launched: Launched) -> None:
+    arms = ("vm-docker-knl-snc4-flat-tuned-one", "vm-knl-snc4-flat")
+    page_map = only(
+        page_maps([launched(arm=arm, block=block) for arm in arms for block in range(3)])
+    )
+    assert page_map.arms == ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
+    assert len(page_map.launches) == 6
+    assert page_map.machine == "knl-snc4-flat (tcg)"
+    assert page_map.cpus == tuple(range(8))
+    assert [page_map.node_of(rank) for rank in range(8)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    kinds = [(panel.kind, panel.locality) for panel in page_map.panels]
+    assert kinds == [(k, where) for k in ("regular", "hbw") for where in ("local", "remote")]
+    assert {len(panel.launches) for panel in page_map.panels} == {6}
+
+
+def test_every_byte_of_every_rank_is_on_the_map(launched: Launched) -> None:
+    page_map = only(page_maps([launched()]))
+    for panel in page_map.panels:
+        assert sum(by_node(panel).values()) == 8 * 2 * MIB
+        assert {each.as_asked for each in panel.pages} == {1.0}
+    local = next(p for p in page_map.panels if (p.kind, p.locality) == ("hbw", "local"))
+    assert [dict(each.shares) for each in local.pages] == [{4 + r // 2: 1.0} for r in range(8)]
+
+
+@pytest.mark.parametrize("other", [{"ranks": 4}, {"binding": "spread"}, {"machine": "plain"}])
+def test_other_ranks_bindings_and_machines_have_maps_of_their_own(
+    launched: Launched, other: dict[str, Any]
+) -> None:
+    assert len(page_maps([launched(), launched(**other)])) == 2
+
+
+def test_a_rank_on_another_cpu_makes_another_map(launched: Launched) -> None:
+    moved = launched(block=2)
+    moved["ranks"][0]["cpu"] = 1
+    usual, other = page_maps([launched(block=0), launched(block=1), moved])
+    assert (len(usual.launches), len(other.launches)) == (2, 1)
+    assert other.cpus[0] == 1
+
+
+def test_a_launch_whose_pages_differ_has_a_panel_of_its_own(launched: Launched) -> None:
+    launches = [launched(block=n, **PREFERRED, placed=SPILT if n == 1 else None) for n in range(3)]
+    most, one = only(page_maps(launches)).panels
+    assert (len(most.launches), len(one.launches)) == (2, 1)
+    assert one.launches == ("0001-vm-knl-snc4-flat",)
+    assert one.of == most.of == 3
+    assert one.pages[3].as_asked == 0.5
+    assert one.pages[3].shares == ((3, 0.5), (5, 0.5))
+
+
+def test_a_page_more_or_less_makes_no_other_panel_but_another_row(launched: Launched) -> None:
+    few = {("hbw_preferred", "local", 3): {5: 2 * MIB - 4096, 3: 4096}}
+    launches = [launched(block=n, **PREFERRED, placed=few if n else None) for n in range(2)]
+    rows = frame(launches)
+    assert len(rows) == 8 + 1
+    mine = rows[rows["rank"] == 3]
+    assert set(mine["placed"]) == {f"5: {2 * MIB}", f"3: 4096; 5: {2 * MIB - 4096}"}
+    assert set(mine["launches"]) == {1}
+    assert len(only(page_maps(launches)).panels) == 2, "whole is not nearly whole"
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
+def test_of_launches_alike_to_a_per_cent_the_worst_is_told(
+    launched: Launched, order: tuple[int, ...]
+) -> None:
+    launches = [
+        launched(block=n, **PREFERRED, placed={(*SPOT, 3): {5: 2 * MIB - n * 3000, 3: n * 3000}})
+        for n in order
+    ]
+    (panel,) = only(page_maps(launches)).panels
+    assert len(panel.launches) == 3
+    assert panel.as_asked == pytest.approx(1 - 9000 / (16 * MIB))
+    assert panel.pages[3].placed == ((3, 9000), (5, 2 * MIB - 9000))
+
+
+def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launched) -> None:
+    page_map = only(page_maps([launched("xeon-max-flat-snc4", ranks=16)]))
+    for panel in page_map.panels:
+        for rank, each in enumerate(panel.pages):
+            assert each.near == (rank // 2, rank // 2 + 8)
+            assert each.local == (1.0 if panel.locality == "local" else 0.0)
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("name", machine_names())
+def test_local_is_what_the_library_calls_local_on_every_machine(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, name: str, online: bool
+) -> None:
+    machine = description.load(name)
+    later = {dax.node: dax.online_bytes for dax in machine.dax if online}
+    topology = shown(
+        *(
+            model.Node(
+                id=node.id,
+                cpus=node.cpus,
+                total_bytes=size,
+                free_bytes=size,
+                available_bytes=size,
+                distances=dict(enumerate(machine.distances[node.id])),
+                initiators=(node.initiator,) if machine.has_hmat else (),
+            )
+            for node in machine.nodes
+            if (size := node.memory_bytes or later.get(node.id, 0))
+        )
+    )
+    assert_alike(launched, monkeypatch, topology)
+
+
+def test_local_is_what_the_library_calls_local_where_nodes_lack_something(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of CPUs without memory, memory that only a GPU reaches well, one as near to two nodes."""
+
+    def node(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> model.Node:
+        far = {other: 10 + 10 * (other != number) for other in range(5)}
+        return model.Node(number, cpus, size, size, size, far, near)
+
+    topology = shown(
+        node(0, (0,), 2**30, ()),
+        node(1, (1,), 0, ()),
+        node(2, (), 2**30, (4,)),
+        node(3, (), 2**30, ()),
+        node(4, (), 2**30, (1, 4)),
+    )
+    assert [topology.local_nodes(number) for number in (0, 1)] == [(0, 3), (3, 4)]
+    assert_alike(launched, monkeypatch, topology)
+
+
+def shown(*nodes: model.Node) -> model.Topology:
+    return model.Topology(nodes, (), (), (), "", model.HbmFinding((), "", (), False))
+
+
+def assert_alike(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, topology: model.Topology
+) -> None:
+    """That a result of the machine tells the same of it as the library."""
+    monkeypatch.setattr(hbmcomm, "topology", lambda *_: topology)
+    cpus = [cpu for node in topology.nodes for cpu in node.cpus]
+    launch = launched("sixty-four", ranks=len(cpus), kinds=("regular",))
+    launch["environment"]["topology"] = measured.nodes()
+    for rank, cpu in zip(launch["ranks"], cpus, strict=True):
+        rank["cpu"] = cpu
+    page_map = only(page_maps([launch]))
+    for rank, cpu in enumerate(cpus):
+        home = topology.node_of_cpu(cpu)
+        assert page_map.node_of(rank) == home
+        assert page_map.panels[0].pages[rank].near == topology.local_nodes(home)
+    with_cpus = [node for node in page_map.nodes if node.cpus]
+    homes = {each.id: topology.local_nodes(each.id) for each in with_cpus}
+    for node in page_map.nodes:
+        best = [number for number, near in homes.items() if node.id in near]
+        if not node.cpus and best:
+            assert owners(node, with_cpus) == best
+
+
+def node(
+    number: int, distances: dict[int, int], cpus: tuple[int, ...] = (), near: tuple[int, ...] = ()
+) -> Node:
+    return Node(number, cpus, 2**30, tuple(distances.items()), near, not cpus)
+
+
+@pytest.mark.parametrize(
+    ("memory", "nearest"),
+    [
+        (node(2, {0: 11, 1: 30}, near=(1,)), [1]),  # HMAT counts more than distances
+        (node(2, {0: 11, 1: 30}), [0]),
+        (node(2, {0: 30, 1: 30}), [0, 1]),
+    ],
+)
+def test_memory_belongs_to_the_nodes_that_it_serves_best(memory: Node, nearest: list[int]) -> None:
+    homes = [node(0, {0: 10, 1: 20}, (0,)), node(1, {0: 20, 1: 10}, (1,))]
+    assert owners(memory, homes) == nearest
+
+
+def test_bytes_on_no_node_are_counted_as_not_where_asked(launched: Launched) -> None:
+    launch = launched(ranks=1, placed={("regular", "local", 0): {0: MIB}}, localities=("local",))
+    pages = only(page_maps([launch])).panels[0].pages[0]
+    assert (pages.unknown, pages.total, pages.as_asked) == (MIB, 2 * MIB, 0.5)
+    del launch["ranks"][0]["pools"][0]["bytes"]  # an older result does not say how many there are
+    assert only(page_maps([launch])).panels[0].pages[0].unknown == 0
+
+
+def test_what_was_not_measured_has_a_panel_with_the_reason(launched: Launched) -> None:
+    page_map = only(page_maps([launched("plain", ranks=2, skipped="no HBM")]))
+    assert [panel.skipped for panel in page_map.panels] == ["", "", "no HBM", "no HBM"]
+    assert page_map.panels[2].pages == ()
+
+
+def test_what_a_guest_with_hbm_nodes_recorded_is_one_map_of_both_arms() -> None:
+    """Two launches as QEMU's guest left them, on its bare metal and in Docker there."""
+    launches = json.loads((Path(__file__).parent / "guest.json").read_text())
+    page_map = only(page_maps(launches))
+    assert page_map.arms == ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
+    assert page_map.cpus == (0, 2, 4, 6) and page_map.binding == "spread"
+    assert page_map.methods == ("move_pages",)
+    panels = {(panel.kind, panel.locality): panel for panel in page_map.panels}
+    assert (
+        {panel.of for panel in page_map.panels} == {2} == {len(p.launches) for p in page_map.panels}
+    )
+    for rank in range(4):
+        assert panels["regular", "local"].pages[rank].shares == ((rank, 1.0),)
+        assert panels["hbw", "local"].pages[rank].shares == ((rank + 4, 1.0),)
+    assert all(each.local == 0 for each in panels["hbw", "remote"].pages)
+    assert all(each.as_asked == 1 for panel in page_map.panels for each in panel.pages)
+    assert len(frame(launches)) == 2 * 4 * 4
+
+
+def test_a_row_says_who_where_what_was_asked_and_what_was_found(launched: Launched) -> None:
+    rows = frame([launched(block=block, **PREFERRED, placed=SPILT) for block in range(2)])
+    assert len(rows) == 8
+    row = rows[rows["rank"] == 3].iloc[0].to_dict()
+    assert row == {
+        "arm": "vm-knl-snc4-flat",
+        "mpi": "openmpi",
+        "ranks": 8,
+        "binding": "packed",
+        "rank": 3,
+        "cpu": 3,
+        "cpu_node": 1,
+        "kind": "hbw_preferred",
+        "locality": "local",
+        "emulated": False,
+        "asked": "5",
+        "placed": f"3: {MIB}; 5: {MIB}",
+        "pages_bytes": 2 * MIB,
+        "as_asked": 0.5,
+        "local": 0.5,
+        "method": "move_pages",
+        "launches": 2,
+        "of": 2,
+        "names": "0000-vm-knl-snc4-flat, 0001-vm-knl-snc4-flat",
+        "emulated_machine": "knl-snc4-flat (tcg)",
+    }
+
+
+def test_older_results_and_programs_that_tell_no_pages_fill_no_map(launched: Launched) -> None:
+    old, silent = launched(), launched()
+    del old["environment"]["topology"], old["environment"]["machine"]
+    for rank in silent["ranks"]:
+        rank["pools"] = []
+    assert page_maps([old, silent]) == ()
+    assert frame([old, silent]).empty

@@ -1,0 +1,85 @@
+"""Numbers have the digits that they are worth, whatever the locale."""
+
+import locale
+import math
+
+import pytest
+
+from experiments.model.quantities import (
+    parse_size,
+    percent_text,
+    ratio_text,
+    seconds_text,
+    size_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1000, "1000 B"), (3 * 2**19, "1536 KiB"), (2**26, "64 MiB"), (2**41, "2048 GiB")],
+)
+def test_a_size_is_written_as_it_is_read(count: int, text: str) -> None:
+    assert size_text(count) == text
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1.234e-6, "1.23 µs"),
+        (9.994e-7, "999 ns"),
+        (9.999e-7, "1.00 µs"),
+        (9.996e-4, "1.00 ms"),
+        (0.01234, "12.3 ms"),
+        (5.6e-7, "560 ns"),
+        (12.3456, "12.3 s"),
+        (12.0, "12.0 s"),
+        (0.0, "0 ns"),
+        (math.nan, "–"),
+    ],
+)
+def test_seconds_have_three_significant_digits_and_a_unit(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1.0449, "1.04"),
+        (0.5, "0.50"),
+        (9.996, "10.0"),
+        (12.34, "12.3"),
+        (99.96, "100"),
+        (123.4, "123"),
+        (5644.0, "5644"),
+        (0.1, "0.10"),
+        (0.096, "0.10"),
+        (0.0041, "0.004"),
+        (math.nan, "–"),
+    ],
+)
+def test_a_ratio_has_the_digits_that_it_is_worth(ratio: float, text: str) -> None:
+    assert ratio_text(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (percent_text(0.0314), "3.1 %"),
+        (percent_text(0.934, 0), "93 %"),
+        (percent_text(math.nan), "–"),
+    ],
+)
+def test_a_share_is_in_per_cent(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_the_locale_changes_nothing() -> None:
+    before = locale.setlocale(locale.LC_NUMERIC)
+    for name in ("de_DE.UTF-8", "C.UTF-8", "C"):
+        try:
+            locale.setlocale(locale.LC_NUMERIC, name)
+        except locale.Error:
+            continue
+        assert seconds_text(1.5e-6) == "1.50 µs"
+    locale.setlocale(locale.LC_NUMERIC, before)

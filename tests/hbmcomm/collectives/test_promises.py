@@ -1,0 +1,84 @@
+"""Each promise of a rank program is a test; one launch of the program tries all of them.
+
+A program decorates functions with `promise` (ranks/promising.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.model.environment import MPIS
+
+PROGRAMS = Path(__file__).parents[1] / "ranks"
+PROMISES = {
+    "interrupts": (2, MPIS),  # after Ctrl-C, unlike calls and lost ranks: errors, no wrong memory
+    "one_rank_fails": (3, ("openmpi",)),  # a failure of one rank is an error on all, never a hang
+    "plans": (2, MPIS),  # persistent calls are what MPI's are
+    "progress": (2, MPIS),  # every wait lets everything else go on: MPI-4.1, section 3.9
+}
+"""Ranks and MPIs of each program."""
+NO_SINGLE_COPY = {
+    "openmpi": {"OMPI_MCA_smsc": "^cma,xpmem,knem"},
+    "mpich": {"MPIR_CVAR_CH4_CMA_ENABLE": "0"},
+    "impi": {},
+}
+"""For `progress`: as in a container that may not read other processes' memory, a long message needs
+its sender while it is received."""
+
+pytestmark = pytest.mark.ranks
+
+
+def promises() -> Iterator[Any]:
+    for program, (ranks, mpis) in PROMISES.items():
+        tree = ast.parse((PROGRAMS / f"{program}.py").read_text(encoding="utf-8"))
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and any(
+                isinstance(each, ast.Name) and each.id == "promise"
+                for each in function.decorator_list
+            ):
+                for mpi in mpis:
+                    yield pytest.param(
+                        program, ranks, mpi, function.name, id=f"{program}-{function.name}-{mpi}"
+                    )
+
+
+@pytest.fixture(scope="session")
+def launch(
+    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., str]:
+    """launch(program, ranks, mpi, *promises): what it prints; without promises, launched once."""
+    outputs: dict[tuple[str, str], str] = {}
+
+    def run(program: str, ranks: int, mpi: str, *promises: str) -> str:
+        if promises or (program, mpi) not in outputs:
+            env = NO_SINGLE_COPY[mpi] if program == "progress" else {}
+            found: str = mpirun_in(
+                tmp_path_factory.mktemp(program),
+                *(PROGRAMS / f"{program}.py", ranks, *promises),
+                mpi=mpi,
+                env=env,
+                timeout=60,
+                code=0 if promises else None,
+            ).output
+            if promises:
+                return found
+            outputs[program, mpi] = found
+        return outputs[program, mpi]
+
+    return run
+
+
+@pytest.mark.parametrize(("program", "ranks", "mpi", "promise"), promises())
+def test_ranks_keep_a_promise(
+    launch: Callable[..., str], program: str, ranks: int, mpi: str, promise: str
+) -> None:
+    """One not kept in the common launch is tried alone: another may have broken it."""
+    kept = f"kept {promise}"
+    if launch(program, ranks, mpi).split("\n").count(kept) != ranks:
+        alone = launch(program, ranks, mpi, promise)
+        assert alone.split("\n").count(kept) == ranks, alone

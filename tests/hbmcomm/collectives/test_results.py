@@ -1,0 +1,54 @@
+"""Collectives give the right bits: mpi4py's, NumPy's, the same on every rank and in each run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.model.environment import MPIS
+
+PROGRAMS = Path(__file__).parents[1] / "ranks"
+CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 80, 8: 15}
+"""How many random calls are compared, by the number of ranks."""
+UNDER = {
+    1: ("openmpi",),
+    2: MPIS,
+    3: MPIS,
+    4: ("mpich", "impi"),
+    5: ("openmpi", "mpich"),
+    8: ("impi",),
+}
+"""The MPIs that start them; with transport direct the core moves the data under each."""
+STRESS = 5  # seconds
+
+pytestmark = pytest.mark.ranks
+
+
+@pytest.mark.parametrize(("ranks", "mpi"), [(n, mpi) for n in CALLS for mpi in UNDER[n]])
+def test_random_calls_give_what_mpi4py_and_numpy_give(
+    mpirun: Callable[..., Any], mpi: str, ranks: int
+) -> None:
+    calls, seed = CALLS[ranks], 100 * ranks + MPIS.index(mpi)
+    found = mpirun(PROGRAMS / "random_calls.py", ranks, str(seed), str(calls), mpi=mpi)
+    for transport in ("direct", "mpi", "pickle"):
+        assert f"{transport}: alike" in found.output, found.output
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every_run(
+    mpirun: Callable[..., Any], ranks: int
+) -> None:
+    digests = set()
+    for mpi in ("openmpi", "mpich"):
+        found = mpirun(PROGRAMS / "direct_same_bits.py", ranks, "direct", mpi=mpi)
+        lines = [line for line in found.output.splitlines() if line.startswith("digest ")]
+        assert len(lines) == ranks, found.output
+        digests |= set(lines)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_random_calls_at_random_moments_are_right(mpirun: Callable[..., Any], ranks: int) -> None:
+    found = mpirun(PROGRAMS / "stress.py", ranks, "direct", str(STRESS))
+    assert f"calls right on {ranks} ranks" in found.output

@@ -1,0 +1,334 @@
+"""An arena is had by all ranks or by none, whatever fails on whichever; threads play the ranks."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
+from hbmcomm.memory.policy import kernel
+from hbmcomm.memory.policy.kinds import Kind, resolve
+from hbmcomm.memory.shared import segment
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.arena_creation import create_arena
+from hbmcomm.memory.shared.heap import lib
+from hbmcomm.memory.shared.segment import Locator
+from hbmcomm.memory.shared.segment_cache import SegmentCache
+from hbmcomm.memory.topology import procfs
+
+pytestmark = pytest.mark.alone
+
+MIB = 2**20
+CONTROL = 100_000
+ERRORS = [
+    OSError(28, "No space left on device"),
+    AttributeError("module 'os' has no attribute 'memfd_create'"),
+    MemoryError("no memory"),
+    struct.error("required argument is not an integer"),
+    RuntimeError("can't start new thread"),
+]
+
+
+def regular() -> Kind:
+    return resolve("regular")
+
+
+def open_files() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
+def mapped() -> int:
+    return Path("/proc/self/maps").read_text().count("memfd:hbmcomm")
+
+
+def test_every_rank_finds_every_other_rank_s_arrays_and_control_block(cast: Any) -> None:
+    arenas = cast(3).arenas()
+    for owner, own in enumerate(arenas):
+        block = own.allocate(10_000)
+        np.asarray(block)[:] = owner + 1
+        offset = block.address - own.ranks[owner].arrays
+        for other in arenas:
+            place = other.ranks[owner]
+            assert ctypes.string_at(place.arrays + offset, 10_000) == bytes([owner + 1]) * 10_000
+            assert ctypes.string_at(place.control, CONTROL) == bytes(CONTROL)
+            assert place.control % kernel.PAGE == 0
+            assert place.ordinary <= place.control < place.ordinary + place.ordinary_bytes
+            assert lib.hbm_is_claimed(place.claim, other.boot)
+            assert place.pid == os.getpid()
+        assert own.holds(block)
+        ctypes.memset(own.ranks[owner].control, 7, CONTROL)
+    for own in arenas:
+        assert all(ctypes.string_at(each.control, 2) == b"\7\7" for each in own.ranks)
+
+
+def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside(cast: Any) -> None:
+    ranks = cast(3)
+
+    def tell(rank: Any) -> Any:
+        return create_arena(
+            *(rank.allgather, rank.number, 3, regular, CONTROL),
+            extra=lambda: {"cpus": rank.number},
+            segments=rank.segments,
+        )
+
+    found = ranks(tell)
+    assert ranks.exchanges == 2
+    assert [extras for _, extras in found] == [[{"cpus": 0}, {"cpus": 1}, {"cpus": 2}]] * 3
+
+
+def test_the_arenas_of_the_same_processes_share_their_segments(cast: Any) -> None:
+    ranks = cast(3)
+    first = ranks.arenas()
+    before = mapped(), open_files()
+    second = ranks.arenas()
+    assert (mapped(), open_files()) == before
+    array = np.asarray(first[0].allocate(1000))
+    assert second[0].holds(type("Piece", (), {"address": array.ctypes.data}))
+    assert first[0].ranks[1].arrays == second[0].ranks[1].arrays
+    assert first[0].ranks[1].control != second[0].ranks[1].control
+
+
+def test_five_hundred_arenas_take_a_control_block_each(cast: Any) -> None:
+    ranks = cast(2)
+    many = [ranks.arenas() for _ in range(500)]
+    usage = many[0][0]._ordinary.heap.usage
+    assert usage.populated <= 500 * (CONTROL + 2 * kernel.PAGE) + 2 * MIB
+    assert ranks.exchanges == 1000
+    many.clear()
+    gc.collect()
+    assert mapped() == 0
+
+
+def test_all_goes_with_the_last_user(cast: Any) -> None:
+    files = open_files()
+    ranks = cast(2)
+    arenas = ranks.arenas()
+    block = arenas[0].allocate(1000)
+    assert mapped()
+    del arenas
+    gc.collect()
+    np.asarray(block)[:] = 5
+    del block
+    gc.collect()
+    assert mapped() == 0
+    assert open_files() == files
+
+
+def test_a_rank_alone_has_an_arena(cast: Any) -> None:
+    (own,) = cast(1).arenas()
+    assert np.asarray(own.allocate(10)).size == 10
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", ["ordinary", "arrays", "attach"])
+def test_what_closes_every_way_to_one_rank_closes_it_to_all(
+    cast: Any, step: str, error: Exception
+) -> None:
+    ranks = cast(3)
+
+    def refuse(*_arguments: Any) -> Any:
+        raise type(error)(*error.args)  # a fresh one, which keeps no frames
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks.segments[1], step, refuse)
+        found = ranks.arenas()
+    assert [type(each) for each in found] == [ArenaUnavailable] * 3
+    assert len({str(each) for each in found}) == 1
+    assert "memfd: rank 1: " in str(found[0]) and "shm: rank 1: " in str(found[0])
+    assert str(error) in str(found[0])
+    assert all(isinstance(each, Arena) for each in ranks.arenas())
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OutOfMemory("none left"), KindUnavailable("no HBM"), ValueError("unknown kind")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_one_rank_cannot_have_is_the_same_error_on_all(cast: Any, error: Exception) -> None:
+    def lack() -> Kind:
+        raise type(error)(*error.args)  # a fresh one, which keeps no frames
+
+    def play(rank: Any) -> Any:
+        kind: Callable[[], Kind] = lack if rank.number == 2 else regular
+        return create_arena(rank.allgather, rank.number, 3, kind, CONTROL, segments=rank.segments)[
+            0
+        ]
+
+    ranks = cast(3)
+    found = ranks(play)
+    assert [type(each) for each in found] == [type(error)] * 3
+    assert {str(each) for each in found} == {f"rank 2: {error}"}
+    assert ranks.exchanges == 1
+
+
+def test_ctrl_c_is_no_failure_to_be_mended(cast: Any) -> None:
+    def interrupted() -> Kind:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cast(1)(
+            lambda rank: create_arena(
+                rank.allgather, 0, 1, interrupted, CONTROL, segments=rank.segments
+            )
+        )
+
+
+@pytest.mark.parametrize("error", [*ERRORS, HbmcommError("no core")], ids=repr)
+def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(
+    cast: Any, error: Exception
+) -> None:
+    begun: list[int] = []
+
+    def play(rank: Any) -> Any:
+        def begin(arena: Arena, extras: list[Any]) -> None:
+            assert extras == [None] * 3 and len(arena.ranks) == 3
+            if rank.number == 0:
+                raise type(error)(*error.args)  # a fresh one, which keeps no frames
+            begun.append(rank.number)
+
+        return rank.arena(begin=begin)
+
+    ranks = cast(3)
+    found = ranks(play)
+    assert {1, 2} == set(begun)
+    expected = type(error) if isinstance(error, HbmcommError) else ArenaUnavailable
+    assert [type(each) for each in found] == [expected] * 3
+    assert str(error) in str(found[1])
+    assert all(isinstance(each, Arena) for each in ranks.arenas())
+
+
+def blind(prefix: str) -> Callable[[Locator], segment.Segment]:
+    attach = segment.attach
+
+    def look(locator: Locator) -> segment.Segment:
+        if locator.path.startswith(prefix):
+            raise PermissionError(errno.EACCES, "Permission denied", locator.path)
+        return attach(locator)
+
+    return look
+
+
+def test_ranks_without_each_other_s_proc_share_through_dev_shm(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "attach", blind("/proc"))
+    ranks = cast(2)
+    arenas = ranks.arenas()
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+    assert all(np.asarray(each.allocate(MIB)).size for each in arenas)
+    exchanges = ranks.exchanges
+    again = ranks.arenas()  # what has no name any more is mapped already
+    assert again[0].ranks[1].arrays == arenas[0].ranks[1].arrays
+    assert ranks.exchanges - exchanges == exchanges == 4
+
+
+def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "BACKINGS", ("shm",))
+    pair, trio = cast(2), cast(3)
+    first = pair.arenas()
+    trio.segments[:2] = pair.segments
+    found = trio.arenas()
+    assert all(isinstance(each, Arena) for each in found)
+    assert trio.exchanges == 4  # the hidden ones, then new ones
+    assert first[0].ranks[0].arrays != found[0].ranks[0].arrays
+    assert not set(segment.SHM.glob("hbmcomm.*"))
+
+
+def test_ranks_that_can_share_nothing_are_reported_who_cannot_see_whom(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "attach", blind("/"))
+    found = cast(2).arenas()
+    assert {type(each) for each in found} == {ArenaUnavailable}
+    assert "rank 0: cannot map the memory of rank 1" in str(found[0])
+    assert str(found[0]) == str(found[1])
+    monkeypatch.setattr(segment, "BACKINGS", ())
+    assert "no method is available" in str(cast(2).arenas()[0])
+
+
+def test_no_memory_for_a_control_block_is_an_error_on_all(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = cast(2)
+
+    def short(kind: Kind, nbytes: int) -> Any:
+        raise OutOfMemory("nothing left")
+
+    monkeypatch.setattr("hbmcomm.memory.policy.capacity.steps", short)
+    found = ranks.arenas()
+    assert [str(each) for each in found] == ["rank 0: nothing left"] * 2
+
+
+@pytest.mark.parametrize("control", [-1, -4096, 2**40, 100, 2**63])
+def test_a_control_block_outside_its_memory_is_refused(cast: Any, control: int) -> None:
+    check_liar(cast, lambda offer, _: offer._replace(control=control), "control block cannot be at")
+
+
+def test_two_ranks_cannot_offer_the_same_memory(cast: Any) -> None:
+    check_liar(cast, lambda _, others: others[0].offer, "the same control block")
+
+
+def test_a_process_without_a_claim_is_refused(cast: Any) -> None:
+    other = segment.create("memfd", 64 * MIB)
+
+    def lie(offer: Any, _: Any) -> Any:
+        return offer._replace(ordinary=other.locator)
+
+    check_liar(cast, lie, "holds no claim there")
+
+
+@pytest.mark.parametrize("offer", [None, "x", 7, ("memfd", "/etc/passwd"), (1,) * 6])
+def test_notices_of_any_form_are_no_danger(cast: Any, offer: Any) -> None:
+    check_liar(cast, lambda honest, _: honest._replace(arrays=offer), "rank 0: ")
+
+
+def check_liar(cast: Any, lie: Callable[[Any, Any], Any], text: str) -> None:
+    """Rank 1 tells the others something else than it should."""
+
+    def play(rank: Any) -> Any:
+        def allgather(value: Any) -> Any:
+            shown = rank.allgather(value)
+            if hasattr(shown[1], "offer") and shown[1].offer is not None:
+                shown[1] = shown[1]._replace(offer=lie(shown[1].offer, shown))
+            return shown
+
+        return rank._replace(allgather=allgather).arena()
+
+    found = cast(2)(play)
+    assert {type(each) for each in found} == {ArenaUnavailable}
+    assert text in str(found[0])
+
+
+def test_ranks_of_other_pid_namespaces_have_no_number_here(cast: Any) -> None:
+    def play(rank: Any) -> Any:
+        def allgather(value: Any) -> Any:
+            shown = rank.allgather(value)
+            if hasattr(shown[1], "offer"):
+                shown[1] = shown[1]._replace(offer=shown[1].offer._replace(pid_namespace=(1, 2)))
+            return shown
+
+        return rank._replace(allgather=allgather).arena()
+
+    assert [place.pid for place in cast(2)(play)[0].ranks] == [os.getpid(), 0]
+
+
+def test_more_ranks_than_the_core_serves_are_refused() -> None:
+    with pytest.raises(HbmcommError, match="up to 1024 ranks"):
+        create_arena(lambda value: [value], 0, 1025, regular, CONTROL, segments=SegmentCache())
+
+
+def test_the_boot_is_the_claims_boot(cast: Any) -> None:
+    (own,) = cast(1).arenas()
+    assert own.boot == procfs.boot(Path("/proc")) != 0
