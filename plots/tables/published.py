@@ -4,6 +4,7 @@ Woo, Choi, Lee, Appl. Sci. 2020, 10(19), 6717. Of its figures we hold the two th
 text name; a percentage there is a ratio of times: 445 % is read as 4.45 times as fast.
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -65,7 +66,8 @@ def comparison(found: Findings) -> list[Table]:
 
 
 def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Table:
-    """One row per operation and rank count, a column per transport and arm, the paper's last."""
+    """One row per operation and rank count that were timed, a column per transport and arm, the
+    paper's last; a dash where no block has a pair of both kinds."""
     columns = [
         (transport, arm)
         for transport in ("mpi", "direct")  # the paper's calls, and ours
@@ -73,12 +75,9 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
         for arm in sorted(set(frame["arm"]), key=arm_key)
     ]
     cells = {(c.operation, int(c.ranks), c.transport, c.arm): c for c in rows(frame)}
-    counts = sorted({int(count) for count in frame["ranks"]})
-    shown = [
-        (operation, ranks)
-        for operation in in_order(frame["operation"], OPERATIONS)
-        for ranks in counts
-    ]
+    timed = found.times[found.times["mpi"] == mpi]
+    counts = sorted({int(count) for count in timed["ranks"]})
+    shown = list(itertools.product(in_order(timed["operation"], OPERATIONS), counts))
     body = [
         [operation_name(operation), str(ranks)]
         + [_percent(cells.get((operation, ranks, *column))) for column in columns]
@@ -121,7 +120,7 @@ def _published_column(data: pd.DataFrame) -> list[float]:
 
 
 def _percent(cell: "object | None") -> str:
-    """ "318 % (305 to 331)"; a dash for a cell that was not measured."""
+    """ "318 % (305 to 331)"; a dash for a cell without a pair."""
     if cell is None:
         return NOTHING
     ratio, low, high = (100 * float(getattr(cell, name)) for name in ("ratio", "low", "high"))

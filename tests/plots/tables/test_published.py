@@ -1,6 +1,7 @@
 """The paper's table: its layout, its two figures, and ours beside them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,15 @@ def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside(findings
 
 
 _LARGEST = "bytes == 4194304 and transport == 'mpi' and arm == 'host'"
+
+
+def test_an_operation_without_any_pair_has_its_rows_all_the_same(findings: Find) -> None:
+    """Where the two kinds were timed in groups of different sizes, a block gives no ratio."""
+    found = findings(ranks=(2, 16))
+    paired = found.speedups[found.speedups["operation"] != "bcast"]
+    (table,) = comparison(replace(found, speedups=paired))
+    bcast = [row for row in table.rows if row[0] == "Bcast"]
+    assert [row[1:-1] for row in bcast] == [["2", *"––––"], ["16", *"––––"]]
 
 
 def test_the_file_holds_plain_ratios(findings: Find) -> None:
