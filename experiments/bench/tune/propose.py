@@ -8,6 +8,7 @@ interval is below 1. Where nothing is certain, a threshold stays as it is.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,36 +81,54 @@ def _choose(trial: Trial, found: Sequence[Compared], least: float) -> Proposal:
     return _changed(trial, best, by_value[best])
 
 
+class _Step(NamedTuple):
+    """A boundary moved over one more size.
+
+    Attributes:
+        value: of the threshold after it.
+        cells: of that size; a ratio above 1 means that the step is faster there.
+    """
+
+    value: int
+    cells: Sequence[Compared]
+
+
 def _cross(trial: Trial, found: Sequence[Compared], least: float) -> Proposal:
     """The boundary, moved over sizes on either side for as long as none of them loses by it."""
+    moves = [_worth_taking(steps, least) for steps in _steps(trial, found)]
+    taken = [steps for steps, _ in moves if steps]
+    if len(taken) == 1:
+        (steps,) = taken
+        return _changed(trial, steps[-1].value, chain(*(step.cells for step in steps)))
+    alternates = taken or any(gains_again for _, gains_again in moves)
+    return _kept(trial, ALTERNATES if alternates else NOTHING)
+
+
+def _steps(trial: Trial, found: Sequence[Compared]) -> tuple[list[_Step], list[_Step]]:
+    """Away from the boundary: the steps that send more sizes the way under test, and fewer."""
     sizes = sorted({each.cell.at for each in found}, reverse=trial.way == FROM)
-    taken = [at for at in reversed(sizes) if trial.in_force(at)]  # from the boundary away
-    others = [at for at in sizes if not trial.in_force(at)]
-    inverse = [each._replace(ratios=tuple(1 / ratio for ratio in each.ratios)) for each in found]
-    outward = [[each for each in found if each.cell.at == at] for at in others]
-    inward = [[each for each in inverse if each.cell.at == at] for at in taken]
-    more, more_alternate = _worth_moving([_verdict(cells, least) for cells in outward])
-    fewer, fewer_alternate = _worth_moving([_verdict(cells, least) for cells in inward])
-    if more and fewer:
-        return _kept(trial, ALTERNATES)
-    if more:
-        return _changed(trial, others[more - 1], chain(*outward[:more]))
-    if fewer:
-        value = taken[fewer] if fewer < len(taken) else _beyond(trial, taken[-1])
-        return _changed(trial, value, chain(*inward[:fewer]))
-    return _kept(trial, ALTERNATES if more_alternate or fewer_alternate else NOTHING)
+    cells = {at: [each for each in found if each.cell.at == at] for at in sizes}
+    more = [_Step(at, cells[at]) for at in sizes if not trial.in_force(at)]
+    in_force = [at for at in reversed(sizes) if trial.in_force(at)]
+    next_values = [*in_force[1:], _beyond(trial, sizes[0])]
+    fewer = [
+        _Step(value, [each.inverse for each in cells[at]])
+        for at, value in zip(in_force, next_values, strict=False)
+    ]
+    return more, fewer
 
 
-def _worth_moving(verdicts: Sequence[int]) -> tuple[int, bool]:
-    """Over how many sizes a boundary moves: up to the last that gains, before the first that loses.
+def _worth_taking(steps: Sequence[_Step], least: float) -> tuple[Sequence[_Step], bool]:
+    """The steps up to the last that gains, before the first that loses.
 
     Returns:
-        Their number, and whether sizes beyond one that loses gain again.
+        These, and whether a step beyond one that loses gains again.
     """
+    verdicts = [_verdict(step.cells, least) for step in steps]
     until = verdicts.index(-1) if -1 in verdicts else len(verdicts)
     gains = [number for number, verdict in enumerate(verdicts, 1) if verdict > 0]
     within = [number for number in gains if number <= until]
-    return max(within, default=0), len(within) < len(gains)
+    return steps[: max(within, default=0)], len(within) < len(gains)
 
 
 def _beyond(trial: Trial, last: int) -> int:

@@ -31,6 +31,11 @@ class Compared(NamedTuple):
     value: int
     ratios: tuple[float, ...]
 
+    @property
+    def inverse(self) -> "Compared":
+        """How much faster the other is."""
+        return self._replace(ratios=tuple(1 / ratio for ratio in self.ratios))
+
 
 def by_turn(seconds: Samples, turn: int) -> Samples:
     """The median of each turn.
