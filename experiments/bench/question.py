@@ -1,7 +1,7 @@
 """The experiment that the flags of a bench ask for: operations, sizes, ranks, forms and peers."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import hbmcomm
@@ -83,29 +83,24 @@ def ask(
     Raises:
         ExperimentsError: naming the flag, its value and what it may be.
     """
-    counts = tuple(quantities.parse_ranks(ranks)) if ranks else (min(max(2, cores), MOST_RANKS),)
-    if min(counts) < 2:
-        raise QuestionError(f"--ranks {ranks!r}: a collective needs 2 ranks or more")
-    quantities.check_rank_counts(counts, cores)
+    counts = quantities.parse_ranks(ranks) if ranks else [min(max(2, cores), MOST_RANKS)]
+    check_ranks(ranks, counts, cores)
     if cadence and cadence not in CADENCES:
         raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(CADENCES)}")
-    chosen = _peers(peers)
+    chosen = _chosen("--peers", peers, PEERS, PEERS)
     mpis = tuple(peer for peer in chosen if peer in MPIS)
-    transports = [DIRECT, AGAIN, *([OTHER_BUILD, OTHER_AGAIN] if against else [])]
-    transports += [MPI_ITSELF] if mpis else []
-    transports += [peer for peer in chosen if peer not in MPIS]
     experiment = Experiment(
         name=NAME,
         title="direct against its peers",
         question="The same collectives over the same buffers: whose calls take how long?",
         factors=Factors(
             operations=_operations(operations),
-            transports=tuple(transports),
+            transports=_transports(chosen, against),
             kinds=("regular" if private else hbmcomm.default_kind(),),
             buffers=(NUMPY,) if private else Factors.buffers,
             sizes=_sizes(sizes or SIZES),
             dtype=DTYPE,
-            forms=_forms(forms),
+            forms=_chosen("--forms", forms, FORMS, USUAL_FORMS),
         ),
         launches=Launches(
             mpis=mpis or MPIS[:1],  # one is needed even if none is a peer
@@ -125,6 +120,24 @@ def ask(
     return Question(experiment, bool(peers), against)
 
 
+def check_ranks(text: str, counts: Sequence[int], cores: int) -> None:
+    """Refuse fewer ranks than a collective needs, and more than the cores can take turns on.
+
+    Args:
+        text: the counts as the flag gives them.
+    """
+    if min(counts) < 2:
+        raise QuestionError(f"--ranks {text!r}: a collective needs 2 ranks or more")
+    quantities.check_rank_counts(counts, cores)
+
+
+def _transports(peers: Sequence[str], against: str) -> tuple[str, ...]:
+    """The contenders of each cell: each MPI is an arm of its own, so all are one contender."""
+    other_build = (OTHER_BUILD, OTHER_AGAIN) if against else ()
+    as_cells = dict.fromkeys(MPI_ITSELF if peer in MPIS else peer for peer in peers)
+    return DIRECT, AGAIN, *other_build, *as_cells
+
+
 def _operations(text: str) -> tuple[str, ...]:
     """Operations of "Allreduce,bcast" or "all"; mpi4py's names and ours, in any case."""
     if not text:
@@ -137,18 +150,14 @@ def _operations(text: str) -> tuple[str, ...]:
     return tuple(name for name in CALLS if name in chosen)
 
 
-def _peers(text: str) -> tuple[str, ...]:
+def _chosen(
+    flag: str, text: str, known: tuple[str, ...], usual: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names of "plain,persistent", in the order of the known ones; "" means the usual."""
     if not text:
-        return PEERS
-    chosen = {_one_of("--peers", part, part.strip().lower(), PEERS) for part in text.split(",")}
-    return tuple(peer for peer in PEERS if peer in chosen)
-
-
-def _forms(text: str) -> tuple[str, ...]:
-    if not text:
-        return USUAL_FORMS
-    chosen = {_one_of("--forms", part, part.strip().lower(), FORMS) for part in text.split(",")}
-    return tuple(form for form in FORMS if form in chosen)
+        return usual
+    chosen = {_one_of(flag, part, part.strip().lower(), known) for part in text.split(",")}
+    return tuple(name for name in known if name in chosen)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

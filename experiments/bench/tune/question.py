@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments.bench.question import BLOCKS, QuestionError
+from experiments.bench.question import BLOCKS, QuestionError, check_ranks
 from experiments.model import quantities
 from experiments.model.experiment import Measurement
 
@@ -51,7 +51,5 @@ def ask(cores: int, ranks: str, blocks: int | None, others: Mapping[str, str | b
         raise QuestionError(
             f"--ranks {ranks!r}: --tune takes one number of ranks; tune for each by itself"
         )
-    if counts[0] < 2:
-        raise QuestionError(f"--ranks {ranks!r}: a collective needs 2 ranks or more")
-    quantities.check_rank_counts(counts, cores)
+    check_ranks(ranks, counts, cores)
     return Question(ranks=counts[0], blocks=blocks or BLOCKS)
