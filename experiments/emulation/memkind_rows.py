@@ -19,6 +19,12 @@ UNAVAILABLE = -20
 """MEMKIND_ERROR_MEMTYPE_NOT_AVAILABLE: no such memory. Any other refusal is a failure."""
 PREFERRED, INTERLEAVED = "prefer", "interleave"
 
+WITHOUT_HMAT = "without an HMAT memkind knows of no bandwidths, but that MCDRAM is faster than DDR4"
+ONLY_NEXT_TO_THE_CPU = (
+    "all that passes memkind's threshold, of the memory next to the CPU: of no other does the "
+    "kernel tell the bandwidth; hbmcomm's hbw_all is all that it calls HBM"
+)
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -62,43 +68,35 @@ def _expected(
     description: Description, nodes: Sequence[Node], wanted: Found
 ) -> dict[str, Expected]:
     """{kind: expectation}."""
-    own = {
-        cpu.id: [each for each in nodes if each.initiator == cpu.id]
+    bandwidths = {
+        cpu.id: {each.id: each.memory.bandwidth or 0 for each in nodes if each.initiator == cpu.id}
         for cpu in description.cpu_nodes
-    }
-    high = {
-        cpu: {each.id for each in local if each.id in wanted.memkind} for cpu, local in own.items()
-    }
-    every, why = {cpu: set(wanted.memkind) for cpu in own}, ""
-    fastest = high
-    without = "without an HMAT memkind knows of no bandwidths, but that MCDRAM is faster than DDR4"
+    }  # bytes/s of the memory next to each node's CPUs
+    high = {cpu: own.keys() & wanted.memkind for cpu, own in bandwidths.items()}
     if description.has_hmat:
-        every = {
-            cpu: {
-                each.id
-                for each in local
-                if wanted.memkind and (each.memory.bandwidth or 0) >= THRESHOLD
-            }  # memkind that finds no HBM for some CPUs has none for any
-            for cpu, local in own.items()
-        }
-        fastest = {
-            cpu: {max(local, key=lambda each: each.memory.bandwidth or 0).id}
-            for cpu, local in own.items()
-        }
-        without = ""
-    if any(found != set(wanted.hbm) for found in every.values()):
-        why = (
-            "all that passes memkind's threshold, of the memory next to the CPU: of no other does "
-            "the kernel tell the bandwidth; hbmcomm's hbw_all is all that it calls HBM"
-        )
+        every = {cpu: _passing(own, wanted) for cpu, own in bandwidths.items()}
+        fastest = {cpu: {max(own, key=own.__getitem__)} for cpu, own in bandwidths.items()}
+        why_fastest = ""
+    else:
+        every = {cpu: set(wanted.memkind) for cpu in bandwidths}
+        fastest, why_fastest = high, WITHOUT_HMAT
+    as_hbmcomm = all(found == set(wanted.hbm) for found in every.values())
+    why = "" if as_hbmcomm else ONLY_NEXT_TO_THE_CPU
     return {
-        "regular": Expected({cpu: set(own) for cpu in own}),
+        "regular": Expected({cpu: set(bandwidths) for cpu in bandwidths}),
         "hbw": Expected(high, why=wanted.memkind_differs),
         "hbw_preferred": Expected(high, PREFERRED, wanted.memkind_differs),
         "hbw_all": Expected(every, why=why),
         "hbw_interleave": Expected(every, INTERLEAVED, why),
-        "highest_bandwidth_local": Expected(fastest, why=without),
+        "highest_bandwidth_local": Expected(fastest, why=why_fastest),
     }
+
+
+def _passing(bandwidths: Mapping[int, int], wanted: Found) -> set[int]:
+    """The nodes of high bandwidth; memkind that finds no HBM for some CPUs has none for any."""
+    if not wanted.memkind:
+        return set()
+    return {node for node, bandwidth in bandwidths.items() if bandwidth >= THRESHOLD}
 
 
 def _own_kind(kind: str, expected: Expected, answered: Mapping[int, Mapping[str, Any]]) -> Row:
