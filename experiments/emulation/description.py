@@ -255,15 +255,13 @@ def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
 
 def _check_nodes(nodes: Sequence[Node], source: str) -> None:
     """Nodes are numbered in order; every CPU is on one of them."""
-    if [node.id for node in nodes] != list(range(len(nodes))):
-        raise SpecError(
-            f"{source}: the nodes are {', '.join(str(node.id) for node in nodes)}; "
-            "number them from 0, in order"
-        )
+    numbers = [node.id for node in nodes]
+    if not _count_from_0(numbers):
+        raise SpecError(f"{source}: the nodes are {_listed(numbers)}; number them from 0, in order")
     cpus = [cpu for node in nodes for cpu in node.cpus]
-    if cpus != list(range(len(cpus))):
+    if not _count_from_0(cpus):
         raise SpecError(
-            f"{source}: the nodes' CPUs are {', '.join(map(str, cpus)) or 'none'}; "
+            f"{source}: the nodes' CPUs are {_listed(cpus)}; "
             "number them from 0, in order, each on one node"
         )
     if len(cpus) > MOST_CPUS or len(nodes) > MOST_NODES:
@@ -278,13 +276,22 @@ def _check_nodes(nodes: Sequence[Node], source: str) -> None:
         if node.initiator not in with_cpus:
             raise SpecError(
                 f"{source}: node {node.id} is near node {node.initiator}, and the nodes with CPUs "
-                f"are {', '.join(map(str, with_cpus))}; name one of these"
+                f"are {_listed(with_cpus)}; name one of these"
             )
-    if with_cpus != list(range(len(with_cpus))):
+    if not _count_from_0(with_cpus):
         raise SpecError(
             f"{source}: Linux numbers the nodes with CPUs first, and they are "
-            f"{', '.join(map(str, with_cpus))}; put the nodes without CPUs behind them"
+            f"{_listed(with_cpus)}; put the nodes without CPUs behind them"
         )
+
+
+def _count_from_0(numbers: Sequence[int]) -> bool:
+    """Whether these are 0, 1, 2 ... in order."""
+    return list(numbers) == list(range(len(numbers)))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _check_distances(rows: Sequence[Sequence[int]], count: int, place: str) -> None:

@@ -82,20 +82,23 @@ def _topology(
         sizes.keys() == totals.keys()
         and all(LEAST_MEMORY * sizes[one] <= totals[one] <= sizes[one] for one in sizes),
     )
-    rows = {node.id: [description.distances[node.id][to.id] for to in nodes] for node in nodes}
-    distances = {number: list(node["distances"].values()) for number, node in seen.items()}
-    alike = rows == distances
-    yield Row(
-        "distances",
-        f"{len(nodes)} x {len(nodes)}, as described" if alike else by_node(rows),
-        "the same" if alike else by_node(distances),
-        alike,
+    yield _distances(
+        {node.id: [description.distances[node.id][to.id] for to in nodes] for node in nodes},
+        {number: list(node["distances"].values()) for number, node in seen.items()},
     )
     yield same(
         "read bandwidths, MiB/s",
         by_node({node.id: _rate(node.memory.bandwidth) for node in nodes}),
         by_node({number: _rate(node["read_bandwidth"]) for number, node in seen.items()}),
     )
+
+
+def _distances(expected: Mapping[int, list[int]], found: Mapping[int, list[int]]) -> Row:
+    """ACPI's distances by node, which are only listed where they differ."""
+    if expected == found:
+        size = f"{len(expected)} x {len(expected)}"
+        return Row("distances", f"{size}, as described", "the same", True)
+    return Row("distances", by_node(expected), by_node(found), False)
 
 
 def _devices(description: Description, found: Mapping[str, Any], online: bool) -> Iterator[Row]:
