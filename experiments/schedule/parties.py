@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from experiments.model.arms import HOST
 from experiments.model.launch import Block, Launch
@@ -21,21 +22,28 @@ def parties(block: Block, waiting: Sequence[Launch], fits: Fits) -> list[list[La
         waiting: those of the block's launches that are not finished.
     """
     company = [launch for launch in waiting if launch.takes_turns]
-    reference = [launch for launch in block.launches if launch.arm == HOST and launch.takes_turns]
-    complete = all(launch in company for launch in reference)
-    if complete and (len(company) < 2 or fits(company)):
-        together = [company] if len(company) > 1 else []
+    reference = _reference(block)
+    complete = reference is None or reference in company
+    if complete and len(company) > 1 and fits(company):
+        together = [company]
     else:
         together = [pair for pair in _pairs(reference, company) if fits(pair)]
-    names = {launch.name for party in together for launch in party}
+    names = {launch.name for launch in chain(*together)}
     return [*together, *([launch] for launch in waiting if launch.name not in names)]
 
 
-def _pairs(reference: Sequence[Launch], company: Sequence[Launch]) -> list[list[Launch]]:
-    """Each arm with the reference arm; none where the block has no reference arm."""
-    found: list[list[Launch]] = []
-    for one in reference:
-        for other in (each for each in company if each.arm != HOST):
-            first = one in company and not found
-            found.append([one if first else replace(one, beside=other.arm), other])
-    return found
+def _reference(block: Block) -> Launch | None:
+    """The launch of the reference arm, if it takes turns."""
+    found = (launch for launch in block.launches if launch.arm == HOST and launch.takes_turns)
+    return next(found, None)
+
+
+def _pairs(reference: Launch | None, company: Sequence[Launch]) -> list[list[Launch]]:
+    """Each arm with the reference arm, which is launched again for all but its first pair."""
+    if reference is None:
+        return []
+    others = [launch for launch in company if launch.arm != HOST]
+    pairs = [[replace(reference, beside=other.arm), other] for other in others]
+    if pairs and reference in company:
+        pairs[0][0] = reference
+    return pairs
