@@ -6,7 +6,7 @@ Knows the meaning of each name and the nodes that this process may use; allocate
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -68,9 +68,9 @@ def _dax(topology: Topology) -> Nodes:
                 f"MEMKIND_DAX_KMEM_NODES={configured} is no list of nodes; write "
                 "one such as 2 or 8-9"
             ) from None
-        return tuple(number for number in topology.memory_nodes if number in named)
+        return _among(topology.memory_nodes, named)
     targets = {device.target_node for device in topology.dax if device.online}
-    return tuple(number for number in topology.memory_nodes if number in targets)
+    return _among(topology.memory_nodes, targets)
 
 
 def _ordinary(topology: Topology) -> Nodes:
@@ -171,7 +171,7 @@ def usable_nodes() -> Nodes:
     """The nodes with memory that this process may allocate on."""
     allowed = procfs.allowed_nodes(Path("/proc"))
     here = current().memory_nodes
-    return here if allowed is None else tuple(number for number in here if number in allowed)
+    return here if allowed is None else _among(here, allowed)
 
 
 def choose(
@@ -182,16 +182,18 @@ def choose(
     if meaning is None:
         raise ValueError(f"unknown kind of memory {kind!r}; known are {', '.join(KINDS)}")
     candidates = meaning.candidates(topology)
-    if kind in _LIMITED_TO_ALLOWED and nodes is None:
-        candidates = tuple(number for number in candidates if number in allowed)
+    if nodes is None and kind in _LIMITED_TO_ALLOWED:
+        candidates = _among(candidates, allowed)
     if not candidates:
         raise KindUnavailable(_why_none(kind, topology))
     cpu_nodes = tuple(node.id for node in topology.nodes if set(cpus) & set(node.cpus))
-    chosen = meaning.select(topology, candidates, cpu_nodes) if nodes is None else nodes
+    if nodes is None:
+        chosen, policy = meaning.select(topology, candidates, cpu_nodes), meaning.policy
+        if kind == "regular" and set(chosen) >= set(allowed):
+            policy = "default"  # all nodes are ordinary memory: binding would change nothing
+    else:
+        chosen, policy = nodes, "bind"
     _check(kind, chosen, candidates, allowed)
-    policy: Policy = "bind" if nodes is not None else meaning.policy
-    if kind == "regular" and nodes is None and set(chosen) >= set(allowed):
-        policy = "default"  # all nodes are ordinary memory: binding would change nothing
     uses_hbm_finding = meaning.candidates is _hbm
     return Kind(
         name=kind,
@@ -244,6 +246,11 @@ def _why_none(kind: str, topology: Topology) -> str:
 def _evidence(kind: str, chosen: Nodes, cpu_nodes: Nodes) -> str:
     near = format_list(cpu_nodes)
     return f"{kind} is node {format_list(chosen)} for a thread with CPUs of node {near}"
+
+
+def _among(numbers: Nodes, wanted: Container[int]) -> Nodes:
+    """Those of the nodes that are wanted, in their order."""
+    return tuple(number for number in numbers if number in wanted)
 
 
 def _union(sets: Iterable[Nodes]) -> Nodes:
