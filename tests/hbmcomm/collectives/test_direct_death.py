@@ -15,7 +15,7 @@ import pytest
 from experiments.model.environment import MPIS
 from experiments.processes import tracking
 
-PROGRAM = Path(__file__).parents[1] / "ranks" / "direct_death.py"
+PROGRAM = Path(__file__).parent / "ranks" / "direct_death.py"
 RANKS = 5
 LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "12")) // (RANKS - 2))
 LATEST = 2.0  # seconds from the death to the error, once all that are left are in calls

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.model.environment import MPIS
 
-PROGRAMS = Path(__file__).parents[1] / "ranks"
+PROGRAMS = Path(__file__).parent / "ranks"
 
 pytestmark = pytest.mark.ranks
 

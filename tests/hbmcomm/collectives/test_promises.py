@@ -14,7 +14,7 @@ import pytest
 
 from experiments.model.environment import MPIS
 
-PROGRAMS = Path(__file__).parents[1] / "ranks"
+PROGRAMS = Path(__file__).parent / "ranks"
 PROMISES = {
     "interrupts": (2, MPIS),  # after Ctrl-C, unlike calls and lost ranks: errors, no wrong memory
     "one_rank_fails": (3, ("openmpi",)),  # a failure of one rank is an error on all, never a hang
@@ -73,7 +73,7 @@ def launch(
     return run
 
 
-@pytest.mark.parametrize(("program", "ranks", "mpi", "promise"), promises())
+@pytest.mark.parametrize(("program", "ranks", "mpi", "promise"), list(promises()))
 def test_ranks_keep_a_promise(
     launch: Callable[..., str], program: str, ranks: int, mpi: str, promise: str
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.model.environment import MPIS
 
-PROGRAMS = Path(__file__).parents[1] / "ranks"
+PROGRAMS = Path(__file__).parent / "ranks"
 CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 80, 8: 15}
 """How many random calls are compared, by the number of ranks."""
 UNDER = {

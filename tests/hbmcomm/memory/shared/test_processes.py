@@ -13,7 +13,7 @@ from experiments.processes import tracking
 
 pytestmark = pytest.mark.ranks
 
-RANKS = Path(__file__).parents[2] / "ranks"
+RANKS = Path(__file__).parent / "ranks"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_processes_share_memory_for_as_many_communicators_as_they_like(
 def test_an_intruder_of_the_same_user_does_no_harm(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:
-    found = mpirun(RANKS / "shared_intruder.py", 3, str(tmp_path))
+    found = mpirun(RANKS / "intruder.py", 3, str(tmp_path))
     assert found.output.count("unharmed") == 2
 
 
@@ -44,6 +44,6 @@ def test_a_rank_that_is_killed_is_noticed_and_not_waited_for(
 ) -> None:
     folder = tmp_path / "seen"
     folder.mkdir()
-    mpirun(RANKS / "shared_death.py", 3, str(folder), mpi=mpi, code=None, survivors=True)
+    mpirun(RANKS / "death.py", 3, str(folder), mpi=mpi, code=None, survivors=True)
     seen = {each.name: each.read_text() for each in folder.iterdir()}
     assert seen == {"rank0": "noticed", "rank1": "noticed"}

@@ -7,8 +7,9 @@ tried, in this order; without names, all. For each, every rank prints "kept NAME
 import sys
 from collections.abc import Callable
 
-from ending import moving_on, say
 from mpi4py import MPI
+
+from tests.hbmcomm.ranks.ending import moving_on, say
 
 _promises: dict[str, Callable[[], None]] = {}
 

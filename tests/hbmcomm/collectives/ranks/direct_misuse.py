@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from ending import say
 from mpi4py import MPI
-from refusal import refused
 
 import hbmcomm
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import say
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 from promising import keep, promise
-from refusal import refused
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
 from hbmcomm.collectives.core.native import lib
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank

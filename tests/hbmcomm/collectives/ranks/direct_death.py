@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from attempt import Attempt
-from drawn import draw
-from flights import Flight, Interrupter, complete
+from drawn.attempt import Attempt
+from drawn.calls import draw
+from drawn.flights import Flight, Interrupter, complete
 from mpi4py import MPI
 
 import hbmcomm

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawn import HALVES, UNEQUAL, Call, Layout, contents, dtype_of
+from drawn.calls import HALVES, UNEQUAL, Call, Layout, contents, dtype_of
 from mpi4py import MPI
 
 GUARD = 0xA5

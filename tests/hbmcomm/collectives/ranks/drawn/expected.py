@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from drawn import HALVES, SCANS, Call, contents
+from drawn.calls import HALVES, SCANS, Call, contents
 
 UFUNCS: dict[str, np.ufunc] = {
     "SUM": np.add,

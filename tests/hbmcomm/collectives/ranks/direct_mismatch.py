@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ending import moving_on, say
 from mpi4py import MPI
 
 import hbmcomm
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import moving_on, say
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

@@ -11,12 +11,12 @@ import sys
 from typing import Any
 
 import numpy as np
-from drawn import HALVES, dtype_of, has_bfloat16
-from ending import say
-from expected import combine
+from drawn.calls import HALVES, dtype_of, has_bfloat16
+from drawn.expected import combine
 from mpi4py import MPI
 
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import say
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

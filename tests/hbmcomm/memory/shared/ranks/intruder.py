@@ -1,6 +1,6 @@
 """Rank program: the last rank means ill; the others notice, or are none the worse for it.
 
-Usage: shared_intruder.py FOLDER. Every honest rank prints "unharmed" when all held.
+Usage: intruder.py FOLDER. Every honest rank prints "unharmed" when all held.
 """
 
 from __future__ import annotations

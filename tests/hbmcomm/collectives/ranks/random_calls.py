@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from attempt import do
-from drawn import DERIVED_FORMS, Call, draw, mpi_can
-from ending import moving_on, say
-from expected import expected
+from drawn.attempt import do
+from drawn.calls import DERIVED_FORMS, Call, draw, mpi_can
+from drawn.expected import expected
 from mpi4py import MPI
 
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import moving_on, say
 
 WORLD = MPI.COMM_WORLD
 LARGE = 0.04  # of the calls move a MiB or more

@@ -1,6 +1,6 @@
 """Rank program: the last rank is killed; the others see that it lives no more, and go on.
 
-Usage: shared_death.py FOLDER. Each survivor leaves "noticed" in the folder, and goes without MPI's
+Usage: death.py FOLDER. Each survivor leaves "noticed" in the folder, and goes without MPI's
 own end, which would wait for the lost rank.
 """
 

@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from attempt import GUARD, Attempt
-from drawn import draw
-from expected import expected
-from flights import Interrupter, Interruption
+from drawn.attempt import GUARD, Attempt
+from drawn.calls import draw
+from drawn.expected import expected
+from drawn.flights import Interrupter, Interruption
 from mpi4py import MPI
 
 from hbmcomm import Communicator, HbmcommError

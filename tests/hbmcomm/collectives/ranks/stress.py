@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from attempt import Attempt
-from drawn import draw, mpi_can
-from ending import moving_on, say
-from expected import expected
-from flights import Flight, Interrupter, complete, wait
-from interrupted import interrupt
+from drawn.attempt import Attempt
+from drawn.calls import draw, mpi_can
+from drawn.expected import expected
+from drawn.flights import Flight, Interrupter, complete, wait
+from drawn.interrupted import interrupt
+from drawn.sequence import Event, reordered, segments
 from mpi4py import MPI
 from numpy.random import Generator
-from sequence import Event, reordered, segments
 
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import moving_on, say
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
