@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": "errors _native memory collectives options allocation derived communicator",
+    "hbmcomm": "errors quantities _native memory collectives options allocation derived "
+    "communicator",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",

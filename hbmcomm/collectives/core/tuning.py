@@ -7,7 +7,6 @@ Defaults depend on the caches of the ranks, and on whether each rank has a CPU. 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -15,9 +14,8 @@ from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.policy import cpu_location
 from hbmcomm.memory.topology.machine import current
 from hbmcomm.memory.topology.model import Cache
+from hbmcomm.quantities import BYTES, KIB, MIB, parse_quantity
 
-KIB = 2**10
-MIB = 2**20
 DEFAULT_CACHE = 32 * MIB
 """Bytes of last-level cache where sysfs shows none, as in many virtual machines."""
 MOST_CACHE = 16 * MIB
@@ -48,7 +46,6 @@ class Entry(NamedTuple):
         default: its value for some ranks.
         least, most: its allowed range.
         unit: "bytes", "ranks" or "us" (microseconds).
-        meaning: one line for the user.
     """
 
     field: str
@@ -56,12 +53,16 @@ class Entry(NamedTuple):
     least: int
     most: int
     unit: str
-    meaning: str
 
     @property
     def variable(self) -> str:
         """The environment variable that changes it."""
         return "HBMCOMM_" + self.field.upper()
+
+    @property
+    def meaning(self) -> str:
+        """One line for the user."""
+        return _MEANINGS[self.field]
 
 
 def _by_crowding(alone: int, crowded: int) -> Callable[[Ranks], int]:
@@ -73,70 +74,59 @@ def _always(value: int) -> Callable[[Ranks], int]:
 
 
 TABLE = (
-    Entry(
-        *("eager_bytes", _by_crowding(2 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
-        "a rank's message up to this is copied into its slot, and nobody waits for its readers",
-    ),
-    Entry(
-        *("short_bytes", _by_crowding(8 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
-        "the same for messages that are not in the arena, which others could not read in place",
-    ),
-    Entry(
-        *("fold_bytes", _by_crowding(4 * KIB, SLOT_BYTES), 0, MIB, "bytes"),
-        "reductions of up to this, all ranks' inputs together, are folded along the groups; "
-        "longer ones are shared out among the ranks",
-    ),
-    Entry(
-        *("fetch_bytes", _always(128 * KIB), 1, 2**62, "bytes"),
-        "a message from this on that is not in the arena is read by process_vm_readv where "
-        "that works, else it is copied through staging buffers",
-    ),
-    Entry(
-        *("fetch_idle_bytes", _by_crowding(2**40, 128 * KIB), 1, 2**62, "bytes"),
-        "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do "
-        "than to copy into staging buffers",
-    ),
-    Entry(
-        *("pair_bytes", _by_crowding(48 * KIB, 0), 0, 2**62, "bytes"),
-        "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "
-        "a longer one each folds its half and copies the other",
-    ),
-    Entry(
-        *("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
-        "what ranks copy at a time of a broadcast that they pass on",
-    ),
-    Entry(
-        *("by_node_bytes", _always(32 * KIB), 0, 2**62, "bytes"),
-        "reductions from this on, all ranks' inputs together, go by NUMA node first",
-    ),
-    Entry(
-        *("stream_bytes", lambda ranks: ranks.cache_bytes, 0, 2**62, "bytes"),
-        "operations that touch more than this store past the caches",
-    ),
-    Entry(
-        *("fan_in", _always(8), 2, 1024, "ranks"),
-        "how many ranks or groups meet in one group at most",
-    ),
-    Entry(
-        *("push_ranks", _always(8), 0, 1024, "ranks"),
-        "up to so many ranks on one node, the root of a long broadcast copies its part as well",
-    ),
-    Entry(
-        *("spin_us", _by_crowding(50, 0), 0, 10**6, "us"),
-        "how long a waiting rank only looks at the word that it waits for",
-    ),
-    Entry(
-        *("yield_us", _by_crowding(500, 200), 0, 10**6, "us"),
-        "how long after that it gives its CPU to others between two looks",
-    ),
-    Entry(
-        *("nap_us", _always(100), 1, 10**6, "us"),
-        "its first sleep after that; each is twice the one before, up to 1 ms",
-    ),
+    Entry("eager_bytes", _by_crowding(2 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
+    Entry("short_bytes", _by_crowding(8 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
+    Entry("fold_bytes", _by_crowding(4 * KIB, SLOT_BYTES), 0, MIB, "bytes"),
+    Entry("fetch_bytes", _always(128 * KIB), 1, 2**62, "bytes"),
+    Entry("fetch_idle_bytes", _by_crowding(2**40, 128 * KIB), 1, 2**62, "bytes"),
+    Entry("pair_bytes", _by_crowding(48 * KIB, 0), 0, 2**62, "bytes"),
+    Entry("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
+    Entry("by_node_bytes", _always(32 * KIB), 0, 2**62, "bytes"),
+    Entry("stream_bytes", lambda ranks: ranks.cache_bytes, 0, 2**62, "bytes"),
+    Entry("fan_in", _always(8), 2, 1024, "ranks"),
+    Entry("push_ranks", _always(8), 0, 1024, "ranks"),
+    Entry("spin_us", _by_crowding(50, 0), 0, 10**6, "us"),
+    Entry("yield_us", _by_crowding(500, 200), 0, 10**6, "us"),
+    Entry("nap_us", _always(100), 1, 10**6, "us"),
 )
 
+_MEANINGS = {
+    "eager_bytes": (
+        "a rank's message up to this is copied into its slot, and nobody waits for its readers"
+    ),
+    "short_bytes": (
+        "the same for messages that are not in the arena, which others could not read in place"
+    ),
+    "fold_bytes": (
+        "reductions of up to this, all ranks' inputs together, are folded along the groups; longer "
+        "ones are shared out among the ranks"
+    ),
+    "fetch_bytes": (
+        "a message from this on that is not in the arena is read by process_vm_readv where that "
+        "works, else it is copied through staging buffers"
+    ),
+    "fetch_idle_bytes": (
+        "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do than"
+        " to copy into staging buffers"
+    ),
+    "pair_bytes": (
+        "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "
+        "a longer one each folds its half and copies the other"
+    ),
+    "piece_bytes": "what ranks copy at a time of a broadcast that they pass on",
+    "by_node_bytes": "reductions from this on, all ranks' inputs together, go by NUMA node first",
+    "stream_bytes": "operations that touch more than this store past the caches",
+    "fan_in": "how many ranks or groups meet in one group at most",
+    "push_ranks": (
+        "up to so many ranks on one node, the root of a long broadcast copies its part as well"
+    ),
+    "spin_us": "how long a waiting rank only looks at the word that it waits for",
+    "yield_us": "how long after that it gives its CPU to others between two looks",
+    "nap_us": "its first sleep after that; each is twice the one before, up to 1 ms",
+}
+
 _UNITS = {
-    "bytes": {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 2**30},
+    "bytes": BYTES,
     "ranks": {"": 1},
     "us": {"": 1, "us": 1, "ms": 1000},
 }
@@ -203,15 +193,13 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
 
 
 def _read(entry: Entry, text: str) -> int:
-    units = _UNITS[entry.unit]
-    found = re.fullmatch(r"(\d{1,19})\s*([A-Za-z]*)", text.strip())
-    if found is None or found[2] not in units:
+    value = parse_quantity(text, _UNITS[entry.unit])
+    if value is None:
         form = {"bytes": "bytes, such as 4096 or 64KiB", "us": "microseconds, such as 50 or 2ms"}
         raise HbmcommError(
             f"{entry.variable}={text} is no {entry.unit}; write a whole number"
             + (f" of {form[entry.unit]}" if entry.unit in form else "")
         )
-    value = int(found[1]) * units[found[2]]
     if not entry.least <= value <= entry.most:
         raise HbmcommError(
             f"{entry.variable}={text} is out of range; it may be {entry.least:,} to "

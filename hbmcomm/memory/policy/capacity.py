@@ -15,8 +15,8 @@ from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.policy.cgroup import headroom
 from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.topology import procfs, sysfs
+from hbmcomm.quantities import MIB
 
-MIB = 2**20
 STEP = 64 * MIB
 """At most so many bytes are populated between two checks of the free memory."""
 SMALLEST_STEP = 2 * MIB

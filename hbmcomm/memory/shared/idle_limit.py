@@ -6,19 +6,17 @@ HBMCOMM_ARENA_KEEP, or a share of the nodes' memory.
 from __future__ import annotations
 
 import os
-import re
 
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.topology.machine import current
+from hbmcomm.quantities import BYTES, MIB, parse_quantity
 
 VARIABLE = "HBMCOMM_ARENA_KEEP"
-MOST = 256 * 2**20
+MOST = 256 * MIB
 """Bytes kept unless the variable asks for more."""
 PART = 8
 """The default is at most one part in so many of a process's even share of its nodes."""
-
-_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def configured() -> int | None:
@@ -30,12 +28,12 @@ def configured() -> int | None:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return None
-    found = re.fullmatch(r"(\d{1,15})\s*(|B|KiB|MiB|GiB|TiB)", text)
-    if found is None:
+    nbytes = parse_quantity(text, BYTES)
+    if nbytes is None:
         raise HbmcommError(
             f"{VARIABLE}={text} is no size; write bytes, or a number and a unit such as 64MiB"
         )
-    return min(int(found[1]) * _UNITS[found[2]], 2**62)
+    return min(nbytes, 2**62)
 
 
 def default(kind: Kind, ranks: int) -> int:

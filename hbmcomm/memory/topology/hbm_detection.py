@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.topology.model import DaxDevice, HbmFinding, Node, Tier
-from hbmcomm.memory.topology.sysfs import MIB, format_list, parse_list
+from hbmcomm.memory.topology.sysfs import format_list, parse_list
+from hbmcomm.quantities import MIB
 
 DEFAULT_THRESHOLD = 204800
 """MiB/s from which memkind calls memory high-bandwidth; MEMKIND_HBW_THRESHOLD overrides it."""

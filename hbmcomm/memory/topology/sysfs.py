@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbmcomm.memory.topology.model import Cache, DaxDevice, Node, Tier
-
-MIB = 2**20
+from hbmcomm.quantities import MIB
 
 
 class NodeMemory(NamedTuple):

@@ -1,0 +1,19 @@
+"""Numbers and their units, as variables of the environment give them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+BYTES = {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 2**40}
+
+
+def parse_quantity(text: str, units: Mapping[str, int]) -> int | None:
+    """The number that "64KiB" or "64 KiB" stands for; None where it is none of these units.
+
+    Args:
+        units: by its name, what a unit multiplies a number by.
+    """
+    found = re.fullmatch(r"(\d{1,19})\s*([A-Za-z]*)", text.strip())
+    return int(found[1]) * units[found[2]] if found and found[2] in units else None
