@@ -13,8 +13,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from hbmcomm.collectives.buffers.c_types import C_TYPES
 from hbmcomm.collectives.buffers.message import Bytes, Message
-from hbmcomm.collectives.core.native import DTYPES, ffi, lib
+from hbmcomm.collectives.core.native import DTYPES, PAIRS, ffi, lib
 
 PACKED = DTYPES.index("packed")
 
@@ -222,35 +223,16 @@ def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
 
 
 def _codes() -> dict[int, int]:
-    integers = (
-        *(MPI.SIGNED_CHAR, MPI.SHORT, MPI.INT, MPI.LONG, MPI.LONG_LONG),
-        *(MPI.UNSIGNED_CHAR, MPI.UNSIGNED_SHORT, MPI.UNSIGNED, MPI.UNSIGNED_LONG),
-        *(MPI.UNSIGNED_LONG_LONG, MPI.AINT, MPI.OFFSET, MPI.COUNT),
-        *(MPI.INT8_T, MPI.INT16_T, MPI.INT32_T, MPI.INT64_T),
-        *(MPI.UINT8_T, MPI.UINT16_T, MPI.UINT32_T, MPI.UINT64_T),
-    )
-    others = (
-        *((MPI.BYTE, "uint8"), (MPI.FLOAT, "float32"), (MPI.DOUBLE, "float64")),
-        *((MPI.LONG_DOUBLE, "longdouble"), (MPI.C_BOOL, "bool")),
-        *((MPI.C_FLOAT_COMPLEX, "complex64"), (MPI.C_DOUBLE_COMPLEX, "complex128")),
-        (MPI.C_LONG_DOUBLE_COMPLEX, "clongdouble"),
-    )
+    """The core's code by MPI's handle of a datatype of one value."""
+    of_numpy = [name for name in DTYPES if name not in ("bfloat16", "packed", *PAIRS)]
+    by_dtype = {np.dtype(name): DTYPES.index(name) for name in of_numpy}
+    found = {handle: by_dtype[dtype] for handle, dtype in C_TYPES.items()}
+    found[MPI.BYTE.handle] = DTYPES.index("uint8")
     half = MPI.Datatype.fromcode("e")  # null where the MPI has none
-    names = [(each, np.dtype(each.typechar).name) for each in integers]
-    names += [(half, "float16")] if half != MPI.DATATYPE_NULL else []
-    return {datatype.handle: DTYPES.index(name) for datatype, name in (*names, *others)}
+    if half != MPI.DATATYPE_NULL:
+        found[half.handle] = DTYPES.index("float16")
+    return found
 
 
 _CODES = _codes()
-
-_PAIRS = {
-    datatype.handle: DTYPES.index(name)
-    for datatype, name in (
-        (MPI.SHORT_INT, "SHORT_INT"),
-        (MPI.INT_INT, "INT_INT"),
-        (MPI.LONG_INT, "LONG_INT"),
-        (MPI.FLOAT_INT, "FLOAT_INT"),
-        (MPI.DOUBLE_INT, "DOUBLE_INT"),
-        (MPI.LONG_DOUBLE_INT, "LONG_DOUBLE_INT"),
-    )
-}
+_PAIRS = {getattr(MPI, name).handle: DTYPES.index(name) for name in PAIRS}

@@ -24,37 +24,35 @@ from hbmcomm.memory.topology.machine import current
 ffi: Any = _core.ffi
 lib: Any = _core.lib
 
-OPERATIONS = (
-    *("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall"),
-    *("Gatherv", "Scatterv", "Allgatherv", "Alltoallv"),
-    *("Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", "Scan", "Exscan"),
-)
+_MOVING = ("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall")
+_MOVING_COUNTED = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv")
+_REDUCING = ("Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", "Scan", "Exscan")
+
+OPERATIONS = (*_MOVING, *_MOVING_COUNTED, *_REDUCING)
 """By the core's numbers; from lib.HBM_FOREIGN on follow those of FOREIGN."""
 
 FOREIGN = (
-    *("Alltoallw", "barrier", "bcast", "gather", "scatter", "allgather", "alltoall"),
-    *("reduce", "allreduce", "scan", "exscan"),
+    "Alltoallw",
+    *map(str.lower, (*_MOVING, "Reduce", "Allreduce", "Scan", "Exscan")),  # of pickled objects
     *OPERATIONS,  # on what the core has no code for
 )
 """Calls that MPI serves; the core compares these too: ranks never wait for different ones."""
 
-DTYPES = (
-    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "bfloat16", "float32", "float64", "longdouble"),
-    *("complex64", "complex128", "clongdouble", "bool", "packed"),
-    *("SHORT_INT", "INT_INT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "LONG_DOUBLE_INT"),
-)
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
+_COMPLEX = ("complex64", "complex128", "clongdouble")
+PAIRS = ("SHORT_INT", "INT_INT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "LONG_DOUBLE_INT")
+"""MPI's datatypes of a value and its index, for MAXLOC and MINLOC."""
+
+DTYPES = (*_INTEGERS, *_FLOATS, *_COMPLEX, "bool", "packed", *PAIRS)
 """By the core's numbers."""
 
-REDUCTIONS = (
-    *("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"),
-    *("MAXLOC", "MINLOC"),
-)
+_OF_VALUES = ("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR")
+REDUCTIONS = (*_OF_VALUES, "MAXLOC", "MINLOC")
 """By the core's numbers; HBM_USER is the next."""
 
 _ROOTED = ("Bcast", "Gather", "Scatter", "Gatherv", "Scatterv", "Reduce")
 _UNEQUAL = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv", "Reduce_scatter")
-_REDUCING = OPERATIONS[OPERATIONS.index("Reduce") :]
 
 
 class Setting(NamedTuple):

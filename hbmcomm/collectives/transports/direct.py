@@ -17,12 +17,10 @@ from hbmcomm.collectives.transports.direct_plans import DirectPlans
 from hbmcomm.collectives.transports.nonblocking import Nonblocking
 
 _barrier, _bcast, _blocks, _fold = lib.hbm_barrier, lib.hbm_bcast, lib.hbm_blocks, lib.hbm_reduce
-_GATHER, _SCATTER, _ALLGATHER, _ALLTOALL = (
-    *(lib.HBM_GATHER, lib.HBM_SCATTER, lib.HBM_ALLGATHER, lib.HBM_ALLTOALL),
-)
-_REDUCE, _ALLREDUCE, _SCAN, _EXSCAN = (
-    *(lib.HBM_REDUCE, lib.HBM_ALLREDUCE, lib.HBM_SCAN, lib.HBM_EXSCAN),
-)
+_GATHER, _SCATTER = lib.HBM_GATHER, lib.HBM_SCATTER
+_ALLGATHER, _ALLTOALL = lib.HBM_ALLGATHER, lib.HBM_ALLTOALL
+_REDUCE, _ALLREDUCE = lib.HBM_REDUCE, lib.HBM_ALLREDUCE
+_SCAN, _EXSCAN = lib.HBM_SCAN, lib.HBM_EXSCAN
 _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get

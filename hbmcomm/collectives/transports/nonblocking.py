@@ -17,15 +17,12 @@ from hbmcomm.collectives.core import mpi_progress
 from hbmcomm.collectives.core.native import REDUCTIONS, lib
 from hbmcomm.collectives.transports.direct_base import DirectBase
 
-_ibarrier, _ibcast, _iblocks, _ifold = (
-    *(lib.hbm_ibarrier, lib.hbm_ibcast, lib.hbm_iblocks, lib.hbm_ireduce),
-)
-_GATHER, _SCATTER, _ALLGATHER, _ALLTOALL = (
-    *(lib.HBM_GATHER, lib.HBM_SCATTER, lib.HBM_ALLGATHER, lib.HBM_ALLTOALL),
-)
-_REDUCE, _ALLREDUCE, _SCAN, _EXSCAN = (
-    *(lib.HBM_REDUCE, lib.HBM_ALLREDUCE, lib.HBM_SCAN, lib.HBM_EXSCAN),
-)
+_ibarrier, _ibcast = lib.hbm_ibarrier, lib.hbm_ibcast
+_iblocks, _ifold = lib.hbm_iblocks, lib.hbm_ireduce
+_GATHER, _SCATTER = lib.HBM_GATHER, lib.HBM_SCATTER
+_ALLGATHER, _ALLTOALL = lib.HBM_ALLGATHER, lib.HBM_ALLTOALL
+_REDUCE, _ALLREDUCE = lib.HBM_REDUCE, lib.HBM_ALLREDUCE
+_SCAN, _EXSCAN = lib.HBM_SCAN, lib.HBM_EXSCAN
 _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 _LAST, _UNREADABLE = lib.HBM_LAST_STATUS, lib.HBM_UNREADABLE
 

@@ -16,6 +16,7 @@ from mpi4py import MPI
 from mpi4py.typing import BufSpec, BufSpecB, InPlace
 from numpy.typing import NDArray
 
+from hbmcomm.collectives.buffers.c_types import C_TYPES
 from hbmcomm.collectives.buffers.message import Message, Unreadable, read
 from hbmcomm.collectives.transports.transport import Transport
 
@@ -34,20 +35,6 @@ OPERATIONS: dict[int, tuple[np.ufunc, str]] = {
     MPI.BXOR.handle: (np.bitwise_xor, "iu"),
 }
 """By MPI's operation: NumPy's function, and the kinds of dtype for which MPI defines it."""
-
-DTYPES: dict[int, np.dtype[Any]] = {
-    datatype.handle: np.dtype(datatype.typechar)
-    for datatype in (
-        *(MPI.SIGNED_CHAR, MPI.SHORT, MPI.INT, MPI.LONG, MPI.LONG_LONG),
-        *(MPI.UNSIGNED_CHAR, MPI.UNSIGNED_SHORT, MPI.UNSIGNED, MPI.UNSIGNED_LONG),
-        *(MPI.UNSIGNED_LONG_LONG, MPI.AINT, MPI.OFFSET, MPI.COUNT),
-        *(MPI.INT8_T, MPI.INT16_T, MPI.INT32_T, MPI.INT64_T),
-        *(MPI.UINT8_T, MPI.UINT16_T, MPI.UINT32_T, MPI.UINT64_T),
-        *(MPI.FLOAT, MPI.DOUBLE, MPI.LONG_DOUBLE, MPI.C_BOOL),
-        *(MPI.C_FLOAT_COMPLEX, MPI.C_DOUBLE_COMPLEX, MPI.C_LONG_DOUBLE_COMPLEX),
-    )
-}
-"""C's arithmetic types: NumPy computes with them as MPI does."""
 
 
 class Pickles(Transport):
@@ -153,7 +140,7 @@ def _operands(
     if taken and (taken.datatype, taken.entries) != (given.datatype, given.entries):
         raise Unreadable
     ufunc, kinds = OPERATIONS.get(getattr(op, "handle", 0), (None, ""))
-    dtype = DTYPES.get(given.datatype.handle)
+    dtype = C_TYPES.get(given.datatype.handle)
     if ufunc is None or dtype is None or dtype.kind not in kinds:
         raise Unreadable
 
