@@ -55,16 +55,29 @@ def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], str]:
 
 
 def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
-    """What each row of panels shows; a level that all share is left to the first container."""
-    levels = [arm_levels(arm) for _, arm in panels]
-    several = [len(set(each)) > 1 for each in zip(*levels, strict=True)]
-    contained = [number for number, (name, *_) in enumerate(levels) if name != USERLAND]
-    found: list[str] = []
-    for number, (environment, profile, layout) in enumerate(levels):
-        inside, first = number in contained, contained[:1] == [number]
-        words = [panels[number][0]] if len({name for name, _ in panels}) > 1 else []
-        words += [LAYOUTS[layout]] if inside and (several[2] or first) else []
-        words += [environment_name(environment)] if several[0] or first or not inside else []
-        words += [profile] if profile and (several[1] or first) else []
+    """What each row of panels shows; a level that all share is left to the first container.
+
+    Args:
+        panels: (transport, arm) of each row.
+    """
+    several_transports = len({transport for transport, _ in panels}) > 1
+    every = [_levels(arm) for _, arm in panels]
+    differs = [len(set(values)) > 1 for values in zip(*every, strict=True)]
+    first_container = True
+    found = []
+    for (transport, arm), levels in zip(panels, every, strict=True):
+        words = [transport] if several_transports else []
+        if arm == USERLAND:
+            words.append(environment_name(arm))
+        else:
+            named = zip(levels, differs, strict=True)
+            words += [level for level, own in named if level and (own or first_container)]
+            first_container = False
         found.append(", ".join(words))
     return found
+
+
+def _levels(arm: str) -> tuple[str, str, str]:
+    """Layout, environment and profile of an arm in words; "" for none."""
+    environment, profile, layout = arm_levels(arm)
+    return LAYOUTS.get(layout, ""), environment_name(environment), profile
