@@ -79,27 +79,37 @@ def _cause(loss: Loss) -> str:
 
 
 def _remedy(loss: Loss) -> str:
-    """What gets the lost ways back: another profile, else another layout, else another arm."""
+    """What gets the lost ways back; "" where no other arm of the campaign is a container."""
     what = "it" if len(loss.ways) == 1 else "them"
     if not loss.kept_in:
         return f"no other arm of this campaign gets {what} back" if loss.others else ""
-    environment, profile, layout = arm_levels(loss.arm)
-    levels = [arm_levels(other) for other in loss.kept_in]
-    near = [(p, k) for e, p, k in levels if e == environment]
-    near = (
-        [(p, k) for p, k in near if k == layout]
-        or [(p, k) for p, k in near if p == profile]
-        or near
-    )
-    profiles = list(dict.fromkeys(p for p, _ in near if p != profile))
-    layouts = list(dict.fromkeys(LAYOUTS[k] for _, k in near if k != layout))
+    changes = _changes(loss)
     names = [
-        f"the {level}{'s' * (len(values) > 1)} {_and(values)}"
-        for level, values in (("profile", profiles), ("layout", layouts))
-        if values
-    ] or [_and([arm_name(other) for other in loss.kept_in])]
-    several = len(profiles or layouts or loss.kept_in) > 1
-    return f"{' with '.join(names)} {'get' if several else 'gets'} {what} back"
+        f"the {level}{'s' * (len(values) > 1)} {_and(values)}" for level, values in changes.items()
+    ]
+    arms = [arm_name(arm) for arm in loss.kept_in]
+    several = len(next(iter(changes.values()), arms)) > 1
+    return f"{' with '.join(names) or _and(arms)} {'get' if several else 'gets'} {what} back"
+
+
+def _changes(loss: Loss) -> dict[str, list[str]]:
+    """Other profiles, else other layouts, else both, that keep the ways in the arm's environment.
+
+    Returns:
+        {"profile" or "layout": names}; empty where only other environments keep the ways.
+    """
+    environment, profile, layout = arm_levels(loss.arm)
+    near = [(p, k) for e, p, k in map(arm_levels, loss.kept_in) if e == environment]
+    if profiles := [p for p, k in near if k == layout]:
+        return {"profile": profiles}
+    if layouts := [LAYOUTS[k] for p, k in near if p == profile]:
+        return {"layout": layouts}
+    if not near:
+        return {}
+    return {
+        "profile": list(dict.fromkeys(p for p, _ in near)),
+        "layout": list(dict.fromkeys(LAYOUTS[k] for _, k in near)),
+    }
 
 
 def _arms(arms: Sequence[str]) -> str:
