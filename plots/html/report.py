@@ -9,10 +9,11 @@ import base64
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from experiments.analysis.arm_order import arm_key
@@ -34,10 +35,11 @@ from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import MPIS, arm_name, mpi_name
 from plots.layout.style import DARK
 from plots.tables import data_path
-from plots.tables.metadata_diff_table import apart, common
+from plots.tables.metadata_diff_table import apart, common, listed
 from plots.tables.results import tables
+from plots.tables.table import Table
 from plots.text import rivals
-from plots.text.answers import answers
+from plots.text.answers import Answer, answers
 from plots.text.evidence import evidence
 from plots.text.headline import headline
 
@@ -64,18 +66,81 @@ def place(out: Path) -> Path:
     return out if out.suffix == ".html" else out / NAME
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a page takes from the measurements: of a bench in its way, of other campaigns in theirs.
+
+    Attributes:
+        headline, marks: a sentence or a few words each; marks are read before the first figure.
+    """
+
+    headline: list[str]
+    marks: list[str]
+    answers: list[Answer]
+    drawn: list[Drawing | Skipped]
+    tables: list[Table]
+
+
 def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     found = find(campaign)
-    bench = campaign.experiment.launches.arms == MPIS_ARE_ARMS
-    drawn = contest_drawings(campaign) if bench else drawings(found)
-    figures = [each for each in drawn if isinstance(each, Drawing)]
+    contents = _contents(campaign, found)
+    figures = [each for each in contents.drawn if isinstance(each, Drawing)]
     leading = next((each for each in figures if each.topic == chain.NAME), None)
-    asked = rivals.answers(campaign) if bench else answers(found)
-    shown, others = evidence(asked, figures, leading)
-    tabled = [rivals.table(campaign)] if bench else tables(found)
+    shown, others = evidence(contents.answers, figures, leading)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign, found.containers)
+    header, launches = campaign.header, campaign.launches
+    return _template().render(
+        campaign=campaign.name,
+        title=campaign.experiment.title,
+        question=campaign.experiment.question,
+        headline=contents.headline,
+        marks=contents.marks,
+        leading=leading,
+        evidence=shown,
+        figures=others,
+        skipped=[each for each in contents.drawn if isinstance(each, Skipped)],
+        tables=contents.tables,
+        asleep=asleep(launches),
+        warnings=campaign.warnings,
+        missing=header.get("missing", []),
+        script=Markup(script),
+        script_hash=digest(script),
+        samples=Markup(samples.text(raw)) if raw["cells"] else "",
+        paths=data_path.table(launches),
+        confounders=apart(launches),
+        arms=arms(launches),
+        environment=common(launches),
+        header=flatten({k: v for k, v in header.items() if k not in _APART}),
+        experiment=flatten(listed(header["experiment"])),
+        command=command(header.get("command", "")),
+        commands=commands(launches),
+        glossary=glossary.words(),
+        drawn_by=redraw(header.get("command", ""), campaign.folder.name),
+        colours=[(variable(light), light, dark) for light, dark in DARK.items()],
+    )
+
+
+def _contents(campaign: Campaign, found: Findings) -> Contents:
+    if campaign.experiment.launches.arms == MPIS_ARE_ARMS:
+        return Contents(
+            headline=[],
+            marks=rivals.marks(campaign),
+            answers=rivals.answers(campaign),
+            drawn=contest_drawings(campaign),
+            tables=[rivals.table(campaign)],
+        )
+    return Contents(
+        headline=headline(found),
+        marks=marks(found),
+        answers=answers(found),
+        drawn=drawings(found),
+        tables=tables(found),
+    )
+
+
+def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -84,37 +149,7 @@ def page(campaign: Campaign) -> str:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = lambda drawing: Markup(inline(drawing))
-    return environment.get_template("report.html.j2").render(
-        campaign=campaign.name,
-        title=campaign.experiment.title,
-        question=campaign.experiment.question,
-        headline=[] if bench else headline(found),
-        marks=rivals.marks(campaign) if bench else marks(found),
-        leading=leading,
-        evidence=shown,
-        figures=[each for each in others if not each.detail],
-        detail_figures=[each for each in others if each.detail],
-        skipped=[each for each in drawn if isinstance(each, Skipped)],
-        tables=[each for each in tabled if not each.detail],
-        detail_tables=[each for each in tabled if each.detail],
-        asleep=asleep(campaign.launches),
-        warnings=campaign.warnings,
-        missing=campaign.header.get("missing", []),
-        script=Markup(script),
-        script_hash=digest(script),
-        samples=Markup(samples.text(raw)) if raw["cells"] else "",
-        paths=data_path.table(campaign.launches),
-        confounders=apart(campaign.launches),
-        arms=arms(campaign.launches),
-        environment=common(campaign.launches),
-        header=flatten({k: v for k, v in campaign.header.items() if k not in _APART}),
-        experiment=flatten(plain(campaign.header["experiment"])),
-        command=command(campaign.header.get("command", "")),
-        commands=commands(campaign.launches),
-        glossary=glossary.words(),
-        drawn_by=redraw(campaign.header.get("command", ""), campaign.folder.name),
-        colours=[(variable(light), light, dark) for light, dark in DARK.items()],
-    )
+    return environment.get_template("report.html.j2")
 
 
 def asleep(launches: Iterable[Mapping[str, Any]]) -> str:
@@ -173,18 +208,6 @@ def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     order = in_order([mpi for mpi, _ in found], MPIS)
     places = sorted(found, key=lambda key: (order.index(key[0]), arm_key(key[1])))
     return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
-
-
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with lists as a reader writes them: "2, 4, 8"."""
-    return {
-        key: plain(value)
-        if isinstance(value, Mapping)
-        else ", ".join(map(str, value))
-        if isinstance(value, list)
-        else value
-        for key, value in values.items()
-    }
 
 
 def command(stored: object) -> str:

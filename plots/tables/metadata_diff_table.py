@@ -14,26 +14,25 @@ _ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out
 
 Launches = Sequence[Mapping[str, Any]]
+Recorded = dict[str, list[str]]
+"""The distinct values under each dotted key."""
 
 
 def apart(launches: Launches) -> dict[str, dict[str, str]]:
     """{key: {arm: values}} of what was recorded and is not the same in every arm of some MPI."""
     seen = _seen(launches)
     arms = sorted({arm for _, arm in seen}, key=arm_key)
-    keys = sorted({key for values in seen.values() for key in values})
-    found = {}
-    for key in keys:
-        if key.startswith(_ELSEWHERE) or key.rsplit(".", 1)[-1] in ALWAYS_DIFFERENT:
-            continue
-        by_arm: dict[str, list[str]] = {arm: [] for arm in arms}
-        for mpi in dict.fromkeys(mpi for mpi, _ in seen):
-            here = {arm: seen[mpi, arm].get(key, []) for arm in arms if (mpi, arm) in seen}
-            if len({frozenset(values) for values in here.values()}) > 1:
-                for arm, values in here.items():
-                    by_arm[arm] += values or ["not recorded"]
-        if any(by_arm.values()):
-            found[key] = {arm: _together(values) for arm, values in by_arm.items()}
-    return found
+    found: dict[str, dict[str, list[str]]] = {}
+    for mpi in dict.fromkeys(mpi for mpi, _ in seen):
+        here = {arm: seen[mpi, arm] for arm in arms if (mpi, arm) in seen}
+        for key in _differing(here):
+            by_arm = found.setdefault(key, {arm: [] for arm in arms})
+            for arm, values in here.items():
+                by_arm[arm] += values.get(key, ["not recorded"])
+    return {
+        key: {arm: _together(values) for arm, values in by_arm.items()}
+        for key, by_arm in sorted(found.items())
+    }
 
 
 def common(launches: Launches) -> dict[str, str]:
@@ -42,32 +41,43 @@ def common(launches: Launches) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for values in _seen(launches).values():
         for key, each in values.items():
-            if key not in differing and not key.startswith(_ELSEWHERE):
+            if key not in differing:
                 found.setdefault(key, []).extend(each)
     return {key: _together(values) for key, values in sorted(found.items())}
 
 
-def _seen(launches: Launches) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """By MPI and arm: the distinct values under each dotted key."""
-    seen: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for launch in launches:
-        asked = launch["launch"]
-        values = seen.setdefault((asked.get("mpi", ""), asked["arm"]), {})
-        for key, value in flatten(_listed(launch["environment"])).items():
-            each = values.setdefault(key, [])
-            each += [] if value in each else [value]
-    return seen
-
-
-def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with lists as a reader writes them."""
+def listed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables with their lists as a reader writes them: "2, 4, 8"."""
     return {
-        key: _listed(value)
+        key: listed(value)
         if isinstance(value, Mapping)
         else ", ".join(map(str, value))
         if isinstance(value, list)
         else value
         for key, value in values.items()
+    }
+
+
+def _seen(launches: Launches) -> dict[tuple[str, str], Recorded]:
+    """What was recorded by MPI and arm, without the keys that have a place elsewhere."""
+    seen: dict[tuple[str, str], Recorded] = {}
+    for launch in launches:
+        asked = launch["launch"]
+        values = seen.setdefault((asked.get("mpi", ""), asked["arm"]), {})
+        for key, value in flatten(listed(launch["environment"])).items():
+            if not key.startswith(_ELSEWHERE):
+                each = values.setdefault(key, [])
+                each += [] if value in each else [value]
+    return seen
+
+
+def _differing(by_arm: Mapping[str, Recorded]) -> set[str]:
+    """The keys that have not the same values in every arm."""
+    return {
+        key
+        for key in {key for recorded in by_arm.values() for key in recorded}
+        if key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT
+        and len({frozenset(recorded.get(key, ())) for recorded in by_arm.values()}) > 1
     }
 
 

@@ -14,7 +14,7 @@ from experiments.analysis.findings.campaign import find
 from experiments.analysis.reading import load
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.html.report import command, commands, plain, redraw, report
+from plots.html.report import command, commands, redraw, report
 from plots.text.answers import answers
 
 STORED = Path(__file__).parents[2] / "experiments" / "stored" / "format-2.tar.xz"
@@ -175,13 +175,6 @@ def test_a_missing_arm_is_reported_in_the_answer_the_figures_and_the_list(bare: 
     assert "Not measured. docker: no engine answers" in message
     assert "Missing arms docker: no engine answers" in message
     assert "Not measured: docker" in message
-
-
-def test_lists_are_reported_as_a_reader_writes_them() -> None:
-    assert plain({"launches": {"ranks": [2, 4]}, "name": "x"}) == {
-        "launches": {"ranks": "2, 4"},
-        "name": "x",
-    }
 
 
 def test_each_arm_tells_what_it_started(page: str) -> None:
