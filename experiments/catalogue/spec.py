@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from experiments.model import quantities
 from experiments.model.contender_names import CALLS, CONTENDERS, FORMS
@@ -100,6 +100,8 @@ def _environments(names: object) -> object:
 
 
 Several = Annotated[int, Field(strict=True, ge=1)]
+ASCENDING = AfterValidator(lambda values: tuple(sorted(set(values))))
+"""Sorts values and drops repeated ones."""
 
 
 class _Factors(Form):
@@ -118,6 +120,7 @@ class _Factors(Form):
             description="positive multiples of an element's bytes: FIRST:LAST:FACTOR, or a list",
         ),
         BeforeValidator(_sizes),
+        ASCENDING,
     ] = quantities.parse_sizes(SIZES)
     largest: Annotated[
         dict[str, int],
@@ -136,10 +139,6 @@ class _Factors(Form):
             )
         return self
 
-    def made(self) -> Factors:
-        """The factors."""
-        return replace(Factors(**dict(self)), sizes=tuple(sorted(set(self.sizes))))
-
 
 class _Launches(Form):
     """[launches] of a file."""
@@ -156,6 +155,7 @@ class _Launches(Form):
     ranks: Annotated[
         tuple[Several, ...],
         Field(min_length=1, description="a list of whole numbers from 1 up"),
+        ASCENDING,
     ] = Launches.ranks
     bindings: Annotated[Names, among(*BINDINGS)] = Launches.bindings
     blocks: Count = Launches.blocks
@@ -166,7 +166,7 @@ class _Launches(Form):
     @model_validator(mode="after")
     def _can_run(self) -> Self:
         if any(each.machine for each in self.environments):
-            _check_emulated(self.made())
+            _check_emulated(self)
         needed = {"host"} | ({"impi"} if "IMB" in self.external else set())
         names = ", ".join(map(str, self.environments))
         if self.external and not needed <= {*map(str, self.environments), *self.mpis}:
@@ -177,10 +177,6 @@ class _Launches(Form):
                 f"add {' and '.join(sorted(needed))}"
             )
         return self
-
-    def made(self) -> Launches:
-        """The launches."""
-        return replace(Launches(**dict(self)), ranks=tuple(sorted(set(self.ranks))))
 
 
 class _Measurement(Form):
@@ -234,8 +230,8 @@ def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
         name=found.name,
         title=found.title,
         question=found.question,
-        factors=found.factors.made(),
-        launches=found.launches.made(),
+        factors=Factors(**dict(found.factors)),
+        launches=Launches(**dict(found.launches)),
         measurement=Measurement(**dict(found.measurement)),
     )
 
@@ -304,7 +300,7 @@ def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine
     quantities.check_rank_counts(experiment.launches.ranks, cores, machine)
 
 
-def _check_emulated(asked: Launches) -> None:
+def _check_emulated(asked: _Launches) -> None:
     """Refuse what no guest can run, or what nothing could be compared with."""
     names = ", ".join(map(str, asked.environments))
     real = [str(each) for each in asked.environments if not each.machine]
