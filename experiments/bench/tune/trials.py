@@ -4,7 +4,7 @@ A threshold that parts two ways of doing the same is tried at its two extremes, 
 be done either way in one launch. Others are tried at a few values each.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -108,18 +108,6 @@ class Place(NamedTuple):
         return self.nodes == self.caches == 1
 
 
-def _own(_operation: str, _ranks: int) -> int:
-    return 1
-
-
-def _all_inputs(_operation: str, ranks: int) -> int:
-    return ranks
-
-
-def _touched(operation: str, ranks: int) -> int:
-    return ranks if operation == "bcast" else 2 * ranks
-
-
 class _Crossover(NamedTuple):
     """A threshold that parts two ways.
 
@@ -127,9 +115,6 @@ class _Crossover(NamedTuple):
         operations: that go either way.
         values: the least and the most that are tried.
         first, last: bytes at which the ways differ at all, and that are quickly measured.
-        scale: bytes that the threshold is compared with, over bytes per rank, of an operation
-            among so many ranks.
-        above: the threshold up to which messages go a third way.
     """
 
     way: str
@@ -137,40 +122,40 @@ class _Crossover(NamedTuple):
     values: tuple[int, int]
     first: int
     last: int
-    private: bool = False
-    scale: Callable[[str, int], int] = _own
-    above: str = ""
 
 
 _CROSSOVERS = {
-    "HBMCOMM_EAGER_BYTES": _Crossover(
-        *(UP_TO, ("bcast", "gather", "allgather"), (0, SLOT), 64, SLOT)
-    ),
-    "HBMCOMM_SHORT_BYTES": _Crossover(
-        *(UP_TO, ("bcast", "gather", "allgather"), (0, SLOT), 64, SLOT),
-        private=True,
-        above="HBMCOMM_EAGER_BYTES",
-    ),
-    "HBMCOMM_FOLD_BYTES": _Crossover(
-        *(UP_TO, ("reduce", "allreduce"), (0, MIB), 128, 2 * SLOT), scale=_all_inputs
-    ),
+    "HBMCOMM_EAGER_BYTES": _Crossover(UP_TO, ("bcast", "gather", "allgather"), (0, SLOT), 64, SLOT),
+    "HBMCOMM_SHORT_BYTES": _Crossover(UP_TO, ("bcast", "gather", "allgather"), (0, SLOT), 64, SLOT),
+    "HBMCOMM_FOLD_BYTES": _Crossover(UP_TO, ("reduce", "allreduce"), (0, MIB), 128, 2 * SLOT),
     "HBMCOMM_FETCH_BYTES": _Crossover(
-        *(FROM, ("allgather", "alltoall"), (1, NEVER), 4 * KIB, 2 * MIB),
-        private=True,
-        above="HBMCOMM_SHORT_BYTES",
+        FROM, ("allgather", "alltoall"), (1, NEVER), 4 * KIB, 2 * MIB
     ),
     "HBMCOMM_FETCH_IDLE_BYTES": _Crossover(
-        *(FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 16 * MIB),
-        private=True,
-        above="HBMCOMM_SHORT_BYTES",
+        FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 16 * MIB
     ),
-    "HBMCOMM_BY_NODE_BYTES": _Crossover(
-        *(FROM, ("reduce", "allreduce"), (0, NEVER), KIB, 2 * MIB), scale=_all_inputs
-    ),
+    "HBMCOMM_BY_NODE_BYTES": _Crossover(FROM, ("reduce", "allreduce"), (0, NEVER), KIB, 2 * MIB),
     "HBMCOMM_STREAM_BYTES": _Crossover(
-        *(UP_TO, ("bcast", "allreduce"), (0, NEVER), 8 * MIB, 64 * MIB), scale=_touched
+        UP_TO, ("bcast", "allreduce"), (0, NEVER), 8 * MIB, 64 * MIB
     ),
 }
+
+_PRIVATE_ABOVE = {
+    "HBMCOMM_SHORT_BYTES": "HBMCOMM_EAGER_BYTES",
+    "HBMCOMM_FETCH_BYTES": "HBMCOMM_SHORT_BYTES",
+    "HBMCOMM_FETCH_IDLE_BYTES": "HBMCOMM_SHORT_BYTES",
+}
+"""Thresholds that count for ordinary NumPy arrays; up to the other one these go a third way."""
+
+
+def _scale(variable: str, operation: str, ranks: int) -> int:
+    """Bytes that a threshold is compared with, over bytes per rank."""
+    if variable in ("HBMCOMM_FOLD_BYTES", "HBMCOMM_BY_NODE_BYTES"):
+        return ranks  # the inputs of all
+    if variable == "HBMCOMM_STREAM_BYTES":
+        return ranks if operation == "bcast" else 2 * ranks  # what all touch
+    return 1
+
 
 _PIECES = (64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB)
 _FAN_INS = (2, 4, 8, 16, 32)
@@ -216,27 +201,28 @@ def _trial(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial 
 
 
 def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
-    if threshold.variable == "HBMCOMM_BY_NODE_BYTES" and place.nodes == 1:
+    variable = threshold.variable
+    if variable == "HBMCOMM_BY_NODE_BYTES" and place.nodes == 1:
         return ONE_NODE
-    if threshold.variable == "HBMCOMM_FETCH_IDLE_BYTES" and not _is_one_group(now, place):
+    if variable == "HBMCOMM_FETCH_IDLE_BYTES" and not _is_one_group(now, place):
         return NOBODY_IDLES
-    rule = _CROSSOVERS[threshold.variable]
-    first = max(rule.first, now[rule.above] + 1) if rule.above else rule.first
+    rule, above = _CROSSOVERS[variable], _PRIVATE_ABOVE.get(variable)
+    first = max(rule.first, now[above] + 1) if above else rule.first
     cells = tuple(
-        Cell(operation, _per_rank(at, rule.scale(operation, place.ranks), rule.way), at)
+        Cell(operation, _per_rank(at, _scale(variable, operation, place.ranks), rule.way), at)
         for operation in rule.operations
         for at in _around(threshold.value, first, rule.last)
     )
     if not cells:
         return NOT_APART
     return Trial(
-        variable=threshold.variable,
+        variable=variable,
         unit=threshold.unit,
         now=threshold.value,
         way=rule.way,
         values=rule.values,
         cells=cells,
-        private=rule.private,
+        private=variable in _PRIVATE_ABOVE,
     )
 
 
@@ -262,8 +248,13 @@ def _choice(
     threshold: Threshold, values: Sequence[int], cells: Sequence[Cell], private: bool
 ) -> Trial:
     return Trial(
-        *(threshold.variable, threshold.unit, threshold.value, CHOICE),
-        *(tuple(values), tuple(cells), private),
+        variable=threshold.variable,
+        unit=threshold.unit,
+        now=threshold.value,
+        way=CHOICE,
+        values=tuple(values),
+        cells=tuple(cells),
+        private=private,
     )
 
 
