@@ -15,8 +15,9 @@ import pytest
 
 HERE = Path(__file__).parent
 CORE = HERE.parents[1] / "hbmcomm" / "_native"
-SOURCES = sorted([*CORE.glob("*/*.c"), *HERE.glob("*.c")])
-FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", "-fno-math-errno", "-ffp-contract=off")
+SOURCES = sorted([*CORE.glob("*/*.c"), *HERE.glob("*/*.c")])
+FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", f"-I{HERE / 'program'}")
+FLAGS += ("-fno-math-errno", "-ffp-contract=off")
 
 # The loader chooses clones before sanitizers' runtimes start, hence one clone for them.
 # -Wno-tsan: gcc warns that ThreadSanitizer does not model fences. It detects races from the stores
@@ -141,10 +142,10 @@ def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ra
 
 @pytest.mark.timeout(600)
 def test_the_page_on_costs_has_the_results_of_the_model(counting: Path) -> None:
-    made = _run(sys.executable, HERE / "expected_times.py", counting, seconds=500)
+    made = _run(sys.executable, HERE / "costs" / "expected_times.py", counting, seconds=500)
     assert made.returncode == 0, made.stdout
     page = (HERE.parents[1] / "docs" / "costs.md").read_text()
-    assert made.stdout in page, "run tests/native/expected_times.py COUNTING docs/costs.md"
+    assert made.stdout in page, "run tests/native/costs/expected_times.py COUNTING docs/costs.md"
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -1,8 +1,9 @@
 """The model of docs/costs.md gives results that are easy to compute by hand."""
 
 import pytest
-from cost_model import Call, Machine, Place, expected_time
-from rivals import algorithms
+
+from tests.native.costs.cost_model import Call, Machine, Place, expected_time
+from tests.native.costs.rivals import algorithms
 
 HERE, FAR = Place(0, 0, 0), Place(1, 1, 1)
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from cost_model import MACHINES, Call, Event, Machine, Place, expected_time
-from rivals import algorithms
+from tests.native.costs.cost_model import MACHINES, Call, Event, Machine, Place, expected_time
+from tests.native.costs.rivals import algorithms
 
 BEGIN, END = "<!-- tables -->\n", "<!-- end of tables -->\n"
 Calls = dict[tuple[str, str, int], Call]  # of a machine, an operation, a size in bytes

@@ -6,7 +6,7 @@ Each function makes the calls of one algorithm, for ranks at given places, with 
 from collections.abc import Callable, Hashable
 from functools import partial
 
-from cost_model import INLINE, LINE, Call, Place
+from tests.native.costs.cost_model import INLINE, LINE, Call, Place
 
 Groups = list[list[int]]
 Algorithm = Callable[[list[Place], str, int], Call | None]  # None: MPI uses a different one
