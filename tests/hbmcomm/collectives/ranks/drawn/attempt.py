@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawn.calls import HALVES, UNEQUAL, Call, Layout, contents, dtype_of
+from drawn.calls import (
+    DERIVED_FORMS,
+    HALVES,
+    SCATTERS,
+    TO_ROOT,
+    UNEQUAL,
+    Call,
+    Layout,
+    contents,
+    dtype_of,
+)
 from mpi4py import MPI
 
 GUARD = 0xA5
@@ -66,6 +76,8 @@ class Memory:
         own: Any = self.bytes[start : start + self.message.nbytes] if self.odd else self.message
         if self.parts is not None:
             return self._unequal(whole, own, self.parts)
+        if self.form in DERIVED_FORMS:
+            return self._derived(own, self.count)
         match self.form:
             case "array":
                 return own
@@ -83,15 +95,19 @@ class Memory:
                 return [whole, (self.count, self.margin), datatype]
             case "(buffer, count, place, type)":
                 return (whole, self.count, self.margin, datatype)
-            case "[buffer, type of its own]":
-                return [own, self.count, self._own(datatype.Dup())]
-            case "[all as one]":
-                if not self.count:
-                    return [own, 0, datatype]
-                return [own, 1, self._own(datatype.Create_contiguous(self.count))]
-            case "[every other element]":
-                return [own, self.count, self._own(datatype.Create_resized(0, 2 * datatype.extent))]
         raise AssertionError(self.form)
+
+    def _derived(self, own: Any, count: Any) -> list[Any]:
+        """A message in a datatype of its own; `count` may be (lengths, begins) of its blocks."""
+        datatype = self.datatype
+        match self.form:
+            case "[buffer, type of its own]":
+                return [own, count, self._own(datatype.Dup())]
+            case "[every other element]":
+                return [own, count, self._own(datatype.Create_resized(0, 2 * datatype.extent))]
+        if not count:
+            return [own, 0, datatype]
+        return [own, 1, self._own(datatype.Create_contiguous(count))]
 
     def _unequal(self, whole: Any, own: Any, parts: list[tuple[int, int]]) -> list[Any]:
         """Blocks of different lengths, in a form that is nearest to that of others."""
@@ -99,11 +115,8 @@ class Memory:
         match self.form:
             case "[buffer, (count, place), type]" | "(buffer, count, place, type)":
                 return [whole, (lengths, [each + self.margin for each in begins]), self.datatype]
-            case "[buffer, type of its own]":
-                return [own, (lengths, begins), self._own(self.datatype.Dup())]
-            case "[every other element]":
-                spread = self.datatype.Create_resized(0, 2 * self.datatype.extent)
-                return [own, (lengths, begins), self._own(spread)]
+            case "[buffer, type of its own]" | "[every other element]":
+                return self._derived(own, (lengths, begins))
         return [own, lengths, begins, self.datatype]
 
     def _own(self, datatype: MPI.Datatype) -> MPI.Datatype:
@@ -203,22 +216,18 @@ class Attempt:
 
     def _arguments(self) -> dict[str, Any]:
         """mpi4py's arguments of the call on this rank, by name and in its order."""
-        call, at_root = self.call, self.rank == self.call.root
+        call = self.call
+        passes_both = call.spare or self.rank == call.root
         root = {"root": call.root} if call.has_root else {}
         if call.name == "Barrier":
             return {}
         if call.name == "Bcast":
             return {"buf": self.give.spec()} | root
-        giving = at_root or call.spare or call.name not in ("Scatter", "Scatterv")
-        given = self.give.spec() if giving else None
-        taking = at_root or call.spare or call.name not in ("Gather", "Gatherv", "Reduce")
-        taken = self.take.spec() if taking else None
+        given = self.give.spec() if passes_both or call.name not in SCATTERS else None
+        taken = self.take.spec() if passes_both or call.name not in TO_ROOT else None
         if call.is_in_place(self.rank):
             in_place = MPI.IN_PLACE if call.seed % 2 else None
-            if call.name in ("Scatter", "Scatterv"):
-                taken = in_place
-            else:
-                given = in_place
+            given, taken = (given, in_place) if call.name in SCATTERS else (in_place, taken)
         more: dict[str, Any] = {}
         if call.name == "Reduce_scatter":
             more["recvcounts"] = [call.length(0, other) for other in range(call.ranks)]

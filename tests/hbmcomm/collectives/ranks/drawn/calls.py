@@ -20,6 +20,7 @@ CALLS = (
     *("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", *UNEQUAL),
     *REDUCTIONS,
 )
+SCATTERS, TO_ROOT = ("Scatter", "Scatterv"), ("Gather", "Gatherv", "Reduce")
 GIVES_BLOCKS = ("Scatter", "Alltoall", "Reduce_scatter_block")
 TAKES_BLOCKS = ("Gather", "Allgather", "Alltoall")
 

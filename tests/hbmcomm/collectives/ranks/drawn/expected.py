@@ -6,10 +6,10 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from drawn.calls import HALVES, SCANS, Call, contents
+from drawn.calls import HALVES, SCATTERS, TO_ROOT, Call, contents
 
 UFUNCS: dict[str, np.ufunc] = {
     "SUM": np.add,
@@ -27,37 +27,53 @@ UFUNCS: dict[str, np.ufunc] = {
 
 def expected(call: Call, rank: int) -> np.ndarray | None:
     """The elements that `rank` holds afterwards; None where it takes nothing."""
-    to_root = call.name in ("Gather", "Gatherv", "Reduce")
-    if call.name == "Barrier" or (to_root and rank != call.root):
+    if call.name in TO_ROOT and rank != call.root:
         return None
-    if call.name == "Bcast":
-        return contents(call, call.root, 0)
-    if call.name in ("Scatter", "Scatterv") and call.is_in_place(rank):
+    if call.name in SCATTERS and call.is_in_place(rank):
         return None
-    if call.name == "Scatter":
-        return _block(call, contents(call, call.root, 0), rank)
-    if call.name == "Scatterv":
-        return sent(call, call.root, rank)
     if (parts := call.parts(rank, 1)) is not None:
         whole = contents(call, rank, 1)
         for giver, (begin, length) in enumerate(parts):
             whole[begin : begin + length] = sent(call, giver, rank)
         return whole
-    if call.name == "Alltoall":
-        return np.concatenate([_block(call, given(call, r), rank) for r in range(call.ranks)])
-    everything = [given(call, r) for r in range(call.ranks)]
-    if call.name in ("Gather", "Allgather"):
-        return np.concatenate(everything)
-    if call.name == "Reduce_scatter_block":
-        everything = [_block(call, each, rank) for each in everything]
-    if call.name == "Reduce_scatter":
-        begin = sum(call.length(0, other) for other in range(rank))
-        everything = [each[begin : begin + call.length(0, rank)] for each in everything]
-    if call.name in SCANS:
-        everything = everything[: rank + (call.name == "Scan")]
-        if not everything:
-            return None
-    return combine(everything, call.op, call.dtype in HALVES)
+    if not call.reduces:
+        return _MOVED[call.name](call, rank)
+    operands = _operands(call, rank)
+    return combine(operands, call.op, call.dtype in HALVES) if operands else None
+
+
+_MOVED: dict[str, Callable[[Call, int], np.ndarray | None]] = {
+    "Barrier": lambda call, rank: None,
+    "Bcast": lambda call, rank: contents(call, call.root, 0),
+    "Scatter": lambda call, rank: _block(call, contents(call, call.root, 0), rank),
+    "Scatterv": lambda call, rank: sent(call, call.root, rank),
+    "Gather": lambda call, rank: np.concatenate(_given_by_all(call)),
+    "Allgather": lambda call, rank: np.concatenate(_given_by_all(call)),
+    "Alltoall": lambda call, rank: np.concatenate(
+        [_block(call, each, rank) for each in _given_by_all(call)]
+    ),
+}
+"""What a rank takes in calls that move blocks of one length."""
+
+
+def _operands(call: Call, rank: int) -> list[np.ndarray]:
+    """What is reduced for `rank`, in rank order."""
+    everything = _given_by_all(call)
+    match call.name:
+        case "Reduce_scatter_block":
+            return [_block(call, each, rank) for each in everything]
+        case "Reduce_scatter":
+            begin = sum(call.length(0, other) for other in range(rank))
+            return [each[begin : begin + call.length(0, rank)] for each in everything]
+        case "Scan":
+            return everything[: rank + 1]
+        case "Exscan":
+            return everything[:rank]
+    return everything
+
+
+def _given_by_all(call: Call) -> list[np.ndarray]:
+    return [given(call, rank) for rank in range(call.ranks)]
 
 
 def given(call: Call, rank: int) -> np.ndarray:

@@ -61,24 +61,17 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter) ->
     way = str(rng.choice(WAYS))
     if way == "Testall" and any(type(each.request) is MPI.Prequest for each in flights):
         way = "Testany"  # MPICH's Testall calls persistent collectives an error
-    if way == "Wait":
-        for each in flights:
-            wait(each.request, rng, interrupter)
-            each.land()
-        return
-    if way == "Test":
-        while flights:
-            for each in flights:
-                if each.request.Test():
-                    each.land()
-            flights = [each for each in flights if not each.has_landed]
-        return
     left = dict(enumerate(flights))
     requests = [each.request for each in flights]
     while left:
-        for index in _completed(way, requests, list(left)):
+        if way == "Wait":
+            completed = [min(left)]
+            wait(requests[min(left)], rng, interrupter)
+        else:
+            completed = _completed(way, requests, list(left))
+        for index in completed:
             flight = left.pop(index)
-            if rng.random() < 0.5:
+            if way != "Wait" and rng.random() < 0.5:
                 flight.request.Wait()  # at once
             flight.land()
 
@@ -108,6 +101,8 @@ def _completed(way: str, requests: list[MPI.Request], left: list[int]) -> list[i
             return left
         case "Testall":
             return left if MPI.Request.Testall(requests) else []
+        case "Test":
+            return [index for index in left if requests[index].Test()]
         case "Waitany":
             return [MPI.Request.Waitany(requests)]
         case "Testany":
