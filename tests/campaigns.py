@@ -9,7 +9,6 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,7 @@ from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.results import store
 from experiments.schedule.blocks import schedule
-
-_spec = spec_from_file_location("launched", Path(__file__).parent / "launched.py")
-assert _spec is not None and _spec.loader is not None
-_launched = module_from_spec(_spec)  # pytest imports no neighbours
-_spec.loader.exec_module(_launched)
+from tests.launched import make_launch
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
@@ -143,7 +138,7 @@ def medians() -> Callable[..., pd.DataFrame]:
 @pytest.fixture(scope="session")
 def launched() -> Callable[..., dict[str, Any]]:
     """launched(machine, ...): a launch's result with these places."""
-    return _launched.make_launch
+    return make_launch
 
 
 def write_campaign(
@@ -246,7 +241,7 @@ def _write_launch(
     }
     result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
     if machine:
-        there = _launched.make_launch(machine, ranks=launch.ranks, localities=("local",))
+        there = make_launch(machine, ranks=launch.ranks, localities=("local",))
         result |= {"environment": environment | there["environment"], "ranks": there["ranks"]}
     result["command"] = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
     (place / "result.json").write_text(json.dumps(result))

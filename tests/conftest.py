@@ -4,7 +4,6 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,8 @@ from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
+pytest_plugins = ["tests.campaigns"]
+
 EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {
     "openmpi": "--enable-recovery",
@@ -26,15 +27,6 @@ SURVIVORS = {
 UNNOTICED = ("/bin/sh", "-c", 'trap "" USR1; "$@" || sleep 4; exit 0', "sh")
 """Some launchers may end the others all the same, so they hear of a death later than those do.
 MPICH's announces it by a signal, which would end a shell."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the fixtures of campaigns.py known to all tests; pytest imports no neighbours."""
-    found = spec_from_file_location("campaigns", Path(__file__).parent / "campaigns.py")
-    assert found is not None and found.loader is not None
-    campaigns = module_from_spec(found)
-    found.loader.exec_module(campaigns)
-    config.pluginmanager.register(campaigns, "campaigns")
 
 
 @dataclass(frozen=True)

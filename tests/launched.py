@@ -1,6 +1,7 @@
 """Results of launches as far as places go: which machine, where the ranks are, where the pages."""
 
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, cycle, islice, product
 from typing import Any
 
 from experiments.analysis.arm_order import arm_levels
@@ -8,10 +9,13 @@ from experiments.catalogue import spec
 from experiments.model.environment import EnvironmentId
 from experiments.model.launch import Cell, Launch
 
-GIB = 2**30
+MIB, GIB = 2**20, 2**30
+Node = dict[str, Any]
+Placed = Mapping[tuple[str, str, int], dict[int, int]]
+"""{(kind, locality, rank): {node: bytes}}"""
 
 
-def numa(*cpus: int, hbm: int = 0, sockets: int = 1) -> list[dict[str, Any]]:
+def numa(*cpus: int, hbm: int = 0, sockets: int = 1) -> list[Node]:
     """Nodes as a result keeps them: one with so many CPUs each, then `hbm` without, one for each.
 
     The nodes are dealt out to the sockets in order.
@@ -57,92 +61,76 @@ def make_launch(
     block: int = 0,
     kinds: tuple[str, ...] = ("regular", "hbw"),
     localities: tuple[str, ...] = ("local", "remote"),
-    placed: dict[tuple[str, str, int], dict[int, int]] | None = None,
+    placed: Placed | None = None,
     skipped: str = "",
     emulated: str = "tcg",
 ) -> dict[str, Any]:
     """A launch's result as far as places go; a rank's buffers are 2 MiB.
 
     Args:
-        placed: {(kind, locality, rank): {node: bytes}} where pages are elsewhere than asked.
+        placed: where pages are elsewhere than asked.
         skipped: why the last kind was not measured; "" where it was.
     """
-    nodes = MACHINES[machine]
-    homes = [node for node in nodes if node["cpus"]]
-    packed = [cpu for node in homes for cpu in node["cpus"]]
-    dealt = [cpu for turn in zip(*(node["cpus"] for node in homes), strict=True) for cpu in turn]
-    order = packed if binding == "packed" else dealt
-    pins = [order[rank % len(order)] for rank in range(ranks)]
-    measured = kinds[:-1] if skipped else kinds
-
-    def pool(rank: int, kind: str, locality: str) -> dict[str, Any]:
-        home = next(node for node in homes if pins[rank] in node["cpus"])
-        fitting = [n["id"] for n in nodes if bool(n["cpus"]) == (kind == "regular")] or [0]
-        far = {n: home["distances"][str(n)] for n in fitting}
-        edge = max if locality == "remote" else min
-        asked = (
-            fitting if kind in ("hbw_all", "hbw_interleave") else [edge(far, key=far.__getitem__)]
-        )
-        spread = {n: 2**21 // len(asked) for n in asked}
-        return {
-            "kind": kind,
-            "locality": locality,
-            "emulated": False,
-            "nodes": asked,
-            "source": "arena",
-            "bytes": 2**21,
-            "placement_method": "move_pages",
-            "placement": {
-                str(n): size
-                for n, size in ((placed or {}).get((kind, locality, rank)) or spread).items()
-            },
-        }
-
-    asked = spec.load("placement")
+    nodes, moved = MACHINES[machine], placed or {}
+    measured = list(product(kinds[:-1] if skipped else kinds, localities))
+    missing = [vars(Cell("bcast", "direct", kinds[-1], each, 1024)) for each in localities]
     name, profile, layout = arm_levels(arm)
-    launch = Launch(
-        *(
-            "placement",
-            block,
-            arm,
-            EnvironmentId.parse(name),
-            profile,
-            layout,
-            "harness",
-            "openmpi",
-            ranks,
-            binding,
-        ),
-        "float32",
-        asked.measurement,
-        (),
-    )
+    levels = (EnvironmentId.parse(name), profile, layout, "harness", "openmpi", ranks, binding)
+    asked = spec.load("placement").measurement
     return {
         "format": 2,
-        "launch": launch.to_dict(),
+        "launch": Launch("placement", block, arm, *levels, "float32", asked, ()).to_dict(),
         "environment": {
             "machine": {"emulated": f"{machine} ({emulated})" if emulated else "no"},
-            "topology": {
-                "nodes": nodes,
-                "hbm": {
-                    "nodes": [n["id"] for n in nodes if n["is_hbm"]],
-                    "rule": "HMAT read bandwidth",
-                    "evidence": [],
-                    "emulated": False,
-                },
-            },
+            "topology": {"nodes": nodes, "hbm": _hbm(nodes)},
         },
         "ranks": [
             {
                 "rank": rank,
-                "cpu": pins[rank],
-                "pools": [pool(rank, *each) for each in product(measured, localities)],
+                "cpu": cpu,
+                "pools": [
+                    _pool(*each, _asked_nodes(nodes, home, *each), moved.get((*each, rank)))
+                    for each in measured
+                ],
             }
-            for rank in range(ranks)
+            for rank, (cpu, home) in enumerate(islice(_cpus(nodes, binding), ranks))
         ],
-        "cells": [
-            vars(Cell("bcast", "direct", kinds[-1], each, 1024)) | {"skipped": skipped}
-            for each in localities
-            if skipped
-        ],
+        "cells": [cell | {"skipped": skipped} for cell in missing if skipped],
+    }
+
+
+def _hbm(nodes: Sequence[Node]) -> dict[str, Any]:
+    found = [node["id"] for node in nodes if node["is_hbm"]]
+    return {"nodes": found, "rule": "HMAT read bandwidth", "evidence": [], "emulated": False}
+
+
+def _cpus(nodes: Sequence[Node], binding: str) -> Iterator[tuple[int, Node]]:
+    """The CPUs that ranks are bound to in turn, again and again, each with its node."""
+    homes = [[(cpu, node) for cpu in node["cpus"]] for node in nodes if node["cpus"]]
+    return cycle(chain(*(homes if binding == "packed" else zip(*homes, strict=True))))
+
+
+def _asked_nodes(nodes: Sequence[Node], home: Node, kind: str, locality: str) -> list[int]:
+    """The nodes that a rank on `home` asks for; node 0 where the machine has none of the kind."""
+    fitting = [node["id"] for node in nodes if bool(node["cpus"]) == (kind == "regular")] or [0]
+    if kind in ("hbw_all", "hbw_interleave"):
+        return fitting
+    edge = max if locality == "remote" else min
+    return [edge(fitting, key=lambda number: home["distances"][str(number)])]
+
+
+def _pool(
+    kind: str, locality: str, asked: Sequence[int], placed: Mapping[int, int] | None
+) -> dict[str, Any]:
+    """A rank's pool; evenly on the nodes that were asked for, unless `placed` has its bytes."""
+    found = placed or dict.fromkeys(asked, 2 * MIB // len(asked))
+    return {
+        "kind": kind,
+        "locality": locality,
+        "emulated": False,
+        "nodes": list(asked),
+        "source": "arena",
+        "bytes": 2 * MIB,
+        "placement_method": "move_pages",
+        "placement": {str(node): size for node, size in found.items()},
     }
