@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.catalogue import spec
@@ -88,35 +90,25 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
     folder: Path, launches: tuple[Launch, ...]
 ) -> None:
     assert run(folder, launches) == {}
-    read = {each.arm: store.read_launch(folder, each.name) for each in launches}
-    shapes = {
-        arm: [
-            (cell["operation"], cell["bytes"], cell["group"], cell["turn"]) for cell in one["cells"]
-        ]
-        for arm, one in read.items()
-    }
-    assert shapes["host"] == shapes["host-again"] == shapes["docker-tuned-one"]
-    assert len(shapes["host"]) == len(launches[0].plan)
+    company, shapes = sorted(each.name for each in launches), {}
     for launch in launches:
-        found = read[launch.arm]
-        assert found["company"] == sorted(each.name for each in launches)
+        found = store.read_launch(folder, launch.name)
         samples = store.read_samples(folder / "launches" / f"{launch.name}.npz")
-        for cell in found["cells"]:
-            seconds = samples[cell["samples"]]
-            timed = len(seconds) - cell["warmup"]
-            assert timed % cell["turn"] == 0 and timed // cell["turn"] >= 5
-            assert (seconds > 0).all() and seconds.shape[1] == 2
+        assert found["company"] == company
+        shapes[launch.arm] = [shape(cell, samples[cell["samples"]]) for cell in found["cells"]]
         for rank in found["ranks"]:
             assert rank["asleep"]["seconds"] > 0.1
             assert rank["asleep"]["cpu"] < 0.02 * rank["asleep"]["seconds"] + 0.02
-    lengths = {
-        arm: [
-            len(store.read_samples(folder / "launches" / f"{each.name}.npz")[c["samples"]])
-            for c in read[arm]["cells"]
-        ]
-        for arm, each in ((each.arm, each) for each in launches)
-    }
-    assert lengths["host"] == lengths["host-again"] == lengths["docker-tuned-one"]
+    assert shapes["host"] == shapes["host-again"] == shapes["docker-tuned-one"]
+    assert len(shapes["host"]) == len(launches[0].plan)
+
+
+def shape(cell: dict[str, Any], seconds: np.ndarray) -> tuple[object, ...]:
+    """What all arms have in common of a cell of two ranks, which has five full turns or more."""
+    timed = len(seconds) - cell["warmup"]
+    assert timed % cell["turn"] == 0 and timed // cell["turn"] >= 5
+    assert (seconds > 0).all() and seconds.shape[1] == 2
+    return cell["operation"], cell["bytes"], cell["group"], cell["turn"], len(seconds)
 
 
 def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(

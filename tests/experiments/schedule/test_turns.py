@@ -159,7 +159,9 @@ def test_the_turns_hold_what_was_asked_for(
     assert least * rounds <= asked.max_iterations
 
 
-def test_an_arm_times_all_cells_of_a_contest_in_its_turn_each_with_a_count_of_its_own() -> None:
+@pytest.fixture
+def contested() -> list[tuple[str, Order]]:
+    """The orders to two arms that contest a quick cell 1 and a slow cell 2; cell 0 is alone."""
     seen = Recorded()
     quick, slow = Answer(1e-6, 4), Answer(1e-4, 1)
     arms = {name: seen.arm(name) for name in ("a", "b")}
@@ -174,20 +176,27 @@ def test_an_arm_times_all_cells_of_a_contest_in_its_turn_each_with_a_count_of_it
     contests = turns.numbers([("copy",), ("direct", "mpi")])
     assert contests == [range(1), range(1, 3)]
     conduct({name: answering(name) for name in arms}, contests, QUICK, random.Random(1))
-    taken = [
-        (name, each.cell)
-        for name, each in seen.orders
-        if each.action is Action.TURN and each.cell > 0
-    ]
+    return [(name, order) for name, order in seen.orders if order.cell > 0]
+
+
+def test_an_arm_times_all_cells_of_a_contest_in_its_turn(
+    contested: list[tuple[str, Order]],
+) -> None:
+    taken = [(name, each.cell) for name, each in contested if each.action is Action.TURN]
     rounds = [taken[i : i + 4] for i in range(0, len(taken), 4)]
     assert all(len(set(each)) == 4 for each in rounds) and len({*map(tuple, rounds)}) > 3
     assert all(each[0][0] == each[1][0] for each in rounds), "an arm times its cells in one turn"
-    orders = {(o.cell, o.count, o.group) for _, o in seen.orders if o.action is Action.TURN}
-    counts = {cell: count for cell, count, _ in orders if cell}
-    assert {group for cell, _, group in orders if cell} == {4}
-    assert counts[1] > counts[2]
-    actions = [each.action for _, each in seen.orders if each.cell > 0]
+    actions = [each.action for _, each in contested]
     assert actions[:4] == [Action.BEGIN] * 4 and actions[-4:] == [Action.END] * 4
+
+
+def test_each_cell_of_a_contest_has_a_count_of_its_own_and_all_have_one_group(
+    contested: list[tuple[str, Order]],
+) -> None:
+    orders = [each for _, each in contested if each.action is Action.TURN]
+    counts = {each.cell: each.count for each in orders}
+    assert counts[1] > counts[2]
+    assert {each.group for each in orders} == {4}
 
 
 def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:

@@ -31,11 +31,13 @@ def plant(path: str) -> None:
         left.fill(int.from_bytes(bytes([STALE]) * 8, "little"))
 
 
-def another_job(path: str) -> str:
-    """What another job finds that wants the device now."""
-    command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    return found.stdout + found.stderr
+def another_job(path: str, world: MPI.Intracomm) -> str:
+    """What another job finds that wants the device now, on all ranks; rank 0 starts it."""
+    if world.rank == 0:
+        command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        return world.bcast(found.stdout + found.stderr)
+    return world.bcast(None)
 
 
 def check_alike(comm: Any, world: Any) -> None:
@@ -104,6 +106,14 @@ def check_derived(comm: Any, world: Any, turns: int) -> None:
             twin.Allreduce(large, twin.empty_like(large))
 
 
+def check_exclusive(path: str, world: MPI.Intracomm, owner: int) -> None:
+    """Other jobs are refused the device; their error names rank 0, the process `owner`."""
+    output = another_job(path, world)
+    assert output.startswith(f"refused: rank 0: device={path} is in use by process"), output
+    assert f"process {owner} (dax_arena.py" in output, output
+    assert "had" not in output
+
+
 def main(path: str) -> None:
     world = MPI.COMM_WORLD
     real = use(path)
@@ -128,23 +138,14 @@ def main(path: str) -> None:
         part = world.Create_group(world.group.Incl([0]))
         if world.rank == 0:
             Communicator(part, device=path).Free()
-    if world.rank == 0:
-        output = another_job(path)
-        assert output.startswith(f"refused: rank 0: device={path} is in use by process"), output
-        assert f"process {os.getpid()} (dax_arena.py" in output, output
-        assert "had" not in output
-    world.Barrier()
+    check_exclusive(path, world, world.bcast(os.getpid()))
     comm.Free()
-    if world.rank == 0:  # a rank's array is left
-        output = another_job(path)
-        assert output.startswith("refused"), output
-    world.Barrier()
+    output = another_job(path, world)  # a rank's array is left
+    assert output.startswith("refused"), output
     del comm, second, first
     world.Barrier()
-    if world.rank == 0:
-        output = another_job(path)
-        assert output.endswith("all of it zero\n"), output
-    world.Barrier()
+    output = another_job(path, world)
+    assert output.endswith("all of it zero\n"), output
     with Communicator(world, device=path) as again:
         assert not again.empty(MIB, "u1").any(), "bytes of an earlier job are visible"
     print("on the device", flush=True)
