@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from experiments.emulation import description
-from experiments.emulation.machine import MIB, Description
-from experiments.model.environment import MACHINES, machine_names
+from experiments.emulation.machine import MIB
+from experiments.model.environment import MACHINES
 from experiments.model.errors import SpecError
-from hbmcomm.memory.topology.hbm_detection import DEFAULT_THRESHOLD, RATIO, Clues, find
-from hbmcomm.memory.topology.model import DaxDevice, Node
 
 SMALL = """
 title = "Two nodes"
@@ -35,148 +33,6 @@ def written(folder: Path, *changes: tuple[str, str]) -> description.Description:
     path = folder / "small.toml"
     path.write_text(text)
     return description.load(str(path))
-
-
-def as_its_kernel_shows(machine: Description, online: bool) -> Clues:
-    """The machine booted, before or after its dax devices are brought online."""
-    processor = machine.processor
-    sizes = {device.node: device.online_bytes for device in machine.dax if online}
-    return Clues(
-        nodes=tuple(
-            Node(
-                id=node.id,
-                cpus=node.cpus,
-                total_bytes=size,
-                free_bytes=size,
-                available_bytes=size,
-                distances=dict(enumerate(machine.distances[node.id])),
-                initiators=(node.initiator,) if machine.has_hmat else (),
-                read_bandwidth=node.memory.bandwidth,
-            )
-            for node in machine.nodes
-            if (size := node.memory_bytes or sizes.get(node.id, 0))
-        ),
-        tiers=(),
-        dax=tuple(
-            DaxDevice(device.name, device.node, device.device_bytes, online)
-            for device in machine.dax
-        ),
-        processor={
-            "vendor_id": processor.vendor,
-            "cpu family": str(processor.family),
-            "model": str(processor.model),
-            "model name": processor.name,
-        }
-        if processor
-        else {},
-        gpu_nodes={},
-        subtypes={},
-        environ={},
-    )
-
-
-def test_the_machines_are_those_that_are_promised() -> None:
-    assert machine_names() == [
-        *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
-        "xeon-max-flat-snc4",
-    ]
-
-
-@pytest.mark.parametrize("name", machine_names())
-def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
-    machine = description.load(name)
-    assert machine.name == name
-    assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
-    found = machine.found_online or machine.found
-    assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
-    with_cpus = {node.id for node in machine.cpu_nodes}
-    owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
-    assert sorted(owned) == list(found.hbm)
-
-
-@pytest.mark.parametrize("name", machine_names())
-def test_what_must_be_found_is_what_the_rules_find(name: str) -> None:
-    machine = description.load(name)
-    for online, expected in ((False, machine.found), (True, machine.found_online)):
-        if expected is not None:
-            finding = find(as_its_kernel_shows(machine, online))
-            assert finding.nodes == expected.hbm
-            assert expected.evidence in finding.rule
-            for node in expected.hbm:
-                assert any(
-                    text.startswith(f"node {node}: ") and expected.evidence in text
-                    for text in finding.evidence
-                )
-
-
-@pytest.mark.parametrize("name", machine_names())
-def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
-    """CPUID of a Knights Landing, else per node with CPUs the nearest node above the threshold."""
-    machine = description.load(name)
-    found = machine.found_online or machine.found
-    if machine.processor and machine.processor.model == 87:
-        candidates = {node.id for node in machine.nodes if not node.cpus}
-        assert 2 * len(candidates) == len(machine.nodes) in (2, 4, 8)
-        own = {node.id: candidates for node in machine.cpu_nodes}
-    else:
-        own = {
-            cpus.id: {
-                node.id
-                for node in machine.nodes
-                if node.initiator == cpus.id
-                and (node.memory.bandwidth or 0) >= DEFAULT_THRESHOLD * MIB
-            }
-            for cpus in machine.cpu_nodes
-        }
-    nearest = [
-        min(nodes, key=lambda node, row=machine.distances[cpus]: row[node])
-        for cpus, nodes in own.items()
-        if nodes
-    ]
-    assert tuple(sorted(nearest)) == found.memkind
-
-
-def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
-    for name in ("xeon-max-flat-snc4", "gh200", "hbm-as-dax"):
-        machine = description.load(name)
-        speeds = machine.bandwidths
-        for node in machine.hbm_nodes:
-            own = speeds[node.initiator, node.initiator]
-            assert speeds[node.initiator, node.id] > RATIO * own
-    cxl = description.load("cxl")
-    assert cxl.bandwidths[0, 1] < cxl.bandwidths[0, 0]
-
-
-def test_the_distances_of_a_xeon_max_mislead() -> None:
-    machine = description.load("xeon-max-flat-snc4")
-    for number in range(8):
-        (own,) = machine.local_hbm(number)
-        sibling = number ^ 1
-        assert machine.distances[number][own.id] > machine.distances[number][sibling]
-
-
-def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
-    machine = description.load("xeon-max-flat-snc4")
-    assert [node.id for node in machine.local_hbm(2, among=(8, 9, 12))] == [8, 9]
-    assert [node.id for node in machine.local_hbm(2, among=(12,))] == [12]
-    assert machine.local_hbm(2, among=()) == ()
-    assert description.load("plain").local_hbm(0) == ()
-
-
-def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
-    machine = description.load("knl-snc4-flat")
-    assert machine.cpus == 8
-    assert [node.cpus for node in machine.cpu_nodes] == [(0, 1), (2, 3), (4, 5), (6, 7)]
-
-
-def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
-    """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
-    machine = description.load("hbm-as-dax")
-    (device,) = machine.dax
-    assert (device.name, device.node) == ("dax0.0", 1)
-    assert device.device_bytes == 628 * MIB
-    assert device.online_bytes == 512 * MIB
-    assert machine.nodes[1].memory_bytes == 0
 
 
 def test_bandwidths_are_what_hmat_can_hold(tmp_path: Path) -> None:

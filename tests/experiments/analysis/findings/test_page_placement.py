@@ -1,7 +1,7 @@
 """Launches alike share a map; one that differs is never left out."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from experiments.emulation import description
 from experiments.model.environment import machine_names
 from experiments.programs.machine import nodes as measured
 from hbmcomm.memory.topology import model
+from tests.experiments.emulation.kernel_view import nodes_as_shown
 
 Launched = Callable[..., dict[str, Any]]
 MIB = 2**20
@@ -114,23 +115,7 @@ def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launch
 def test_local_is_what_the_library_calls_local_on_every_machine(
     launched: Launched, monkeypatch: pytest.MonkeyPatch, name: str, online: bool
 ) -> None:
-    machine = description.load(name)
-    later = {dax.node: dax.online_bytes for dax in machine.dax if online}
-    topology = shown(
-        *(
-            model.Node(
-                id=node.id,
-                cpus=node.cpus,
-                total_bytes=size,
-                free_bytes=size,
-                available_bytes=size,
-                distances=dict(enumerate(machine.distances[node.id])),
-                initiators=(node.initiator,) if machine.has_hmat else (),
-            )
-            for node in machine.nodes
-            if (size := node.memory_bytes or later.get(node.id, 0))
-        )
-    )
+    topology = shown(*nodes_as_shown(description.load(name), online))
     assert_alike(launched, monkeypatch, topology)
 
 
@@ -173,12 +158,16 @@ def assert_alike(
         home = topology.node_of_cpu(cpu)
         assert page_map.node_of(rank) == home
         assert page_map.panels[0].pages[rank].near == topology.local_nodes(home)
-    with_cpus = [node for node in page_map.nodes if node.cpus]
-    homes = {each.id: topology.local_nodes(each.id) for each in with_cpus}
-    for node in page_map.nodes:
-        best = [number for number, near in homes.items() if node.id in near]
+    assert_owned(page_map.nodes, topology)
+
+
+def assert_owned(nodes: Sequence[Node], topology: model.Topology) -> None:
+    """That memory without CPUs belongs to the nodes that it is local to."""
+    homes = [node for node in nodes if node.cpus]
+    for node in nodes:
+        best = [home.id for home in homes if node.id in topology.local_nodes(home.id)]
         if not node.cpus and best:
-            assert owners(node, with_cpus) == best
+            assert owners(node, homes) == best
 
 
 def node(

@@ -12,6 +12,7 @@ import hbmcomm
 from hbmcomm.errors import KindUnavailable, PlacementUnknown
 from hbmcomm.memory.dax import dax_file
 from hbmcomm.memory.dax.dax_file import DaxFile
+from tests.hbmcomm.memory.machine_files import link, put
 
 SIZE = 512 * 2**20
 
@@ -30,17 +31,6 @@ def sysfs(root: Path, driver: str = "device_dax", target: str = "3", size: int =
     link(root / "devices/virtual/mem/zero/subsystem", root / "class/mem")
     link(root / "dev/char/1:5", root / "devices/virtual/mem/zero")
     return root
-
-
-def put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n")
-
-
-def link(path: Path, target: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    target.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(target)
 
 
 def refusal(path: str, tree: Path) -> str:

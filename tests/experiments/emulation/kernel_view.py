@@ -1,0 +1,48 @@
+"""What Linux shows of an emulated machine once it is booted."""
+
+from experiments.emulation.machine import Description
+from hbmcomm.memory.topology.hbm_detection import Clues
+from hbmcomm.memory.topology.model import DaxDevice, Node
+
+
+def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:
+    """Its nodes with memory, before or after its dax devices are brought online."""
+    later = {device.node: device.online_bytes for device in machine.dax if online}
+    return tuple(
+        Node(
+            id=node.id,
+            cpus=node.cpus,
+            total_bytes=size,
+            free_bytes=size,
+            available_bytes=size,
+            distances=dict(enumerate(machine.distances[node.id])),
+            initiators=(node.initiator,) if machine.has_hmat else (),
+            read_bandwidth=node.memory.bandwidth,
+        )
+        for node in machine.nodes
+        if (size := node.memory_bytes or later.get(node.id, 0))
+    )
+
+
+def clues_as_shown(machine: Description, online: bool) -> Clues:
+    """What the library reads of the booted machine."""
+    processor = machine.processor
+    return Clues(
+        nodes=nodes_as_shown(machine, online),
+        tiers=(),
+        dax=tuple(
+            DaxDevice(device.name, device.node, device.device_bytes, online)
+            for device in machine.dax
+        ),
+        processor={
+            "vendor_id": processor.vendor,
+            "cpu family": str(processor.family),
+            "model": str(processor.model),
+            "model name": processor.name,
+        }
+        if processor
+        else {},
+        gpu_nodes={},
+        subtypes={},
+        environ={},
+    )

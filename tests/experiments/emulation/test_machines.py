@@ -1,0 +1,114 @@
+"""The machines of the project: their files agree with the rules that find HBM, and with Linux."""
+
+import pytest
+
+from experiments.emulation import description
+from experiments.emulation.machine import MIB, Description
+from experiments.model.environment import machine_names
+from hbmcomm.memory.topology.hbm_detection import DEFAULT_THRESHOLD, RATIO, find
+from tests.experiments.emulation.kernel_view import clues_as_shown
+
+
+def test_the_machines_are_those_that_are_promised() -> None:
+    assert machine_names() == [
+        *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
+        "xeon-max-flat-snc4",
+    ]
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
+    machine = description.load(name)
+    assert machine.name == name
+    assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
+    found = machine.found_online or machine.found
+    assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
+    with_cpus = {node.id for node in machine.cpu_nodes}
+    owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
+    assert sorted(owned) == list(found.hbm)
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_what_must_be_found_is_what_the_rules_find(name: str) -> None:
+    machine = description.load(name)
+    for online, expected in ((False, machine.found), (True, machine.found_online)):
+        if expected is not None:
+            finding = find(clues_as_shown(machine, online))
+            assert finding.nodes == expected.hbm
+            assert expected.evidence in finding.rule
+            for node in expected.hbm:
+                assert any(
+                    text.startswith(f"node {node}: ") and expected.evidence in text
+                    for text in finding.evidence
+                )
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
+    """CPUID of a Knights Landing, else per node with CPUs the nearest node above the threshold."""
+    machine = description.load(name)
+    found = machine.found_online or machine.found
+    nearest = [
+        min(nodes, key=lambda node, row=machine.distances[cpus]: row[node])
+        for cpus, nodes in memkinds_candidates(machine).items()
+        if nodes
+    ]
+    assert tuple(sorted(nearest)) == found.memkind
+
+
+def memkinds_candidates(machine: Description) -> dict[int, set[int]]:
+    """{node with CPUs: nodes of which memkind takes the nearest}."""
+    if machine.processor and machine.processor.model == 87:
+        without = {node.id for node in machine.nodes if not node.cpus}
+        assert 2 * len(without) == len(machine.nodes) in (2, 4, 8)
+        return {node.id: without for node in machine.cpu_nodes}
+    above = [
+        node for node in machine.nodes if (node.memory.bandwidth or 0) >= DEFAULT_THRESHOLD * MIB
+    ]
+    return {
+        cpus.id: {node.id for node in above if node.initiator == cpus.id}
+        for cpus in machine.cpu_nodes
+    }
+
+
+def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
+    for name in ("xeon-max-flat-snc4", "gh200", "hbm-as-dax"):
+        machine = description.load(name)
+        speeds = machine.bandwidths
+        for node in machine.hbm_nodes:
+            own = speeds[node.initiator, node.initiator]
+            assert speeds[node.initiator, node.id] > RATIO * own
+    cxl = description.load("cxl")
+    assert cxl.bandwidths[0, 1] < cxl.bandwidths[0, 0]
+
+
+def test_the_distances_of_a_xeon_max_mislead() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    for number in range(8):
+        (own,) = machine.local_hbm(number)
+        sibling = number ^ 1
+        assert machine.distances[number][own.id] > machine.distances[number][sibling]
+
+
+def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
+    machine = description.load("xeon-max-flat-snc4")
+    assert [node.id for node in machine.local_hbm(2, among=(8, 9, 12))] == [8, 9]
+    assert [node.id for node in machine.local_hbm(2, among=(12,))] == [12]
+    assert machine.local_hbm(2, among=()) == ()
+    assert description.load("plain").local_hbm(0) == ()
+
+
+def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
+    machine = description.load("knl-snc4-flat")
+    assert machine.cpus == 8
+    assert [node.cpus for node in machine.cpu_nodes] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
+    """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
+    machine = description.load("hbm-as-dax")
+    (device,) = machine.dax
+    assert (device.name, device.node) == ("dax0.0", 1)
+    assert device.device_bytes == 628 * MIB
+    assert device.online_bytes == 512 * MIB
+    assert machine.nodes[1].memory_bytes == 0

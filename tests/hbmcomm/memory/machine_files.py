@@ -1,0 +1,48 @@
+"""Files as Linux has them in /sys and /proc, under a temporary root."""
+
+from pathlib import Path
+from typing import Any
+
+
+def write_machine(described: dict[str, Any], root: Path) -> None:
+    """The files of a description, in the places where Linux has them."""
+    node_root = root / "sys/devices/system/node"
+    for number, node in enumerate(described["node"]):
+        folder = node_root / f"node{number}"
+        lines = (f"Node {number} {name}: {kib:>15} kB" for name, kib in node["meminfo"].items())
+        put(folder / "meminfo", "\n".join(lines))
+        put(folder / "cpulist", node["cpulist"])
+        put(folder / "distance", node["distance"])
+        for access in ("access0", "access1"):
+            for name, value in node.get(access, {}).items():
+                initiators = folder / access / "initiators"
+                if name == "initiators":
+                    for initiator in value:
+                        link(initiators / f"node{initiator}", node_root / f"node{initiator}")
+                else:
+                    put(initiators / name, str(value))
+    for number, nodes in described.get("tiers", {}).items():
+        tier = root / f"sys/devices/virtual/memory_tiering/memory_tier{number}"
+        put(tier / "nodelist", nodes)
+    for device in described.get("dax", []):
+        folder = root / "sys/bus/dax/devices" / device["name"]
+        put(folder / "target_node", str(device["target_node"]))
+        put(folder / "numa_node", "0")
+        put(folder / "size", str(device["size"]))
+        link(folder / "driver", root / "sys/bus/dax/drivers" / device["driver"])
+    for name, text in described.get("files", {}).items():
+        put(root / name, text)
+    put(root / "proc/cpuinfo", described["cpuinfo"])
+    put(root / "proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB")
+    put(root / "sys/devices/system/cpu/online", "0-7")
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
+def link(path: Path, target: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
