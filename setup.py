@@ -28,7 +28,7 @@ class BuildCore(build_ext):
 
 
 setup(
-    cffi_modules=["hbmcomm/_native/build.py:ffibuilder"],
+    cffi_modules=[f"hbmcomm/_native/build.py:{name}" for name in ("ffibuilder", "libraries")],
     cmdclass={"build_ext": BuildCore},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

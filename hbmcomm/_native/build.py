@@ -1,5 +1,7 @@
 """How the C core is compiled: cffi in API mode, one binary for every Python from 3.11 on.
 
+`libraries` declares what Python calls of other libraries: cffi in ABI mode, a generated module.
+
 `interface.h` is both what C includes and what Python may call. Vector code for newer CPUs is
 chosen when the binary is loaded, so that it runs on any machine of its architecture.
 """
@@ -32,3 +34,7 @@ ffibuilder.set_source(
     ],
     extra_link_args=["-pthread"],
 )
+
+libraries = FFI()
+libraries.cdef((HERE / "libraries.cdef").read_text(encoding="utf-8"))
+libraries.set_source("hbmcomm._native._libraries", None)

@@ -14,8 +14,7 @@ import platform
 from collections.abc import Sequence
 from typing import Any
 
-from cffi import FFI
-
+from hbmcomm._native import _libraries
 from hbmcomm.memory.policy.kinds import Policy
 
 PAGE = mmap.PAGESIZE
@@ -26,15 +25,7 @@ POLICY_CALLS_IN_A_CONTAINER = (
 )
 """The remedy where a container engine's default filter refuses the calls below."""
 
-_ffi: Any = FFI()
-_ffi.cdef("""
-    void *mmap(void *, size_t, int, int, int, long);
-    int munmap(void *, size_t);
-    int madvise(void *, size_t, int);
-    void *memset(void *, int, size_t);
-    int sched_getcpu(void);
-    long syscall(long, ...);
-""")
+_ffi: Any = _libraries.ffi
 _libc: Any = _ffi.dlopen(None)
 
 _GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239, "memfd_create": 279}

@@ -1,4 +1,4 @@
-"""The binding of libmemkind, opened at run time: its declarations, its calls, its errors.
+"""The binding of libmemkind, opened at run time: its calls and its errors.
 
 Only this module opens it. memkind looks for HBM at its first call and caches the result, so set
 MEMKIND_HBW_NODES and pin to CPUs before.
@@ -9,29 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from cffi import FFI
-
+from hbmcomm._native import _libraries
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.policy.kinds import KINDS
 
 SONAME = "libmemkind.so.0"
 INSTALL = "install it with apt-get install libmemkind0 (dnf install memkind)"
 NUMPY_FUNCTIONS = ("memkind_malloc", "memkind_calloc", "memkind_realloc", "memkind_free")
 """The functions with the signatures of NumPy's allocator, where the kind is the context."""
 
-_ffi: Any = FFI()
-_ffi.cdef("typedef struct memkind *memkind_t;")
-_ffi.cdef("".join(f"extern memkind_t MEMKIND_{kind.upper()};" for kind in KINDS))
-_ffi.cdef("""
-    int memkind_get_version(void);
-    void memkind_error_message(int, char *, size_t);
-    int memkind_check_available(memkind_t);
-    int memkind_posix_memalign(memkind_t, void **, size_t, size_t);
-    void *memkind_malloc(memkind_t, size_t);
-    void *memkind_calloc(memkind_t, size_t, size_t);
-    void *memkind_realloc(memkind_t, void *, size_t);
-    void memkind_free(memkind_t, void *);
-""")
+_ffi: Any = _libraries.ffi
 _MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
 
 

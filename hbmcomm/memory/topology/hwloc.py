@@ -7,21 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cffi import FFI
+from hbmcomm._native import _libraries
 
 SONAME = "libhwloc.so.15"  # every hwloc 2.x; the fields below are the first of its struct hwloc_obj
+_ffi: Any = _libraries.ffi
 _NUMA_NODES = -3  # HWLOC_TYPE_DEPTH_NUMANODE
-
-_ffi: Any = FFI()
-_ffi.cdef("""
-    typedef struct hwloc_topology *hwloc_topology_t;
-    struct hwloc_obj_start { int type; char *subtype; unsigned os_index; };
-    int hwloc_topology_init(hwloc_topology_t *);
-    int hwloc_topology_load(hwloc_topology_t);
-    void hwloc_topology_destroy(hwloc_topology_t);
-    int hwloc_get_nbobjs_by_depth(hwloc_topology_t, int);
-    struct hwloc_obj_start *hwloc_get_obj_by_depth(hwloc_topology_t, int, unsigned);
-""")
 
 
 def subtypes() -> dict[int, str]:

@@ -24,6 +24,7 @@ def project(tmp_path):
     native = tmp_path / "hbmcomm" / "_native"
     shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
     (native / "interface.h").write_text("int answer(void);\n")
+    (native / "libraries.cdef").write_text("int puts(char *);\n")
     (native / "layout.h").write_text('#include "interface.h"\n')
     room = native / "room"
     room.mkdir()
