@@ -7,6 +7,7 @@ from pathlib import Path
 
 from experiments.emulation import description
 from experiments.environments.apptainer import Apptainer
+from experiments.environments.bubblewrap import Bubblewrap
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
@@ -20,6 +21,7 @@ from experiments.execution.launching import Environment
 from experiments.model.environment import (
     APPTAINER,
     BARE_HOST,
+    BUBBLEWRAP,
     CHARLIECLOUD,
     DOCKER,
     PODMAN,
@@ -40,6 +42,7 @@ TREES: Mapping[EnvironmentId, Callable[..., Environment]] = {
     USERLAND: Userland,
     CHARLIECLOUD: Charliecloud,
     APPTAINER: Apptainer,
+    BUBBLEWRAP: Bubblewrap,
 }
 """Environments over the image as a folder."""
 

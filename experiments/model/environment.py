@@ -63,7 +63,8 @@ DOCKER = EnvironmentId("docker")
 PODMAN = EnvironmentId("podman")
 CHARLIECLOUD = EnvironmentId("charliecloud")
 APPTAINER = EnvironmentId("apptainer")
-ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER)
+BUBBLEWRAP = EnvironmentId("bubblewrap")
+ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER, BUBBLEWRAP)
 """The environments of this machine."""
 
 
