@@ -80,8 +80,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 @task(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": "of host,userland,docker,podman,charliecloud,apptainer,bubblewrap, or all that "
-        "can be had; or in an emulated machine: vm:MACHINE, vm-docker:MACHINE",
+        "env": "of host,userland,docker,podman,charliecloud,apptainer, or all that can be had; or "
+        "in an emulated machine: vm:MACHINE, vm-docker:MACHINE",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",

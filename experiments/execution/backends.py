@@ -37,7 +37,6 @@ RUNTIMES = {
     "userland": ("unshare", "util-linux"),
     "charliecloud": ("ch-run", "charliecloud"),
     "apptainer": ("apptainer", "apptainer"),
-    "bubblewrap": ("bwrap", "bubblewrap"),
 }
 """Environments that run an unpacked image without an engine: their program and its package."""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from experiments.emulation import description
 from experiments.environments.apptainer import Apptainer
-from experiments.environments.bubblewrap import Bubblewrap
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
@@ -21,7 +20,6 @@ from experiments.execution.launching import Environment
 from experiments.model.environment import (
     APPTAINER,
     BARE_HOST,
-    BUBBLEWRAP,
     CHARLIECLOUD,
     DOCKER,
     PODMAN,
@@ -42,7 +40,6 @@ TREES: Mapping[EnvironmentId, Callable[..., Environment]] = {
     USERLAND: Userland,
     CHARLIECLOUD: Charliecloud,
     APPTAINER: Apptainer,
-    BUBBLEWRAP: Bubblewrap,
 }
 """Environments over the image as a folder."""
 

@@ -63,8 +63,7 @@ DOCKER = EnvironmentId("docker")
 PODMAN = EnvironmentId("podman")
 CHARLIECLOUD = EnvironmentId("charliecloud")
 APPTAINER = EnvironmentId("apptainer")
-BUBBLEWRAP = EnvironmentId("bubblewrap")
-ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER, BUBBLEWRAP)
+ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER)
 """The environments of this machine."""
 
 

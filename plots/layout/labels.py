@@ -34,7 +34,6 @@ ENVIRONMENTS = {
     "podman": "Podman",
     "charliecloud": "Charliecloud",
     "apptainer": "Apptainer",
-    "bubblewrap": "Bubblewrap",
 }
 _EMULATED = {DOCKER_IN_MACHINE: "Docker in emulated {}", "vm-": "emulated {}"}
 """How an arm in an emulated machine begins, before the machine's name, and what it says."""

@@ -35,7 +35,6 @@ def findings() -> list[Finding]:
         runtimes.podman(),
         runtimes.charliecloud(),
         runtimes.apptainer(),
-        runtimes.bubblewrap(),
         qemu_doctor.emulated_machines(),
         checks.system_packages(),
         checks.privileges(),

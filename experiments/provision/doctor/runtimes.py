@@ -58,14 +58,6 @@ def apptainer() -> Finding:
     return Finding("Apptainer", "not installed", None, lack, remedy)
 
 
-def bubblewrap() -> Finding:
-    version = _version("bwrap").removeprefix("bubblewrap ")
-    if version:
-        return Finding("Bubblewrap", version, ok=True)
-    remedy = as_root("apt-get install -y bubblewrap")
-    return Finding("Bubblewrap", "not installed", None, "no arm bubblewrap", remedy)
-
-
 def _version(program: str) -> str:
     """The program's own version text; "" if it is not installed or prints nothing."""
     path = executables.find(program)

@@ -18,7 +18,6 @@ from experiments.provision.images import removal
 
 SYSTEM = (
     *("docker*", "containerd*", "runc", "podman", "crun", "charliecloud*", "apptainer*"),
-    "bubblewrap",
     *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
     *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap", "util-linux"),
 )

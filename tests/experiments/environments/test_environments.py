@@ -15,7 +15,6 @@ import pytest
 from experiments.catalogue import spec
 from experiments.environments import profiles
 from experiments.environments.apptainer import Apptainer
-from experiments.environments.bubblewrap import Bubblewrap
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
@@ -37,12 +36,7 @@ LAUNCH = replace(
     profile="tuned",
     layout="one",
 )
-UNPACKED = {
-    "charliecloud": Charliecloud,
-    "apptainer": Apptainer,
-    "bubblewrap": Bubblewrap,
-    "userland": Userland,
-}
+UNPACKED = {"charliecloud": Charliecloud, "apptainer": Apptainer, "userland": Userland}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
@@ -58,13 +52,13 @@ def container(profile: str, ranks: int = 2, **changed: str) -> Container:
 
 
 def unpacked_lines(name: str) -> list[str]:
-    """Of one user, where the command does not depend on it; else those of a user and of root."""
+    """Of Charliecloud; of the others, those of a user and of root."""
     launch, tree = replace(LAUNCH, profile=""), Path("/build/unpacked")
     known = *(PREFIX, 16, QUADRANT), {"MEMKIND_HBW_NODES": "0,4"}
     options: list[dict[str, Any]] = [{"root": False}, {"root": True}]
     return [
         UNPACKED[name](mpi, tree / mpi, *known, **option).command(launch, FOLDER).shell()
-        for option in ([{}] if name in ("charliecloud", "bubblewrap") else options)
+        for option in ([{}] if name == "charliecloud" else options)
         for mpi in MPIS
     ]
 

@@ -9,7 +9,6 @@ import docker
 import pytest
 
 from experiments.environments.apptainer import Apptainer
-from experiments.environments.bubblewrap import Bubblewrap
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import FOLDER
 from experiments.environments.userland import Userland
@@ -110,16 +109,3 @@ def test_every_operation_is_right_in_apptainer(
     tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
     assert tried["uid"] != 0
     assert tried["memfd"] == "works"
-
-
-@needs("bwrap")
-def test_every_operation_is_right_in_bubblewrap(
-    tree: Path,
-    small_launch: Callable[..., Launch],
-    measured: Callable[..., dict[str, Any]],
-) -> None:
-    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
-    environment = Bubblewrap("openmpi", tree, *known)
-    tried = measured(environment, small_launch("bubblewrap"))["environment"]["datapath"]
-    assert tried["uid"] != 0
-    assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
