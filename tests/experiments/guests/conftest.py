@@ -30,7 +30,6 @@ from experiments.guests.disk import Disk
 from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 
-PROGRAMS = Path(__file__).parent / "ranks"
 AT_A_TIME = 2  # visits
 ERRAND_PATIENCE = 300  # seconds
 

@@ -1,6 +1,6 @@
 """Ranks share a device, alone and without a trace of earlier users; a file in memory plays it.
 
-Threads play the ranks. On a real device see tests/experiments/guests.
+Threads play the ranks. On a real device see tests/experiments/guests/in_guest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ranks share a device, alone and without a trace of earlier users; a file in memory stands for it.
 
-On a real device the same programs run in an emulated machine, see tests/experiments/guests.
+tests/experiments/guests/in_guest runs the same programs on the device of an emulated machine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import pytest
 
 from experiments.model.environment import MPIS
 
-ROOT = Path(__file__).parents[4]
-PROGRAMS = ROOT / "tests/experiments/guests/ranks"
+PROGRAMS = Path(__file__).parent / "ranks"
 MIB = 2**20
 
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from experiments.model.checkout import ROOT
+
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "ranks" / "quadrants.py"
-COUNTS = Path(__file__).parents[2] / "hbmcomm" / "ranks" / "crossings.py"
+COUNTS = ROOT / "tests/hbmcomm/ranks/crossings.py"
 
 
 def quadrants(there: Any) -> Any:

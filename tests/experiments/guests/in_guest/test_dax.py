@@ -1,6 +1,5 @@
 """HBM that is a device: the arena lives on it, in and out of containers; online it is a node."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +7,13 @@ import pytest
 from experiments.emulation import description, verdict
 from experiments.environments.profiles import Machine
 from experiments.guests import command
+from experiments.model.checkout import ROOT
 from experiments.provision.images.image import PREFIX
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
 PROGRAMS = [
-    Path(__file__).parent / "ranks" / name
+    ROOT / "tests/hbmcomm/memory/dax/ranks" / name
     for name in ("dax_arena.py", "stand_in.py", "other_job.py", "dax_frames.py")
 ]
 MACHINE, DEVICE, RANKS = "hbm-as-dax", "/dev/dax0.0", 2
