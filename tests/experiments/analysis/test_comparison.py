@@ -12,28 +12,10 @@ from experiments.analysis.comparison import Comparison, Difference, NotComparabl
 from experiments.analysis.reading import COLUMNS, Campaign
 from experiments.analysis.statistics import Verdict
 from experiments.catalogue import spec
+from tests.experiments.analysis import launch_medians
 
 OPENMPI, MPICH = "Open MPI v5.0.11", "MPICH 5.0.2"
-CELL = {
-    "environment": "host",
-    "profile": "",
-    "layout": "",
-    "mpi": "openmpi",
-    "ranks": 2,
-    "binding": "packed",
-    "locality": "local",
-    "operation": "bcast",
-    "transport": "mpi",
-    "kind": "regular",
-    "emulated": False,
-    "dtype": "float32",
-    "bytes": 1024,
-    "cadence": "isolated",
-    "cache": "warm",
-    "setting": "",
-    "form": "plain",
-    "group": 1,
-}
+CELL = launch_medians.CELL | {"group": 1}
 
 
 @pytest.fixture(autouse=True)

@@ -7,32 +7,13 @@ import pytest
 
 from experiments.analysis.reading import COLUMNS
 from experiments.analysis.validity_warnings import cautions
+from tests.experiments.analysis import launch_medians
 
 HEADER = {
     "schedule": [{"launches": ["0000-docker", "0000-host"]}],
     "experiment": {"launches": {"blocks": 10}},
 }
-CELL = {
-    "block": 0,
-    "profile": "",
-    "layout": "",
-    "mpi": "openmpi",
-    "ranks": 2,
-    "binding": "packed",
-    "locality": "local",
-    "operation": "bcast",
-    "transport": "mpi",
-    "kind": "regular",
-    "emulated": False,
-    "dtype": "float32",
-    "bytes": 1024,
-    "cadence": "isolated",
-    "cache": "warm",
-    "setting": "",
-    "form": "plain",
-    "group": 1,
-    "unstable": False,
-}
+CELL = launch_medians.CELL | {"block": 0, "group": 1, "unstable": False}
 
 
 def launches(**of_docker: Any) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,166 @@
+"""Paired ratios, against launch medians whose answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.analysis import ratios, statistics
+from tests.experiments.analysis.launch_medians import cells
+
+
+def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> None:
+    drift = [1.0, 3.0, 1.2, 2.5, 1.1, 2.0]
+    found = ratios.paired_ratio(
+        cells({"host": drift, "docker": [1.1 * each for each in drift]}), "arm", "docker", "host"
+    )
+    assert len(found) == 1
+    assert found["ratio"][0] == pytest.approx(1.1)
+    assert found["low"][0] == pytest.approx(1.1)
+    assert found["blocks"][0] == 6
+    assert found["p"][0] == 0.03125
+
+
+def sizes(count: int, blocks: int) -> pd.DataFrame:
+    """One series: docker slower in every block of every size, by another amount in each."""
+    host = [1.0] * blocks
+    docker = [1.1 + 0.01 * block for block in range(blocks)]
+    each = [cells({"host": host, "docker": docker}) for _ in range(count)]
+    return pd.concat([frame.assign(bytes=2**n) for n, frame in enumerate(each)])
+
+
+def test_holms_family_is_one_series_of_a_figure() -> None:
+    series = [sizes(15, 10).assign(operation=name) for name in ("bcast", "gather", "allreduce")]
+    found = ratios.paired_ratio(pd.concat(series), "arm", "docker", "host")
+    assert len(found) == 45
+    assert found["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+    assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+
+
+def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
+    found = ratios.paired_ratio(sizes(8, 6), "arm", "docker", "host")
+    assert found["least_p_holm"].tolist() == [0.25] * 8
+    assert (found["p_holm"] >= found["least_p_holm"]).all()
+    assert statistics.least_p(6) == 0.03125
+    assert statistics.least_p(0) == 1
+    alone = ratios.paired_ratio(sizes(8, 1), "arm", "docker", "host")
+    assert alone["least_p_holm"].isna().all()
+
+
+def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
+    found = ratios.paired_ratio(
+        cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}), "arm", "docker", "host"
+    )
+    assert found["blocks"][0] == 2
+
+
+def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
+    frame = cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0, 9.0]})
+    frame.loc[frame["median_s"] == 9.0, "group"] = 7
+    found = ratios.paired_ratio(frame, "arm", "docker", "host")
+    assert found["blocks"][0] == 2
+    assert found["ratio"][0] == 2.0
+
+
+def test_no_pair_in_groups_of_one_size_gives_no_ratio() -> None:
+    frame = cells({"host": [1.0, 1.0], "docker": [2.0, 2.0]})
+    frame.loc[frame["arm"] == "docker", "group"] = 7
+    assert ratios.paired_ratio(frame, "arm", "docker", "host").empty
+
+
+def test_launches_that_took_turns_are_paired_turn_by_turn() -> None:
+    """The machine slows down in the middle of a block, and one turn of an arm is disturbed."""
+    frame = cells({"host": [1.0], "docker": [1.5]}).assign(company="0000-docker 0000-host")
+    host = (1.0, 1.0, 2.0, 2.0, 2.0)
+    docker = (1.1, 1.1, 2.2, 9.0, 2.2)
+    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
+    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.1)
+    apart = frame.assign(company=["0000-host" if a == "host" else "" for a in frame["arm"]])
+    assert ratios.paired_ratio(apart, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.5)
+
+
+def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -> None:
+    """Between the pairs the machine became twice as slow."""
+    first = cells({"docker": [1.1], "host": [1.0]}).assign(company="0-docker 0-host")
+    later = cells({"host-again": [2.0], "host": [2.0]}).assign(company="0-again 0-host-beside")
+    for both in (pd.concat([first, later]), pd.concat([later, first])):
+        both = both.assign(turns=[()] * len(both))
+        docker = ratios.paired_ratio(both, "arm", "docker", "host")["ratio"]
+        again = ratios.paired_ratio(both, "arm", "host-again", "host")["ratio"]
+        assert docker.tolist() == pytest.approx([1.1])
+        assert again.tolist() == pytest.approx([1.0])
+
+
+def test_launches_that_ran_alone_are_not_paired_turn_by_turn() -> None:
+    frame = cells({"host": [1.0], "docker": [9.0]}).assign(company="")
+    host, docker = (1.0, 1.0, 9.0), (1.0, 9.0, 9.0)
+    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
+    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(9.0)
+
+
+def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
+    found = ratios.paired_ratio(
+        cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
+    )
+    assert found["ratio"][0] == pytest.approx(np.sqrt(2.0 * 4.0))
+    assert found["arm"][0] == "host"
+
+
+def test_bindings_which_never_share_a_block_are_paired_by_replicate() -> None:
+    frame = cells({"packed": [1.0, 2.0], "spread": [2.0, 4.0]}, "binding")
+    frame.loc[frame["binding"] == "spread", "block"] += 10
+    found = ratios.paired_ratio(frame, "binding", "spread", "packed")
+    assert found["ratio"][0] == pytest.approx(2.0)
+    assert found["blocks"][0] == 2
+
+
+def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
+    found = ratios.paired_ratio(cells({"host": [1.0]}), "arm", "docker", "host")
+    assert found.empty
+    assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
+
+
+def test_p99_is_paired_as_the_launches_have_it() -> None:
+    frame = cells({"host": [2.0] * 6, "docker": [3.0] * 6}).assign(
+        company="a b", turns=[(9.0,)] * 12
+    )
+    found = ratios.paired_ratio(frame, "arm", "docker", "host", "p99_s")
+    assert found["ratio"].tolist() == pytest.approx([1.5])
+
+
+def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
+    whole = cells({"host": [1.0] * 6, "docker": [1.1] * 6})
+    torn = cells({"host": [1.0] * 6, "docker": [9.0] * 5}).assign(bytes=2048)
+    found = ratios.group_ratio(
+        pd.concat([whole, torn]), "arm", "docker", "host", ["operation", "transport"]
+    )
+    assert found["ratio"].tolist() == pytest.approx([1.1])
+    assert found["cells"].tolist() == [1]
+    assert found["blocks"].tolist() == [6]
+    none = ratios.group_ratio(whole, "arm", "podman", "host", ["operation"])
+    assert none.empty
+    assert set(none) == {"operation", *ratios.RATIO, "cells"}
+
+
+def test_transports_of_one_contest_are_compared_turn_by_turn() -> None:
+    """The machine slows down by ten between two turns; medians over the launch would say 5.5."""
+    frame = cells({"direct": [1.0] * 6, "mpi": [1.0] * 6}, "transport").assign(group=1, contest="3")
+    frame["turns"] = [
+        (1.0, 1.0, 10.0) if name == "direct" else (2.0, 20.0, 20.0) for name in frame["transport"]
+    ]
+    found = ratios.paired_ratio(frame, "transport", "mpi", "direct")
+    assert found["ratio"].tolist() == [2.0]
+    frame["contest"] = frame["transport"]
+    assert ratios.paired_ratio(frame, "transport", "mpi", "direct")["ratio"].tolist() == [1.0]
+
+
+def test_pooled_ratios_count_the_launches_of_all_mpis_alike() -> None:
+    frames = [
+        cells({"direct": [1.0] * 2, "again": [ratio] * 2}, "transport").assign(
+            mpi=mpi, arm=mpi, group=1, contest=1
+        )
+        for mpi, ratio in (("mpich", 1.1), ("impi", 0.9))
+    ]
+    frame = pd.concat(frames)
+    frame["turns"] = [()] * len(frame)
+    (found,) = ratios.paired_ratio(frame, "transport", "again", "direct", pooled=True).itertuples()
+    assert found.blocks == 4 and found.ratio == pytest.approx(1.0, abs=0.01)
