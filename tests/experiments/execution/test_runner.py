@@ -1,10 +1,7 @@
 """The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
 
-import os
-import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,108 +9,16 @@ import pytest
 from experiments.catalogue import spec
 from experiments.environments.process import Process
 from experiments.execution import attempts, memory_fit, runner, together
-from experiments.execution.launching import Environment, Environments, LaunchContext
-from experiments.execution.runner import MachineGone, Runner
 from experiments.jobs import attend
 from experiments.jobs.attend import LaunchFailed
 from experiments.model.arms import ALONE
-from experiments.model.environment import BARE_HOST, DOCKER, EnvironmentId
+from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
-
-ME = (os.getuid(), os.getgid())
-BARE_METAL, DOCKER_THERE = EnvironmentId("vm", "knl"), EnvironmentId("vm-docker", "knl")
-HARNESS = """
-import json, pathlib, sys, threading
-import numpy as np
-from experiments.programs.measure import orders
-from experiments.schedule.turns import Answer
-folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-print("said by the launch", flush=True)
-if code == 0 and orders.are_given(folder):
-    ranks = [
-        threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
-        for rank in (0, 1)
-    ]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
-launch = json.loads((folder / "launch.json").read_text())
-environment = {"versions": {"mpi": mpi}}
-result = {"format": 2, "launch": launch, "cells": [], "environment": environment, "ranks": []}
-if code == 0:
-    (folder / "result.json").write_text(json.dumps(result))
-    np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
-sys.exit(code)
-"""
-
-
-@dataclass(frozen=True)
-class Instant:
-    """An environment whose launches end at once."""
-
-    mpi: str = "5.0"
-    code: int = 0
-
-    def command(self, launch: Launch, folder: Path) -> Process:
-        argv = (sys.executable, "-c", HARNESS, str(folder), self.mpi, str(self.code))
-        return Process(argv)
-
-
-Gone = Mapping[EnvironmentId, Callable[[], str]]
-
-
-def run(
-    folder: Path, blocks: Sequence[Block], environments: Environments, gone: Gone | None = None
-) -> list[str]:
-    """What Runner answers in such environments without an engine."""
-    context = LaunchContext(folder, environments, ME, gone=gone or {})
-    return Runner(context, blocks).run()
-
-
-def alike(every: Instant) -> Environments:
-    return lambda launch: every
-
-
-def apart(docker: Instant) -> Environments:
-    return lambda launch: docker if launch.environment == DOCKER else Instant()
-
-
-@pytest.fixture
-def blocks() -> tuple[Block, ...]:
-    return schedule(
-        spec.restrict(
-            spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=2
-        ),
-        1,
-    )
-
-
-def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The same in an emulated machine: on its bare metal and in Docker there."""
-    names = {BARE_HOST: BARE_METAL, DOCKER: DOCKER_THERE}
-
-    def moved(launch: Launch) -> Launch:
-        return replace(
-            launch,
-            environment=names[launch.environment],
-            arm=f"vm-{launch.arm}",
-        )
-
-    return tuple(
-        replace(block, launches=tuple(moved(launch) for launch in block.launches))
-        for block in blocks
-    )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    store.create(tmp_path / "campaign", {"name": "quick"})
-    return tmp_path / "campaign"
+from tests.experiments.execution.instant import Instant, Stuck, alike, apart, run
 
 
 def test_the_launches_of_a_block_are_shown_with_their_binding(
@@ -259,18 +164,14 @@ def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
 def test_a_launch_that_stands_still_is_ended(
     folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Sleeping(Instant):
-        def command(self, launch: Launch, folder: Path) -> Process:
-            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
-
     monkeypatch.setattr(runner, "STALLED", 0.5)
     monkeypatch.setattr(together, "START_PATIENCE", 0.5)
     with pytest.raises(LaunchFailed, match="did not start within 0 s"):
-        run(folder, blocks, alike(Sleeping()))
+        run(folder, blocks, alike(Stuck()))
     host = next(launch for launch in blocks[0].launches if launch.arm == "host")
     alone = replace(blocks[0], launches=(host,))
     with pytest.raises(LaunchFailed, match="stood still for 0 s"):
-        run(folder, [alone], alike(Sleeping()))
+        run(folder, [alone], alike(Stuck()))
     assert store.finished(folder) == set()
 
 
@@ -287,74 +188,6 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
     (folder / "launches" / "0003-host.json").unlink()
     run(folder, every, alike(Instant()))
     assert store.finished(folder) - planned == {"0000-host-alone"}
-
-
-def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
-    folder: Path, blocks: tuple[Block, ...]
-) -> None:
-    def failing(where: EnvironmentId) -> Environments:
-        return lambda launch: Instant(code=3 if launch.environment == where else 0)
-
-    shown = run(folder, there(blocks), failing(DOCKER_THERE))
-    assert len(shown) == len(store.failed(folder)) == 2
-    shutil.rmtree(folder)
-    store.create(folder, {"name": "quick"})
-    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
-        run(folder, there(blocks), failing(BARE_METAL))
-
-
-def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
-    folder: Path, blocks: tuple[Block, ...]
-) -> None:
-    ended: list[str] = []
-
-    @dataclass(frozen=True)
-    class Crashing(Instant):
-        def command(self, launch: Launch, folder: Path) -> Process:
-            ended.append("Kernel panic - not syncing")
-            return super().command(launch, folder)
-
-    def environments(launch: Launch) -> Environment:
-        return Crashing(code=1) if launch.environment == DOCKER_THERE else Instant()
-
-    gone = {DOCKER_THERE: lambda: "".join(ended)}
-    with pytest.raises(MachineGone, match=r"guest of knl ended while .*\n?.*--resume") as caught:
-        run(folder, there(blocks), environments, gone)
-    assert "Kernel panic" in str(caught.value)
-    assert store.failed(folder) == {}
-
-
-def test_a_guest_that_is_gone_is_not_waited_for(folder: Path, blocks: tuple[Block, ...]) -> None:
-    class Waiting(Instant):
-        def command(self, launch: Launch, folder: Path) -> Process:
-            return Process((sys.executable, "-c", "import time; time.sleep(600)"))
-
-    gone = dict.fromkeys((BARE_METAL, DOCKER_THERE), lambda: "QEMU ended with code -9")
-    with pytest.raises(MachineGone, match="QEMU ended with code -9"):
-        run(folder, there(blocks), alike(Waiting()), gone)
-
-
-def test_a_launch_that_fails_in_a_guest_that_lives_is_reported_as_such(
-    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner, "GONE_PATIENCE", 0.2)
-    gone = {BARE_METAL: lambda: ""}
-    with pytest.raises(LaunchFailed, match="failed with exit code 3"):
-        run(folder, there(blocks), alike(Instant(code=3)), gone)
-
-
-def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
-    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Slow(Instant):
-        def command(self, launch: Launch, folder: Path) -> Process:
-            return Process(
-                ("/bin/sh", "-c", 'sleep 1; "$@"', "sh", *super().command(launch, folder).argv)
-            )
-
-    monkeypatch.setattr(runner, "STALLED", 0.3)
-    run(folder, there(blocks)[:1], alike(Slow()))
-    assert len(store.finished(folder)) == 3
 
 
 @pytest.mark.parametrize(

@@ -69,12 +69,6 @@ def launches() -> tuple[Launch, ...]:
     return tuple(replace(each, cells=tuple(kept)) for each in block.launches)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    store.create(tmp_path / "campaign", {"name": "quick"})
-    return tmp_path / "campaign"
-
-
 def run(
     folder: Path, launches: tuple[Launch, ...], docker: Callable[[], object] = here
 ) -> dict[str, str]:

@@ -1,0 +1,77 @@
+"""Launches that end at once or never, for tests of the runner."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.environments.process import Process
+from experiments.execution.launching import Environments, LaunchContext
+from experiments.execution.runner import Runner
+from experiments.model.environment import DOCKER, EnvironmentId
+from experiments.model.launch import Block, Launch
+
+ME = (os.getuid(), os.getgid())
+HARNESS = """
+import json, pathlib, sys, threading
+import numpy as np
+from experiments.programs.measure import orders
+from experiments.schedule.turns import Answer
+folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("said by the launch", flush=True)
+if code == 0 and orders.are_given(folder):
+    ranks = [
+        threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
+        for rank in (0, 1)
+    ]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+launch = json.loads((folder / "launch.json").read_text())
+environment = {"versions": {"mpi": mpi}}
+result = {"format": 2, "launch": launch, "cells": [], "environment": environment, "ranks": []}
+if code == 0:
+    (folder / "result.json").write_text(json.dumps(result))
+    np.savez(folder / "samples.npz", c0=np.ones((1, 1)))
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """An environment whose launches end at once."""
+
+    mpi: str = "5.0"
+    code: int = 0
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        argv = (sys.executable, "-c", HARNESS, str(folder), self.mpi, str(self.code))
+        return Process(argv)
+
+
+class Stuck(Instant):
+    """An environment whose launches never start to measure."""
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+
+Gone = Mapping[EnvironmentId, Callable[[], str]]
+
+
+def run(
+    folder: Path, blocks: Sequence[Block], environments: Environments, gone: Gone | None = None
+) -> list[str]:
+    """What Runner answers in such environments without an engine."""
+    context = LaunchContext(folder, environments, ME, gone=gone or {})
+    return Runner(context, blocks).run()
+
+
+def alike(every: Instant) -> Environments:
+    return lambda launch: every
+
+
+def apart(docker: Instant) -> Environments:
+    return lambda launch: docker if launch.environment == DOCKER else Instant()
