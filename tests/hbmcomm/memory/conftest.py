@@ -150,7 +150,7 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
         as_error: str = "EPERM",
         **environ: str,
     ) -> subprocess.CompletedProcess[str]:
-        start = f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport refusing\n"
+        start = "from tests.hbmcomm.memory import refusing\n"
         start += f"refusing.refuse({refuse!r}, {as_error!r})\n" if refuse else ""
         plain = {name: value for name, value in os.environ.items() if name not in CONFIGURATION}
         emulation = {"MEMKIND_HBW_NODES": "0"} if emulate else {}

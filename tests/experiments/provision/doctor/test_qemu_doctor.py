@@ -5,21 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.processes import executables
 from experiments.provision.doctor import qemu_doctor
 from experiments.provision.packages import distro_releases
 from experiments.provision.qemu import accelerator
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder whose programs are the only ones installed."""
-
-    def find(name: str) -> str | None:
-        return str(tmp_path / name) if (tmp_path / name).exists() else None
-
-    monkeypatch.setattr(executables, "find", find)
-    return tmp_path
 
 
 def install(folder: Path, name: str, says: str) -> None:

@@ -5,24 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.processes import executables
 from experiments.provision.doctor import runtimes
 
 USERNS = "proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 CHECKS = (runtimes.podman, runtimes.charliecloud, runtimes.apptainer)
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder whose programs are the only ones installed."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-
-    def find(name: str) -> str | None:
-        return str(folder / name) if (folder / name).exists() else None
-
-    monkeypatch.setattr(executables, "find", find)
-    return folder
 
 
 def install(folder: Path, name: str, says: str) -> None:

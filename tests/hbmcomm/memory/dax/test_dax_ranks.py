@@ -53,14 +53,13 @@ def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
 
 
 REFUSED = """
-import os, sys
+import os
 from unittest import mock
 from mpi4py import MPI
-sys.path.insert(0, {programs!r})
-import stand_in
 from hbmcomm import Communicator
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.dax import dax_file
+from tests.hbmcomm.memory.dax.ranks import stand_in
 
 path, rank = {path!r}, MPI.COMM_WORLD.rank
 
@@ -101,7 +100,7 @@ def test_what_one_rank_cannot_have_is_the_same_error_on_every_rank(
     mpirun: Callable[..., Any], tmp_path: Path, stand_in: Path
 ) -> None:
     program, path = tmp_path / "refused.py", str(stand_in)
-    program.write_text(REFUSED.format(programs=str(PROGRAMS), path=path), "utf-8")
+    program.write_text(REFUSED.format(path=path), "utf-8")
     output = mpirun(program, 3).output
     for printed in (
         f"<KindUnavailable: rank 0: device={path}: this is no character device",
