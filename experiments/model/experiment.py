@@ -13,7 +13,7 @@ from experiments.model.environment import BARE_HOST, EnvironmentId
 
 OPERATIONS = (
     *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
-    *("reduce_scatter", "alltoall"),
+    *("reduce_scatter", "alltoall", "scan"),
 )
 TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
