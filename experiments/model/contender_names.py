@@ -12,7 +12,6 @@ CALLS = {
     "allgather": "Allgather",
     "reduce_scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
-    "scan": "Scan",
     BARRIER: "Barrier",
 }
 """The operations as mpi4py spells their calls, in the order in which they are shown."""
@@ -36,7 +35,7 @@ NO_TRANSPORT = "none"
 OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
 """A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
 
-LACKING = {PICKLE: ("reduce_scatter", BARRIER), GLOO: ("reduce_scatter", "scan")}
+LACKING = {PICKLE: ("reduce_scatter", BARRIER), GLOO: ("reduce_scatter",)}
 """Operations that a contender does not have."""
 
 BROKEN = {"impi": ("gather", "scatter", "allgather")}

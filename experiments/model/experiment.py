@@ -13,7 +13,7 @@ from experiments.model.environment import BARE_HOST, EnvironmentId
 
 OPERATIONS = (
     *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
-    *("reduce_scatter", "alltoall", "scan"),
+    *("reduce_scatter", "alltoall"),
 )
 TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS

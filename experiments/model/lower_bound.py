@@ -26,7 +26,6 @@ def traffic(operation: str, ranks: int) -> float:
         "allgather": n + 1.0 * n * n,
         "reduce_scatter": n * n + 1.0 * n,
         "alltoall": 2.0 * n * n,
-        "scan": 2.0 * n,
         BARRIER: 0.0,
     }[operation]
 

@@ -49,7 +49,6 @@ def sizes(operation: str, rank: int, ranks: int) -> Sizes:
         "allgather": Sizes(1, ranks),
         "reduce_scatter": Sizes(ranks, 1),
         "alltoall": Sizes(ranks, ranks),
-        "scan": Sizes(1, 1),
         BARRIER: Sizes(0, 0),
     }[operation]
 

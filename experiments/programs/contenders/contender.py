@@ -78,7 +78,6 @@ def _init(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> Any:
         "allgather": lambda: comm.Allgather_init(send, recv),
         "reduce_scatter": lambda: comm.Reduce_scatter_block_init(send, recv, MPI.SUM),
         "alltoall": lambda: comm.Alltoall_init(send, recv),
-        "scan": lambda: comm.Scan_init(send, recv, MPI.SUM),
         BARRIER: lambda: comm.Barrier_init(),
     }
     return calls[operation]()
@@ -115,7 +114,6 @@ def _nonblocking(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) 
         "allgather": lambda: comm.Iallgather(send, recv).Wait(),
         "reduce_scatter": lambda: comm.Ireduce_scatter_block(send, recv, MPI.SUM).Wait(),
         "alltoall": lambda: comm.Ialltoall(send, recv).Wait(),
-        "scan": lambda: comm.Iscan(send, recv, MPI.SUM).Wait(),
         BARRIER: lambda: comm.Ibarrier().Wait(),
     }
     return Ready(calls[operation]) if operation in calls else None
@@ -137,7 +135,6 @@ def _pickled(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> R
         "allreduce": lambda: comm.allreduce(send, MPI.SUM),
         "allgather": lambda: comm.allgather(send),
         "alltoall": lambda: comm.alltoall(rows),
-        "scan": lambda: comm.scan(send, MPI.SUM),
     }
     if operation not in calls:
         return None

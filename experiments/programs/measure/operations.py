@@ -34,7 +34,6 @@ def call(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> Calla
         "allgather": lambda: comm.Allgather(send, recv),
         "reduce_scatter": lambda: comm.Reduce_scatter_block(send, recv, MPI.SUM),
         "alltoall": lambda: comm.Alltoall(send, recv),
-        "scan": lambda: comm.Scan(send, recv, MPI.SUM),
         BARRIER: comm.Barrier,
     }[operation]
 
@@ -75,9 +74,6 @@ def wrong(
         return 0
     if operation in ("reduce", "allreduce"):
         return _differing(recv, pattern[: recv.size] * recv.dtype.type(ranks), sum(salts))
-    if operation == "scan":
-        own = pattern[: recv.size] * recv.dtype.type(rank + 1)
-        return _differing(recv, own, sum(salts[: rank + 1]))
     rows = recv.reshape(ranks, -1)
     first = rank * rows.shape[1] if operation == "alltoall" else 0
     own = pattern[first : first + rows.shape[1]]
