@@ -23,8 +23,12 @@ def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
     assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
     found = machine.found_online or machine.found
     assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
-    with_cpus = {node.id for node in machine.cpu_nodes}
-    owned = [node.id for number in with_cpus for node in machine.local_hbm(number)]
+    owned = []
+    for near in machine.cpu_nodes:
+        local = machine.local_hbm(near.id)
+        own = [node for node in local if node.initiator == near.id]
+        assert not own or own == list(local)  # without its own it has another node's
+        owned += [node.id for node in own]
     assert sorted(owned) == list(found.hbm)
 
 
