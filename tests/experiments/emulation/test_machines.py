@@ -12,7 +12,6 @@ from tests.experiments.emulation.kernel_view import clues_as_shown
 def test_the_machines_are_those_that_are_promised() -> None:
     assert machine_names() == [
         *("cxl", "gh200", "hbm-as-dax", "knl-quadrant-flat", "knl-snc4-flat", "plain"),
-        "power9-v100",
         "xeon-max-flat-snc4",
     ]
 
