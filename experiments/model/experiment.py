@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import hbmcomm
-from experiments.model.contender_names import PLAIN
+from experiments.model.contender_names import CALLS, PLAIN
 from experiments.model.environment import BARE_HOST, EnvironmentId
+from experiments.model.lower_bound import BARRIER
 
-OPERATIONS = (
-    *("bcast", "gather", "allreduce", "reduce", "scatter", "allgather"),
-    *("reduce_scatter", "alltoall"),
-)
+OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
 TRANSPORTS = ("direct", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
