@@ -8,6 +8,7 @@ from invoke import task
 from commands import benches, campaigns, machines, project, stored
 from commands.exits import reports_errors
 from commands.flags import leading_path, positional
+from experiments.model.environment import ENVIRONMENTS
 
 
 @task(
@@ -80,7 +81,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
 @task(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": "of host,userland,docker,podman,charliecloud,apptainer, or all that can be had; or "
+        "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",

@@ -58,6 +58,9 @@ def apptainer() -> Finding:
     return Finding("Apptainer", "not installed", None, lack, remedy)
 
 
+CHECKS = (podman, charliecloud, apptainer)
+
+
 def _version(program: str) -> str:
     """The program's own version text; "" if it is not installed or prints nothing."""
     path = executables.find(program)

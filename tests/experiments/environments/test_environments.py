@@ -8,20 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.catalogue import spec
 from experiments.environments import profiles
-from experiments.environments.apptainer import Apptainer
-from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.process import Container, Process
 from experiments.environments.profiles import Machine
-from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
+from experiments.execution.commands import TREES
 from experiments.model.environment import MPIS, PROFILES
 from experiments.schedule import blocks
 
@@ -36,7 +33,7 @@ LAUNCH = replace(
     profile="tuned",
     layout="one",
 )
-UNPACKED = {"charliecloud": Charliecloud, "apptainer": Apptainer, "userland": Userland}
+UNPACKED = {str(environment): tree for environment, tree in TREES.items()}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
@@ -52,15 +49,15 @@ def container(profile: str, ranks: int = 2, **changed: str) -> Container:
 
 
 def unpacked_lines(name: str) -> list[str]:
-    """Of Charliecloud; of the others, those of a user and of root."""
+    """Of a user and of root, once where they are the same."""
     launch, tree = replace(LAUNCH, profile=""), Path("/build/unpacked")
     known = *(PREFIX, 16, QUADRANT), {"MEMKIND_HBW_NODES": "0,4"}
-    options: list[dict[str, Any]] = [{"root": False}, {"root": True}]
-    return [
-        UNPACKED[name](mpi, tree / mpi, *known, **option).command(launch, FOLDER).shell()
-        for option in ([{}] if name == "charliecloud" else options)
+    made = (
+        UNPACKED[name](mpi, tree / mpi, *known, root=root).command(launch, FOLDER).shell()
+        for root in (False, True)
         for mpi in MPIS
-    ]
+    )
+    return list(dict.fromkeys(made))
 
 
 def in_a_guest(there: Host | Docker, profile: str = "") -> str:

@@ -8,7 +8,6 @@ import pytest
 from experiments.provision.doctor import runtimes
 
 USERNS = "proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-CHECKS = (runtimes.podman, runtimes.charliecloud, runtimes.apptainer)
 
 
 def install(folder: Path, name: str, says: str) -> None:
@@ -17,7 +16,7 @@ def install(folder: Path, name: str, says: str) -> None:
 
 
 def test_none_of_them_is_missed_as_a_fault_and_each_has_its_command(installed: Path) -> None:
-    for check in CHECKS:
+    for check in runtimes.CHECKS:
         finding = check()
         assert (finding.value, finding.ok) == ("not installed", None)
         assert finding.lack
@@ -32,8 +31,8 @@ def test_versions_are_told_wherever_a_program_says_them(
     install(installed, "podman", "echo podman version 4.3.1")
     install(installed, "ch-run", "echo 0.31 >&2")
     install(installed, "apptainer", "echo apptainer version 1.4.0")
-    assert [check().value.split(",")[0] for check in CHECKS] == ["4.3.1", "0.31", "1.4.0"]
-    assert {check().ok for check in CHECKS} == {True}
+    assert [check().value.split(",")[0] for check in runtimes.CHECKS] == ["4.3.1", "0.31", "1.4.0"]
+    assert {check().ok for check in runtimes.CHECKS} == {True}
 
 
 @pytest.mark.parametrize(("uid", "ok"), [(0, True), (1000, None)])
