@@ -6,8 +6,10 @@ Places everything in inches, so that nothing overlaps and nothing depends on a l
 Knows nothing of what the panels show.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -30,6 +32,9 @@ _LINE = 0.135
 _MARGIN = 0.06
 _GAP = 0.07
 _HEAD = 0.17
+
+_R = TypeVar("_R")
+_C = TypeVar("_C")
 
 
 class Page(Figure):
@@ -104,6 +109,12 @@ class Sheet:
         """All panels, row by row."""
         return [panel for row in self.panels for panel in row]
 
+    def by(self, rows: Sequence[_R], columns: Sequence[_C]) -> Iterator[tuple[Axes, _R, _C]]:
+        """Each panel with what its row and its column show."""
+        for panels, row in zip(self.panels, rows, strict=True):
+            for axes, column in zip(panels, columns, strict=True):
+                yield axes, row, column
+
 
 def sheet(
     heading: str,
@@ -134,66 +145,22 @@ def sheet(
         notes: how to read the marks; small print below the panels.
         shared: whether all panels have the same axes.
     """
-    inner, printed, points = COLUMN_INCHES - 2 * _MARGIN, is_printed(), text_points()
-    head_lines = [] if printed else wrap(heading, inner, HEAD_POINTS, bold=True)
-    detail_lines = [] if printed else wrap(details, inner, points)
-    alert_lines = [line for text in alerts for line in wrap(text, inner, points, bold=True)]
-    note_lines = [] if printed else [line for text in notes for line in wrap(text, inner, points)]
-    legend_lines = -(-len(legend) // legend_columns)
-    top = (
-        _MARGIN
-        + 0.155 * len(head_lines)
-        + _LINE * (len(detail_lines) + len(alert_lines) + legend_lines)
-        + _GAP * (1 + bool(alert_lines) + bool(legend_lines))
-        + (_HEAD if column_heads else 0.0)
-        + (_HEAD if row_heads else 0.0)
-    )
-    row_gap = 0.1 + (_HEAD if row_heads else 0.0)
-    bottom = below + (_LINE * len(note_lines) + _GAP if note_lines else 0.0) + _MARGIN
+    printed = is_printed()
+    above = [*_words_above(heading, details, alerts), _Legend(legend, legend_columns)]
+    small_print = _Text([] if printed else notes, color=MUTED, gap=_GAP)
+    heads = _HEAD * (bool(column_heads) + bool(row_heads))
+    top = _MARGIN + sum(block.height for block in above) + _GAP + heads
+    row_gap = 0.1 + _HEAD * bool(row_heads)
+    bottom = below + small_print.height + _MARGIN
     heights = [panel_height] * rows if isinstance(panel_height, float) else list(panel_height)
-    grid = sum(heights) + (rows - 1) * row_gap
-    height = top + grid + bottom
+    height = top + sum(heights) + (rows - 1) * row_gap + bottom
+
     figure = Page(figsize=(COLUMN_INCHES, height))
     figure.words, figure.printed = (details, *notes), printed
-
     y = height - _MARGIN
-    y = _print(figure, head_lines, y, 0.155, height, size=HEAD_POINTS, weight="bold", color=INK)
-    y = _print(figure, detail_lines, y, _LINE, height, size=points, color=MUTED)
-    if alert_lines:
-        y = _print(
-            figure,
-            alert_lines,
-            y - _GAP,
-            _LINE,
-            height,
-            size=points,
-            weight="bold",
-            color=ALERT,
-        )
-    if legend:
-        figure.legend(
-            handles=list(legend),
-            loc="upper left",
-            bbox_to_anchor=(_MARGIN / COLUMN_INCHES, (y - _GAP) / height),
-            ncols=legend_columns,
-            borderaxespad=0.0,
-            borderpad=0.0,
-            labelspacing=0.3,
-            handlelength=2.2,
-            handletextpad=0.5,
-            columnspacing=1.2,
-        )
-    if note_lines:
-        _print(
-            figure,
-            note_lines,
-            _MARGIN + _LINE * len(note_lines),
-            _LINE,
-            height,
-            size=points,
-            color=MUTED,
-        )
-
+    for block in above:
+        y = block.draw(figure, y)
+    small_print.draw(figure, _MARGIN + small_print.height)
     spec = figure.add_gridspec(
         rows,
         columns,
@@ -206,10 +173,98 @@ def sheet(
         wspace=0.2,
     )
     panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False)
-    for axes, text in zip(panels[0], column_heads, strict=False):
-        axes.set_title(text, loc="left", pad=4 + (72 * _HEAD if row_heads else 0), color=MUTED)
-    for row, text in zip(panels, row_heads, strict=False):
-        row[0].annotate(
+    _name_columns(panels[0], column_heads, _HEAD * bool(row_heads))
+    _name_rows([row[0] for row in panels], row_heads)
+    return Sheet(figure, [list(row) for row in panels])
+
+
+class _Text:
+    """Paragraphs of one look, broken into lines; of no height where there are none.
+
+    Attributes:
+        height: inches, with the gap above.
+    """
+
+    def __init__(
+        self,
+        paragraphs: Sequence[str],
+        *,
+        color: str,
+        bold: bool = False,
+        points: float | None = None,
+        pitch: float = _LINE,
+        gap: float = 0.0,
+    ) -> None:
+        """Break the paragraphs into lines of the page's width.
+
+        Args:
+            points: size of the font; that of ordinary text where it is left out.
+            pitch, gap: inches from line to line, and above the first.
+        """
+        size = points or text_points()
+        inner = COLUMN_INCHES - 2 * _MARGIN
+        self.lines = [line for text in paragraphs for line in wrap(text, inner, size, bold=bold)]
+        self.look = {"color": color, "size": size, "weight": "bold" if bold else "normal"}
+        self.pitch, self.gap = pitch, gap
+        self.height = gap + pitch * len(self.lines) if self.lines else 0.0
+
+    def draw(self, figure: Figure, y: float) -> float:
+        """Draw from y inches downwards; return the y below."""
+        x, height = _MARGIN / COLUMN_INCHES, figure.get_figheight()
+        for number, line in enumerate(self.lines):
+            down = self.gap + self.pitch * number
+            figure.text(x, (y - down) / height, line, va="top", ha="left", **self.look)  # type: ignore[arg-type]
+        return y - self.height
+
+
+class _Legend:
+    """The legend; of no height where it has no entries.
+
+    Attributes:
+        height: inches, with the gap above.
+    """
+
+    def __init__(self, handles: Sequence[Artist], columns: int) -> None:
+        self.handles, self.columns = list(handles), columns
+        self.height = _GAP + _LINE * math.ceil(len(handles) / columns) if handles else 0.0
+
+    def draw(self, figure: Figure, y: float) -> float:
+        """Draw from y inches downwards; return the y below."""
+        if self.handles:
+            figure.legend(
+                handles=self.handles,
+                loc="upper left",
+                bbox_to_anchor=(_MARGIN / COLUMN_INCHES, (y - _GAP) / figure.get_figheight()),
+                ncols=self.columns,
+                borderaxespad=0.0,
+                borderpad=0.0,
+                labelspacing=0.3,
+                handlelength=2.2,
+                handletextpad=0.5,
+                columnspacing=1.2,
+            )
+        return y - self.height
+
+
+def _words_above(heading: str, details: str, alerts: Sequence[str]) -> list[_Text | _Legend]:
+    """What is printed above the panels; for a paper the alerts alone."""
+    warned = _Text(alerts, color=ALERT, bold=True, gap=_GAP)
+    if is_printed():
+        return [warned]
+    title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)
+    return [title, _Text([details], color=MUTED), warned]
+
+
+def _name_columns(panels: Sequence[Axes], heads: Sequence[str], above: float) -> None:
+    """Print what each column has in common over its first panel, `above` inches higher."""
+    for axes, text in zip(panels, heads, strict=False):
+        axes.set_title(text, loc="left", pad=4 + 72 * above, color=MUTED)
+
+
+def _name_rows(panels: Sequence[Axes], heads: Sequence[str]) -> None:
+    """Print what each row has in common over its first panel."""
+    for axes, text in zip(panels, heads, strict=False):
+        axes.annotate(
             text,
             ((_MARGIN / COLUMN_INCHES), 1),
             xycoords=("figure fraction", "axes fraction"),
@@ -217,7 +272,6 @@ def sheet(
             textcoords="offset points",
             fontweight="bold",
         )
-    return Sheet(figure, [list(row) for row in panels])
 
 
 def say_instead(axes: Axes, text: str) -> None:
@@ -239,16 +293,6 @@ def say_instead(axes: Axes, text: str) -> None:
         linespacing=1.25,
     )
     axes.set_axis_off()
-
-
-def _print(
-    figure: Figure, lines: Sequence[str], y: float, pitch: float, height: float, **look: object
-) -> float:
-    """Lines of text from y inches downwards; the y below the last."""
-    for line in lines:
-        figure.text(_MARGIN / COLUMN_INCHES, y / height, line, va="top", ha="left", **look)  # type: ignore[arg-type]
-        y -= pitch
-    return y
 
 
 def wrap(text: str, inches: float, points: float, *, bold: bool = False) -> list[str]:
