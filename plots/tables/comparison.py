@@ -5,10 +5,11 @@ What differs about them comes first: a reader may then need no result.
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +23,7 @@ from experiments.model.quantities import percent_text, ratio_text, seconds_text
 from plots.layout.labels import OPERATIONS, arm_name, bytes_text, interval_text, operation_name
 
 WIDTH = 170  # columns where standard output is no terminal: a line per row
+_ALWAYS = ("operation", "transport", "bytes")  # have a column even if they never vary
 _WORDS: dict[str, Callable[[Any], str]] = {
     "arm": arm_name,
     "operation": operation_name,
@@ -93,36 +95,44 @@ def _differences(found: Comparison) -> Iterator[RenderableType]:
 
 
 def _results(found: Comparison) -> Iterator[RenderableType]:
-    cells = found.cells
     keys = [key for key in KEYS if key not in CONTAINER]  # an arm's name says them
-    varied = [
-        key
-        for key in keys
-        if cells[key].nunique() > 1 or key in ("operation", "transport", "bytes")
-    ]
-    order = {name: place for place, name in enumerate(in_order(cells["operation"], OPERATIONS))}
-    ordered = cells.assign(place=cells["operation"].map(order)).sort_values(
-        ["place", *(key for key in varied if key not in ("operation", "bytes")), "bytes"]
-    )
+    levels = {key: list(found.cells[key].unique()) for key in keys}
+    varied = [key for key in keys if len(levels[key]) > 1 or key in _ALWAYS]
+    others = [key for key in varied if key not in ("operation", "bytes")]
+    ordered = found.cells.sort_values(["operation", *others, "bytes"], key=_places)
+    yield _table(varied, rows(ordered))
+    constant = {key: str(levels[key][0]) for key in keys if key not in varied}
+    shared = ", ".join(f"{key} {level}" for key, level in constant.items() if level)
+    yield Text(f"All rows: {shared}.")
+
+
+def _places(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Operations as their places in the order of figures; other columns as they are."""
+    if column.name != "operation":
+        return column
+    order = in_order(column, OPERATIONS)
+    return column.map({name: place for place, name in enumerate(order)})
+
+
+def _table(varied: Sequence[str], cells: Sequence[Any]) -> Table:
+    """A row for each cell: the levels of what varies, the two times, their ratio."""
     table = Table(title="Results", title_justify="left", title_style="bold")
     for key in varied:
         table.add_column(key, justify="right" if key in ("bytes", "ranks") else "left")
     for head in ("first", "second", "second / first", "95 % interval", "launches"):
         table.add_column(head, justify="right")
     table.add_column("verdict")
-    for row in rows(ordered):
+    for cell in cells:
         table.add_row(
-            *(_WORDS.get(key, str)(getattr(row, key)) for key in varied),
-            seconds_text(row.first_s),
-            seconds_text(row.second_s),
-            ratio_text(row.ratio),
-            interval_text(row.low, row.high),
-            f"{row.first_launches}, {row.second_launches}",
-            Text(str(row.verdict), style=_STYLES[row.verdict]),
+            *(_WORDS.get(key, str)(getattr(cell, key)) for key in varied),
+            seconds_text(cell.first_s),
+            seconds_text(cell.second_s),
+            ratio_text(cell.ratio),
+            interval_text(cell.low, cell.high),
+            f"{cell.first_launches}, {cell.second_launches}",
+            Text(str(cell.verdict), style=_STYLES[cell.verdict]),
         )
-    yield table
-    constant = [f"{key} {cells[key].iloc[0]}" for key in keys if key not in varied]
-    yield Text(f"All rows: {', '.join(text for text in constant if not text.endswith(' '))}.")
+    return table
 
 
 def _legend(found: Comparison) -> Iterator[RenderableType]:
