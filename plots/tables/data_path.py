@@ -1,6 +1,6 @@
 """The table of data paths: what each MPI chose in each arm, what was tried, what was allowed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from experiments.analysis.findings.data_path import Path, by_arm, chosen, read
@@ -16,57 +16,22 @@ from experiments.model.arms import HOST
 from plots.layout.labels import arm_name, bytes_text, mpi_name
 from plots.tables.privileges import capabilities, seccomp
 
-HEAD = (
-    "MPI",
-    "arm",
-    "shared memory",
-    "single copy",
-    "network",
-    "process_vm_readv",
-    "kcmp",
-    "memfd of a neighbour",
-    "/dev/shm of a neighbour",
-    "capabilities",
-    "seccomp",
-    "namespaces of its own",
-    "apart between ranks",
-    "ptrace_scope",
-    "size of /dev/shm",
-    "CPUs",
-    "nodes",
-    "user",
-    "the MPI's own words",
-)
+Text = Callable[[Path, Path], str]
+"""What a cell of a column shows of the data path in an arm; the second is the host's."""
 
 
-def table(launches: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """(HEAD, one row for each MPI and arm)."""
-    paths = by_arm(launches)
-    return HEAD, [
-        _row(mpi, arm, path, paths.get((mpi, HOST), {})) for (mpi, arm), path in paths.items()
-    ]
+def _chosen(way: str) -> Text:
+    return lambda path, host: chosen(path, way)
 
 
-def _row(mpi: str, arm: str, path: Path, host: Path) -> tuple[str, ...]:
-    size = read(path, "shm_bytes")
-    uid = read(path, "uid")
-    scope = read(path, "ptrace_scope")
-    return (
-        mpi_name(mpi),
-        arm_name(arm),
-        *(chosen(path, way) for way in (SHARED_MEMORY, SINGLE_COPY, NETWORK)),
-        *(read(path, tried) or NOT_TOLD for tried in ("cma", "kcmp", "memfd", "shm")),
-        "; ".join(map(capabilities, path.get("capabilities_effective", ()))) or NOT_TOLD,
-        "; ".join(map(seccomp, path.get("seccomp", ()))) or NOT_TOLD,
-        _own_namespaces(path, host),
-        read(path, "namespaces_apart") or NOT_TOLD,
-        "no Yama" if scope == "not found" else scope or NOT_TOLD,
-        bytes_text(int(size)) if size.isdigit() else size or NOT_TOLD,
-        read(path, "cpus_allowed") or NOT_TOLD,
-        read(path, "mems_allowed") or NOT_TOLD,
-        "root" if uid == "0" else uid or NOT_TOLD,
-        read(path, f"chosen.{SAID}") or NOT_TOLD,
-    )
+def _recorded(key: str, words: Callable[[str], str] = str) -> Text:
+    """Every value of a key together, in words."""
+    return lambda path, host: words(text) if (text := read(path, key)) else NOT_TOLD
+
+
+def _each(key: str, words: Callable[[str], str]) -> Text:
+    """Each value of a key in words."""
+    return lambda path, host: "; ".join(map(words, path.get(key, ()))) or NOT_TOLD
 
 
 def _own_namespaces(path: Path, host: Path) -> str:
@@ -76,3 +41,41 @@ def _own_namespaces(path: Path, host: Path) -> str:
         return NOT_TOLD
     own = [key.partition(".")[2] for key in names if not set(path[key]) & set(host.get(key, ()))]
     return ", ".join(own) or NONE
+
+
+COLUMNS: Mapping[str, Text] = {
+    "shared memory": _chosen(SHARED_MEMORY),
+    "single copy": _chosen(SINGLE_COPY),
+    "network": _chosen(NETWORK),
+    "process_vm_readv": _recorded("cma"),
+    "kcmp": _recorded("kcmp"),
+    "memfd of a neighbour": _recorded("memfd"),
+    "/dev/shm of a neighbour": _recorded("shm"),
+    "capabilities": _each("capabilities_effective", capabilities),
+    "seccomp": _each("seccomp", seccomp),
+    "namespaces of its own": _own_namespaces,
+    "apart between ranks": _recorded("namespaces_apart"),
+    "ptrace_scope": _recorded(
+        "ptrace_scope", lambda text: "no Yama" if text == "not found" else text
+    ),
+    "size of /dev/shm": _recorded(
+        "shm_bytes", lambda text: bytes_text(int(text)) if text.isdigit() else text
+    ),
+    "CPUs": _recorded("cpus_allowed"),
+    "nodes": _recorded("mems_allowed"),
+    "user": _recorded("uid", lambda text: "root" if text == "0" else text),
+    "the MPI's own words": _recorded(f"chosen.{SAID}"),
+}
+
+
+def table(launches: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """(head, one row for each MPI and arm)."""
+    paths = by_arm(launches)
+    return ("MPI", "arm", *COLUMNS), [
+        (
+            mpi_name(mpi),
+            arm_name(arm),
+            *(text(path, paths.get((mpi, HOST), {})) for text in COLUMNS.values()),
+        )
+        for (mpi, arm), path in paths.items()
+    ]
