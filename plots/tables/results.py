@@ -4,7 +4,7 @@ Computes nothing that findings.py has not computed; table.py writes them.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -34,198 +34,97 @@ _OVER_BLOCKS = (
     "median over blocks with its exact 95 % interval (order statistics: it covers 97 to 99 of 100 "
     "with 6 to 10 blocks)."
 )
-_Column = tuple[str, Callable[[Any], str], bool]
+_PAIRED = (
+    "turn by turn where launches took turns, else of launch values; "
+    f"{_OVER_BLOCKS} A ratio differs from 1 where the whole interval lies beyond the noise floor "
+    "of its MPI and size; two arms are equivalent where interval and floor lie within "
+    f"±{100 * EQUIVALENCE:.0f} %; all others are bounded by both. p is of Wilcoxon's signed-rank "
+    "test, Holm-corrected over the sizes of a series; the least is what the blocks of that series "
+    "can reach."
+)
+_ALWAYS = ("operation", "bytes", "rank")  # factors that have a column even if they never vary
+_Row = dict[Any, Any]
 
-_FACTORS: dict[str, _Column] = {
-    "factor": ("factor", str, False),
-    "step": ("step", str, False),
-    "above": ("above", str, False),
-    "below": ("below", str, False),
-    "arm": ("arm", str, False),
-    "mpi": ("MPI", mpi_name, False),
-    "ranks": ("ranks", str, True),
-    "binding": ("binding", str, False),
-    "rank": ("rank", str, True),
-    "locality": ("locality", str, False),
-    "operation": ("operation", operation_name, False),
-    "transport": ("transport", str, False),
-    "kind": ("kind", str, False),
-    "dtype": ("dtype", str, False),
-    "cadence": ("cadence", str, False),
-    "cache": ("cache", str, False),
-    "bytes": ("message per rank", lambda size: bytes_text(int(size)), True),
-}
+
+class _Column(NamedTuple):
+    """A column: its head, what it shows of a row, and whether that is a number."""
+
+    head: str
+    text: Callable[[_Row], str]
+    numeric: bool = True
+
+
+class _Kind(NamedTuple):
+    """A kind of table: its words, the findings it shows, and its columns after the factors.
+
+    Attributes:
+        caption: {floors} in it is replaced by the noise floors.
+    """
+
+    name: str
+    title: str
+    caption: str
+    data: Callable[[Findings], pd.DataFrame]
+    columns: tuple[_Column, ...]
+    detail: bool = False
 
 
 def tables(found: Findings) -> list[Table]:
     """Every table that this campaign fills."""
-    candidates = [
-        (
-            "times",
-            "Times",
-            "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
-            "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
-            "is the least time that the copy bandwidth allows; skew is the time from the first to "
-            "the last rank's begin after the barrier; bus is the bus bandwidth, a rank's "
-            "largest buffer over the median, times 2(n - 1)/n for Allreduce and (n - 1)/n for "
-            "Allgather and Reduce_scatter_block on n ranks; n counts the iterations of all "
-            "launches, and an iteration times a group of at most so many operations back to back.",
-            found.times,
-        ),
-        (
-            "transport",
-            "Transports",
-            f"Time with the transport named over time with {OURS}, over the same buffers in the "
-            "same launch.",
-            found.transports,
-        ),
-        (
-            "speedup",
-            "Speed-up of high-bandwidth memory",
-            f"Time in {BASELINE} memory over time in the kind named.",
-            found.speedups,
-        ),
-        (
-            "placement",
-            "Placement",
-            "Time spread over packed (binding), remote over local (locality).",
-            _with_levels(found.placements),
-        ),
-        (
-            "container",
-            "Cost of a container",
-            f"Time in the arm named over time on the {HOST}.",
-            found.containers,
-        ),
-        (
-            "groups",
-            "Cost of a container over all sizes",
-            f"Time in the arm named over time on the {HOST}: in each block the median over the "
-            f"sizes, then {_OVER_BLOCKS} p is of Wilcoxon's signed-rank test, not corrected.",
-            found.groups,
-        ),
-        (
-            "isolation",
-            "Cost of a container over the same files without one",
-            "Time in the arm named over time in the arm userland, which runs the image's files on "
-            "the host.",
-            found.isolation,
-        ),
-        (
-            "chain",
-            "Cost of each step from the host to a container",
-            "Time in the arm above over time in the arm below, the step before it: in each block "
-            f"the median over the sizes, then {_OVER_BLOCKS} "
-            + " ".join(f"{name.capitalize()}: {what}." for name, what in STEPS.items()),
-            found.whole_steps,
-        ),
-        (
-            "tails",
-            "Cost of a container to the slowest operations",
-            "p99 of a launch in the arm named over that in the arm userland, or on the "
-            f"{HOST} where there is none.",
-            found.tails,
-        ),
-        (
-            "twins",
-            f"The {HOST} against itself",
-            f"Time of the repeated {HOST} arm over the first: no container causes this. "
-            f"The noise floor holds 95 of 100 of these ratios: {_floors(found)}.",
-            found.twins,
-        ),
-        (
-            "python",
-            "Cost of Python",
-            f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
-            "by the Intel MPI Benchmarks (IMB-MPI1).",
-            found.python,
-        ),
-        (
-            "baselines",
-            "Python without MPI",
-            f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
-            "from Python: of buffers for threads and shared memory, of objects for queues.",
-            found.baselines,
-        ),
-        (
-            "pages",
-            "Where every rank and every page was",
-            "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
-            "its buffers on each node, as the kernel reports by the method named; local is "
-            "what is on the node of the CPU or on one without CPUs beside it; launches of the arm "
-            "that agree to the byte. Where launches differ each way has a row.",
-            found.pages,
-        ),
-    ]
-    made = [
-        _table(name, title, f"{found.machine} {caption}".strip(), data, data is found.twins)
-        for name, title, caption, data in candidates
-        if not data.empty
-    ]
-    return [*comparison(found), *made]
+    filled = [kind for kind in _KINDS if not kind.data(found).empty]
+    return [*comparison(found), *(_table(kind, found) for kind in filled)]
 
 
-def _table(name: str, title: str, caption: str, data: pd.DataFrame, detail: bool) -> Table:
+def _table(kind: _Kind, found: Findings) -> Table:
+    data = kind.data(found)
     factors = [key for key in _FACTORS if key in data]
     varied = [key for key in factors if data[key].nunique() > 1 or key in _ALWAYS]
-    measures = _measures(data)
     ordered = data.sort_values(varied, key=_reading_order, kind="stable")
-    flags = ordered.get("emulated", pd.Series(False, index=ordered.index))
-    shown = ordered.assign(
-        kind=[
-            f"{kind} (emulated)" if flag else kind
-            for kind, flag in zip(ordered["kind"], flags, strict=True)
-        ]
-    ).to_dict("records")
+    shown = [_with_kind(row) for row in ordered.to_dict("records")]
     constant = [
-        f"{_FACTORS[key][0]} {_FACTORS[key][1](shown[0][key])}"
+        f"{_FACTORS[key].head} {_FACTORS[key].text(shown[0])}"
         for key in factors
         if key not in varied
     ]
-    if measures is _RATIOS:
-        bindings = "binding" in set(data.get("factor", ()))
-        others = " (of bindings the n-th block of one with the n-th of the other)"
-        caption += (
-            f" Ratios paired within a block{others * bindings}, turn by turn where launches took "
-            f"turns, else of launch values; {_OVER_BLOCKS} A ratio differs from 1 where the whole "
-            "interval lies beyond the noise floor of its MPI and size; two arms are equivalent "
-            f"where interval and floor lie within ±{100 * EQUIVALENCE:.0f} %; all others are "
-            "bounded by both. p is of Wilcoxon's signed-rank test, Holm-corrected over the sizes "
-            "of a "
-            "series; the least is what the blocks of that series can reach."
-        )
-    if constant:
-        caption += f" All rows: {', '.join(constant)}."
+    columns = [*(_FACTORS[key] for key in varied), *kind.columns]
     return Table(
-        name,
-        title,
-        caption,
+        kind.name,
+        kind.title,
+        _caption(kind, found, constant),
         data,
-        head=[_FACTORS[key][0] for key in varied] + [text for text, _ in measures],
-        rows=[
-            [_FACTORS[key][1](row[key]) for key in varied] + [form(row) for _, form in measures]
-            for row in shown
-        ],
-        numeric=[_FACTORS[key][2] for key in varied] + [text not in _TEXTS for text, _ in measures],
+        head=[column.head for column in columns],
+        rows=[[column.text(row) for column in columns] for row in shown],
+        numeric=[column.numeric for column in columns],
         factors=len(varied),
         cells=[int(index) for index in ordered.index],
-        detail=detail,
+        detail=kind.detail,
     )
+
+
+def _caption(kind: _Kind, found: Findings, constant: list[str]) -> str:
+    """What the table shows, how, and what all its rows have in common."""
+    sentences = [found.machine, kind.caption.format(floors=_floors(found))]
+    sentences += [_paired(kind.data(found))] if kind.columns is _RATIOS else []
+    sentences += [f"All rows: {', '.join(constant)}."] if constant else []
+    return " ".join(filter(None, sentences))
+
+
+def _with_kind(row: _Row) -> _Row:
+    """The row with "(emulated)" beside its kind of memory where that is so."""
+    return row | {"kind": f"{row['kind']} (emulated)"} if row.get("emulated") else row
+
+
+def _paired(data: pd.DataFrame) -> str:
+    """How ratios are paired, tested and worded."""
+    bindings = "binding" in set(data.get("factor", ()))
+    others = " (of bindings the n-th block of one with the n-th of the other)"
+    return f"Ratios paired within a block{others * bindings}, {_PAIRED}"
 
 
 def _with_levels(placements: pd.DataFrame) -> pd.DataFrame:
     """Where both factors vary, a row that compares one holds none of its levels, but two."""
     both = {name: f"{worse} over {better}" for name, worse, better in PLACEMENTS}
     return placements.fillna({name: text for name, text in both.items() if name in placements})
-
-
-def _measures(data: pd.DataFrame) -> "list[tuple[str, Callable[[_Row], str]]]":
-    """The columns of a row, by what it is a row of."""
-    if "median_s" in data:
-        return _TIMES
-    if "cpu_node" in data:
-        return _PAGES
-    return _GROUPS if "cells" in data else _RATIOS
 
 
 def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -249,52 +148,6 @@ def _floors(found: Findings) -> str:
     return "; ".join([*parts, f"{percent_text(found.floor)} over all cells"])
 
 
-_Row = dict[Any, Any]
-_ALWAYS = ("operation", "bytes", "rank")  # factors that have a column even if they never vary
-_TEXTS = ("verdict", "on nodes", "method")  # columns after the factors that hold no numbers
-
-_TIMES: list[tuple[str, Callable[[_Row], str]]] = [
-    ("median", lambda row: seconds_text(row["median_s"])),
-    ("95 % from", lambda row: seconds_text(row["low_s"])),
-    ("to", lambda row: seconds_text(row["high_s"])),
-    ("p95", lambda row: seconds_text(row["p95_s"])),
-    ("p99", lambda row: seconds_text(row["p99_s"])),
-    ("memory bound", lambda row: seconds_text(row["bound_s"])),
-    ("skew", lambda row: seconds_text(row["skew_s"])),
-    ("bus", lambda row: bandwidth_text(row["bus_bytes_per_s"])),
-    ("group", lambda row: str(row["group"])),
-    ("n", lambda row: str(row["n"])),
-    ("launches", lambda row: str(row["launches"])),
-]
-_GROUPS: list[tuple[str, Callable[[_Row], str]]] = [
-    ("ratio", lambda row: ratio_text(row["ratio"])),
-    ("95 % interval", lambda row: interval_text(row["low"], row["high"])),
-    ("verdict", lambda row: row["verdict"]),
-    ("sizes", lambda row: str(row["cells"])),
-    ("blocks", lambda row: str(row["blocks"])),
-    ("p", lambda row: p_text(row["p"])),
-]
-_RATIOS: list[tuple[str, Callable[[_Row], str]]] = [
-    ("ratio", lambda row: ratio_text(row["ratio"])),
-    ("95 % interval", lambda row: interval_text(row["low"], row["high"])),
-    ("verdict", lambda row: row["verdict"]),
-    ("blocks", lambda row: str(row["blocks"])),
-    ("p", lambda row: p_text(row["p"])),
-    ("p (Holm)", lambda row: p_text(row["p_holm"])),
-    ("least", lambda row: p_text(row["least_p_holm"])),
-]
-_PAGES: list[tuple[str, Callable[[_Row], str]]] = [
-    ("CPU", lambda row: str(row["cpu"])),
-    ("its node", lambda row: str(row["cpu_node"]) if row["cpu_node"] >= 0 else NOTHING),
-    ("asked for", lambda row: row["asked"]),
-    ("on nodes", lambda row: placed_text(row["placed"])),
-    ("as asked", lambda row: share_text(row["as_asked"])),
-    ("local", lambda row: share_text(row["local"])),
-    ("method", lambda row: row["method"]),
-    ("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
-]
-
-
 def launches_text(count: int, of: int, names: str) -> str:
     """ "6 of 6"; of fewer than half their names as well: "1 of 6: 0003-host"."""
     return f"{count} of {of}" + (f": {names}" if 2 * count < of else "")
@@ -309,3 +162,187 @@ def placed_text(placed: str) -> str:
     """ "4: 8 MiB; 5: 4 KiB" of "4: 8388608; 5: 4096"."""
     pairs = (each.split(": ") for each in placed.split("; ") if each)
     return "; ".join(f"{node}: {bytes_text(int(size))}" for node, size in pairs) or NOTHING
+
+
+def _word(head: str, key: str, words: Callable[[Any], str] = str) -> _Column:
+    return _Column(head, lambda row: words(row[key]), numeric=False)
+
+
+def _number(head: str, key: str, words: Callable[[Any], str] = str) -> _Column:
+    return _Column(head, lambda row: words(row[key]))
+
+
+_FACTORS: dict[str, _Column] = {
+    "factor": _word("factor", "factor"),
+    "step": _word("step", "step"),
+    "above": _word("above", "above"),
+    "below": _word("below", "below"),
+    "arm": _word("arm", "arm"),
+    "mpi": _word("MPI", "mpi", mpi_name),
+    "ranks": _number("ranks", "ranks"),
+    "binding": _word("binding", "binding"),
+    "rank": _number("rank", "rank"),
+    "locality": _word("locality", "locality"),
+    "operation": _word("operation", "operation", operation_name),
+    "transport": _word("transport", "transport"),
+    "kind": _word("kind", "kind"),
+    "dtype": _word("dtype", "dtype"),
+    "cadence": _word("cadence", "cadence"),
+    "cache": _word("cache", "cache"),
+    "bytes": _number("message per rank", "bytes", lambda size: bytes_text(int(size))),
+}
+"""What names a row, in the order of the columns."""
+
+_TIMES = (
+    _number("median", "median_s", seconds_text),
+    _number("95 % from", "low_s", seconds_text),
+    _number("to", "high_s", seconds_text),
+    _number("p95", "p95_s", seconds_text),
+    _number("p99", "p99_s", seconds_text),
+    _number("memory bound", "bound_s", seconds_text),
+    _number("skew", "skew_s", seconds_text),
+    _number("bus", "bus_bytes_per_s", bandwidth_text),
+    _number("group", "group"),
+    _number("n", "n"),
+    _number("launches", "launches"),
+)
+_GROUPS = (
+    _number("ratio", "ratio", ratio_text),
+    _Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
+    _word("verdict", "verdict"),
+    _number("sizes", "cells"),
+    _number("blocks", "blocks"),
+    _number("p", "p", p_text),
+)
+_RATIOS = (
+    _number("ratio", "ratio", ratio_text),
+    _Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
+    _word("verdict", "verdict"),
+    _number("blocks", "blocks"),
+    _number("p", "p", p_text),
+    _number("p (Holm)", "p_holm", p_text),
+    _number("least", "least_p_holm", p_text),
+)
+_PAGES = (
+    _number("CPU", "cpu"),
+    _Column("its node", lambda row: str(row["cpu_node"]) if row["cpu_node"] >= 0 else NOTHING),
+    _number("asked for", "asked"),
+    _word("on nodes", "placed", placed_text),
+    _number("as asked", "as_asked", share_text),
+    _number("local", "local", share_text),
+    _word("method", "method"),
+    _Column("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
+)
+
+_KINDS = (
+    _Kind(
+        "times",
+        "Times",
+        "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
+        "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
+        "is the least time that the copy bandwidth allows; skew is the time from the first to "
+        "the last rank's begin after the barrier; bus is the bus bandwidth, a rank's "
+        "largest buffer over the median, times 2(n - 1)/n for Allreduce and (n - 1)/n for "
+        "Allgather and Reduce_scatter_block on n ranks; n counts the iterations of all "
+        "launches, and an iteration times a group of at most so many operations back to back.",
+        lambda found: found.times,
+        _TIMES,
+    ),
+    _Kind(
+        "transport",
+        "Transports",
+        f"Time with the transport named over time with {OURS}, over the same buffers in the "
+        "same launch.",
+        lambda found: found.transports,
+        _RATIOS,
+    ),
+    _Kind(
+        "speedup",
+        "Speed-up of high-bandwidth memory",
+        f"Time in {BASELINE} memory over time in the kind named.",
+        lambda found: found.speedups,
+        _RATIOS,
+    ),
+    _Kind(
+        "placement",
+        "Placement",
+        "Time spread over packed (binding), remote over local (locality).",
+        lambda found: _with_levels(found.placements),
+        _RATIOS,
+    ),
+    _Kind(
+        "container",
+        "Cost of a container",
+        f"Time in the arm named over time on the {HOST}.",
+        lambda found: found.containers,
+        _RATIOS,
+    ),
+    _Kind(
+        "groups",
+        "Cost of a container over all sizes",
+        f"Time in the arm named over time on the {HOST}: in each block the median over the "
+        f"sizes, then {_OVER_BLOCKS} p is of Wilcoxon's signed-rank test, not corrected.",
+        lambda found: found.groups,
+        _GROUPS,
+    ),
+    _Kind(
+        "isolation",
+        "Cost of a container over the same files without one",
+        "Time in the arm named over time in the arm userland, which runs the image's files on "
+        "the host.",
+        lambda found: found.isolation,
+        _RATIOS,
+    ),
+    _Kind(
+        "chain",
+        "Cost of each step from the host to a container",
+        "Time in the arm above over time in the arm below, the step before it: in each block "
+        f"the median over the sizes, then {_OVER_BLOCKS} "
+        + " ".join(f"{name.capitalize()}: {what}." for name, what in STEPS.items()),
+        lambda found: found.whole_steps,
+        _GROUPS,
+    ),
+    _Kind(
+        "tails",
+        "Cost of a container to the slowest operations",
+        "p99 of a launch in the arm named over that in the arm userland, or on the "
+        f"{HOST} where there is none.",
+        lambda found: found.tails,
+        _RATIOS,
+    ),
+    _Kind(
+        "twins",
+        f"The {HOST} against itself",
+        f"Time of the repeated {HOST} arm over the first: no container causes this. "
+        "The noise floor holds 95 of 100 of these ratios: {floors}.",
+        lambda found: found.twins,
+        _RATIOS,
+        detail=True,
+    ),
+    _Kind(
+        "python",
+        "Cost of Python",
+        f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
+        "by the Intel MPI Benchmarks (IMB-MPI1).",
+        lambda found: found.python,
+        _RATIOS,
+    ),
+    _Kind(
+        "baselines",
+        "Python without MPI",
+        f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
+        "from Python: of buffers for threads and shared memory, of objects for queues.",
+        lambda found: found.baselines,
+        _RATIOS,
+    ),
+    _Kind(
+        "pages",
+        "Where every rank and every page was",
+        "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
+        "its buffers on each node, as the kernel reports by the method named; local is "
+        "what is on the node of the CPU or on one without CPUs beside it; launches of the arm "
+        "that agree to the byte. Where launches differ each way has a row.",
+        lambda found: found.pages,
+        _PAGES,
+    ),
+)
