@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mpi4py import MPI
 
+from experiments.model.contender_names import CALLS
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
@@ -58,29 +59,13 @@ def persistent(comm: MPI.Intracomm, broken: Collection[str] = ()) -> Contender:
         if operation == COPY or operation in broken:
             return None
         try:
-            request: Any = _init(comm, operation, send, recv)
+            begin = getattr(comm, f"{CALLS[operation]}_init")
+            request = begin(*operations.arguments(operation, comm, send, recv))
         except NotImplementedError:  # the MPI is older than MPI-4
             return None
         return Ready(_run(request), close=request.Free)
 
     return ready
-
-
-def _init(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> Any:
-    taken = recv if comm.rank == ROOT else None
-    given = send if comm.rank == ROOT else None
-    calls: dict[str, Callable[[], Any]] = {
-        "bcast": lambda: comm.Bcast_init(send, ROOT),
-        "gather": lambda: comm.Gather_init(send, taken, ROOT),
-        "scatter": lambda: comm.Scatter_init(given, recv, ROOT),
-        "reduce": lambda: comm.Reduce_init(send, taken, MPI.SUM, ROOT),
-        "allreduce": lambda: comm.Allreduce_init(send, recv, MPI.SUM),
-        "allgather": lambda: comm.Allgather_init(send, recv),
-        "reduce_scatter": lambda: comm.Reduce_scatter_block_init(send, recv, MPI.SUM),
-        "alltoall": lambda: comm.Alltoall_init(send, recv),
-        BARRIER: lambda: comm.Barrier_init(),
-    }
-    return calls[operation]()
 
 
 def _run(request: Any) -> Call:

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
+from experiments.model.contender_names import CALLS
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Launch
+from experiments.model.lower_bound import BARRIER
 
 FLAVOUR = "impi"  # the MPI that the program is linked with
 NAME = "IMB"  # as spec.EXTERNAL calls it
@@ -34,16 +36,7 @@ LARGEST = 2**30  # its -msglog ends below 31, and without -msglog its sizes end 
 CACHE_LINE = 64
 COLUMNS = ("min", "mean", "max")  # of its samples: over the ranks, whose own times it keeps
 
-BENCHMARKS = {
-    "bcast": "Bcast",
-    "gather": "Gather",
-    "scatter": "Scatter",
-    "reduce": "Reduce",
-    "allreduce": "Allreduce",
-    "allgather": "Allgather",
-    "reduce_scatter": "Reduce_scatter_block",
-    "alltoall": "Alltoall",
-}
+BENCHMARKS = {name: call for name, call in CALLS.items() if name != BARRIER}
 """Our operations by IMB's names; a size is the same in both: what one rank has for another."""
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")

@@ -5,12 +5,14 @@ reduction is exact in every dtype and a byte in the wrong place shows.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from experiments.model.contender_names import CALLS
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.schedule.footprint import ROOT
 
@@ -21,20 +23,24 @@ Array = NDArray[Any]
 
 def call(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> Callable[[], object]:
     """The operation as a function of no arguments. Arrays as footprint.sizes() tells, flat."""
-    at_root = comm.rank == ROOT
-    taken = recv if at_root else None
-    given = send if at_root else None
+    if operation == COPY:
+        return partial(np.copyto, recv, send)
+    return partial(getattr(comm, CALLS[operation]), *arguments(operation, comm, send, recv))
+
+
+def arguments(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> tuple[Any, ...]:
+    """What the operation's upper-case calls take: the blocking one and its persistent form."""
+    given, taken = (send, recv) if comm.rank == ROOT else (None, None)
     return {
-        COPY: lambda: np.copyto(recv, send),
-        "bcast": lambda: comm.Bcast(send, ROOT),
-        "gather": lambda: comm.Gather(send, taken, ROOT),
-        "scatter": lambda: comm.Scatter(given, recv, ROOT),
-        "reduce": lambda: comm.Reduce(send, taken, MPI.SUM, ROOT),
-        "allreduce": lambda: comm.Allreduce(send, recv, MPI.SUM),
-        "allgather": lambda: comm.Allgather(send, recv),
-        "reduce_scatter": lambda: comm.Reduce_scatter_block(send, recv, MPI.SUM),
-        "alltoall": lambda: comm.Alltoall(send, recv),
-        BARRIER: comm.Barrier,
+        "bcast": (send, ROOT),
+        "gather": (send, taken, ROOT),
+        "scatter": (given, recv, ROOT),
+        "reduce": (send, taken, MPI.SUM, ROOT),
+        "allreduce": (send, recv, MPI.SUM),
+        "allgather": (send, recv),
+        "reduce_scatter": (send, recv, MPI.SUM),
+        "alltoall": (send, recv),
+        BARRIER: (),
     }[operation]
 
 
