@@ -8,20 +8,17 @@ import contextlib
 import hashlib
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import DockerException
 
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
-from experiments.provision.engines import dockerd
-from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.engines import dockerd, engine
 from experiments.provision.images import base_image, building, exported, seccomp
 from experiments.provision.images.bootstrap import STAGE_LABEL
 from experiments.provision.images.image import CHECKOUT_LABEL, INPUTS_LABEL, Image, checkout
@@ -86,19 +83,17 @@ def ensure(
             _refuse_others(image)
             progress(f"guest: building its system for {image.tag}")
             try:
-                built = building.build(client, build_options(image, inputs), _recipe(), LOG)
-                with scratch.folder(DISKS, ".new-") as new:
-                    _make(client, image, built, new, progress)
-                    scratch.settle(new / "disk", folder)
-                    scratch.remove_superseded(folder, new)
-                _remove_superseded(
-                    client
-                )  # not earlier: the new image itself may be nameless by now
-            except FAILURES as error:
-                raise EngineMissing(
-                    f"the container engine failed while the guest's disk was made: {error}",
+                with engine.required(
+                    "the container engine failed while the guest's disk was made",
                     "see that it runs: ./inv doctor",
-                ) from error
+                ):
+                    built = building.build(client, build_options(image, inputs), _recipe(), LOG)
+                    with scratch.folder(DISKS, ".new-") as new:
+                        _make(client, image, built, new, progress)
+                        scratch.settle(new / "disk", folder)
+                        scratch.remove_superseded(folder, new)
+                    # not earlier: the new image itself may be nameless by now
+                    _remove_superseded(client)
             except OSError as error:
                 raise GuestMissing(
                     f"the guest's disk could not be made in {DISKS}: {error}; it takes some 2 GiB: "
@@ -228,20 +223,14 @@ def private_engine(data: Path) -> Iterator[docker.DockerClient]:
     with scratch.folder(scratch.SHORT, "hbmcomm-engine-") as folder:
         daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, folder))
         try:
-            with contextlib.closing(_answered(f"unix://{folder}/socket", daemon)) as client:
+            client = engine.awaited(daemon, START_PATIENCE, f"unix://{folder}/socket")
+            if client is None:
+                why = dockerd.complaint(ENGINE_LOG)
+                raise GuestMissing(
+                    f"the engine that fills the guest's disk does not start: {why}; "
+                    f"read {ENGINE_LOG.parent.name}/{ENGINE_LOG.name}"
+                )
+            with contextlib.closing(client):
                 yield client
         finally:
             dockerd.end(daemon)
-
-
-def _answered(address: str, daemon: dockerd.Process) -> docker.DockerClient:
-    deadline = time.monotonic() + START_PATIENCE
-    while time.monotonic() < deadline and daemon.poll() is None:
-        try:
-            return docker.DockerClient(base_url=address, version="auto", timeout=START_PATIENCE)
-        except DockerException:
-            time.sleep(POLL)
-    raise GuestMissing(
-        f"the engine that fills the guest's disk does not start: {dockerd.complaint(ENGINE_LOG)}; "
-        f"read {ENGINE_LOG.parent.name}/{ENGINE_LOG.name}"
-    )

@@ -7,27 +7,23 @@ same SDK, image and options then serve both engines.
 import contextlib
 import os
 import resource
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import docker
-from docker.constants import DEFAULT_TIMEOUT_SECONDS
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD
-from experiments.processes import executables, tracking
+from experiments.processes import executables
 from experiments.programs.machine.facts import status
 from experiments.provision.engines import dockerd, engine
-from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.engines.engine import EngineMissing
 from experiments.provision.images import base_image, image
 from experiments.provision.images.image import Image
 
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer
-POLL = 0.1  # seconds
 SYS_RESOURCE = 24  # the bit of CAP_SYS_RESOURCE, linux/capability.h
 PID_MAX = Path("/proc/sys/kernel/pid_max")
 INSTALL = "apt-get install -y podman"
@@ -40,7 +36,7 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
     Raises:
         EngineMissing: when none answers and none can be started here.
     """
-    client, service, address = _connect(own_address()), None, ""
+    client = answering()
     with contextlib.ExitStack() as stack:
         if client is None:
             if refusal := hindrance():
@@ -48,7 +44,12 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
             address = started_address(os.getpid())
             service = start(address, log)
             stack.callback(_end, service, address)
-            client = _await_answer(service, address, log)
+            client = engine.awaited(service, START_PATIENCE, address)
+        if client is None:
+            raise EngineMissing(
+                f"podman system service does not answer: {dockerd.complaint(log)}",
+                f"read {log.parent.name}/{log.name}",
+            )
         stack.callback(client.close)
         yield client
 
@@ -59,7 +60,8 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
     Args:
         driver: a process that may have started a service, used if this user's does not answer.
     """
-    return _connect(own_address()) or (_connect(started_address(driver)) if driver else None)
+    own = engine.answering(own_address())
+    return own or (engine.answering(started_address(driver)) if driver else None)
 
 
 def hindrance() -> EngineMissing | None:
@@ -103,27 +105,20 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
 
 def start(address: str, log: Path) -> dockerd.Process:
     """Start a service in a session of its own; a driver's watchdog finds it by its environment."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    environment = tracking.daemon_environment(os.environ)
+    variables = dict(os.environ)
     files, processes = (
         resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
     )
     numbers = int(PID_MAX.read_text(encoding="ascii"))  # Podman lowers its own limit to it
     processes = min(processes, numbers) if processes >= 0 else numbers
     wanted = configuration(files, processes, int(status().get("CapEff", "0"), 16))
-    if wanted and "CONTAINERS_CONF" not in environment:
+    if wanted and "CONTAINERS_CONF" not in variables:
         file = log.with_name("containers.conf")
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(wanted, encoding="utf-8")
-        environment["CONTAINERS_CONF"] = str(file)
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            [executables.find("podman") or "podman", "system", "service", "--time=0", address],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        variables["CONTAINERS_CONF"] = str(file)
+    program = executables.find("podman") or "podman"
+    return dockerd.start(log, [program, "system", "service", "--time=0", address], variables)
 
 
 def ensure_image(
@@ -157,54 +152,15 @@ def bring(
     Raises:
         EngineMissing: one of them fails.
     """
-    try:
-        _transfer(source, target, found, progress)
-    except FAILURES as error:
-        raise EngineMissing(
-            f"the image {found.tag} could not be brought from Docker to Podman: {error}",
-            "see what both have room for: df -h",
-        ) from error
-
-
-def _transfer(
-    source: docker.DockerClient,
-    target: docker.DockerClient,
-    found: Image,
-    progress: Callable[[str], None],
-) -> None:
-    with contextlib.suppress(ImageNotFound):
-        target.images.get(found.id)
-        return
-    progress(f"image: bringing {found.tag} from Docker to Podman")
-    archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
-    target.images.load(archive)
-    image.remove_superseded(target, found.mpi)
-
-
-def _connect(address: str) -> docker.DockerClient | None:
-    try:
-        client = docker.DockerClient(base_url=address, timeout=engine.ANSWER_PATIENCE)
-    except DockerException:
-        return None
-    try:
-        client.ping()
-    except FAILURES:
-        client.close()
-        return None
-    client.api.timeout = DEFAULT_TIMEOUT_SECONDS
-    return client
-
-
-def _await_answer(service: dockerd.Process, address: str, log: Path) -> docker.DockerClient:
-    deadline = time.monotonic() + START_PATIENCE
-    while time.monotonic() < deadline and service.poll() is None:
-        if client := _connect(address):
-            return client
-        time.sleep(POLL)
-    raise EngineMissing(
-        f"podman system service does not answer: {dockerd.complaint(log)}",
-        f"read {log.parent.name}/{log.name}",
-    )
+    lack = f"the image {found.tag} could not be brought from Docker to Podman"
+    with engine.required(lack, "see what both have room for: df -h"):
+        with contextlib.suppress(ImageNotFound):
+            target.images.get(found.id)
+            return
+        progress(f"image: bringing {found.tag} from Docker to Podman")
+        archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
+        target.images.load(archive)
+        image.remove_superseded(target, found.mpi)
 
 
 def _end(service: dockerd.Process, address: str) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.processes import executables, tracking
@@ -49,19 +49,21 @@ def private_command(data: Path, folder: Path) -> list[str]:
     ]
 
 
-def start(log: Path, words: Sequence[str] = ()) -> Process:
-    """Start dockerd in a session of its own, so that Ctrl-C does not reach it.
+def start(
+    log: Path, words: Sequence[str] = (), variables: Mapping[str, str] = os.environ
+) -> Process:
+    """Start an engine in a session of its own, so that Ctrl-C does not reach it.
 
     A driver's watchdog finds it by its environment.
 
     Args:
-        words: its command, command() if left out.
+        words: its command, that of dockerd if left out.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         return subprocess.Popen(
             words or command(),
-            env=tracking.daemon_environment(os.environ),
+            env=tracking.daemon_environment(variables),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import docker
@@ -47,9 +48,38 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
         yield client
 
 
-def answering() -> docker.DockerClient | None:
-    """A client of the engine that answers now, or None; starts none."""
-    return _connect()[0]
+@contextlib.contextmanager
+def required(lack: str, remedy: str) -> Iterator[None]:
+    """Raise EngineMissing where the engine fails in the block; the error is put behind `lack`."""
+    try:
+        yield
+    except FAILURES as error:
+        raise EngineMissing(f"{lack}: {error}", remedy) from error
+
+
+def answering(address: str = "") -> docker.DockerClient | None:
+    """A client of the engine that answers now, or None; starts none.
+
+    Args:
+        address: of the engine; "" for Docker's, as the environment has it.
+    """
+    return _connect(address)[0]
+
+
+def awaited(
+    daemon: dockerd.Process | None, patience: float, address: str = ""
+) -> docker.DockerClient | None:
+    """A client of an engine that starts; None once its process has ended or time is up.
+
+    Args:
+        daemon: None where another process started it.
+    """
+    deadline = time.monotonic() + patience
+    while (client := answering(address)) is None and time.monotonic() < deadline:
+        if daemon is not None and daemon.poll() is not None:
+            return None
+        time.sleep(POLL)
+    return client
 
 
 def version() -> str | None:
@@ -93,10 +123,11 @@ def has_systemd() -> bool:
     return Path("/run/systemd/system").is_dir()
 
 
-def _connect() -> tuple[docker.DockerClient | None, str]:
+def _connect(address: str = "") -> tuple[docker.DockerClient | None, str]:
     """A client whose engine has answered, or None and the error."""
+    connect = partial(docker.DockerClient, address) if address else docker.from_env
     try:
-        client = docker.from_env(timeout=ANSWER_PATIENCE)
+        client = connect(timeout=ANSWER_PATIENCE)
     except DockerException as error:
         return None, str(error)
     try:
@@ -159,19 +190,11 @@ def _start(log: Path) -> dockerd.Process | None:
 
 
 def _await_answer(daemon: dockerd.Process | None, log: Path) -> docker.DockerClient:
-    deadline = time.monotonic() + START_PATIENCE
-    silence = ""
-    while time.monotonic() < deadline:
-        client, silence = _connect()
-        if client is not None:
-            return client
-        if daemon is not None and daemon.poll() is not None:
-            raise EngineMissing(
-                f"dockerd ended while it started: {dockerd.complaint(log)}",
-                f"read {log.parent.name}/{log.name}",
-            )
-        time.sleep(POLL)
-    where = "journalctl -u docker" if has_systemd() else f"read {log.parent.name}/{log.name}"
-    raise EngineMissing(
-        f"the container engine does not answer within {START_PATIENCE:.0f} s: {silence}", where
-    )
+    if client := awaited(daemon, START_PATIENCE):
+        return client
+    read = f"read {log.parent.name}/{log.name}"
+    if daemon is not None and daemon.poll() is not None:
+        raise EngineMissing(f"dockerd ended while it started: {dockerd.complaint(log)}", read)
+    silence = f"does not answer within {START_PATIENCE:.0f} s: {_connect()[1]}"
+    where = "journalctl -u docker" if has_systemd() else read
+    raise EngineMissing(f"the container engine {silence}", where)

@@ -14,7 +14,7 @@ import docker
 from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD, ROOT
-from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.engines import engine
 from experiments.provision.images import base_image, building
 from experiments.provision.images.base_image import Base
 from experiments.provision.images.bootstrap import STAGE_LABEL
@@ -55,6 +55,9 @@ class Image:
     wheels: tuple[Path, ...] = ()
 
 
+@engine.required(
+    "the container engine failed while the image was looked for", "see that it runs: ./inv doctor"
+)
 def ensure(
     client: docker.DockerClient,
     base: str = base_image.AUTO,
@@ -70,13 +73,34 @@ def ensure(
     Raises:
         EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
     """
-    try:
-        return _ensure(client, base, mpi, progress)
-    except FAILURES as error:
-        raise EngineMissing(
-            f"the container engine failed while the image was looked for: {error}",
-            "see that it runs: ./inv doctor",
-        ) from error
+    foundation = base_image.ensure(client, base, progress)
+    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
+    name = tag(mpi)
+    dockerfile = DOCKERFILE.read_bytes()
+    programs = suite()
+    inputs = inputs_hash(dockerfile, foundation, wheels, programs)
+    found = _current(client, name, inputs)
+    rebuilt = found is None
+    if found is None:
+        progress(f"image: building {name} on {foundation.reference}")
+        options = build_options(name, mpi, foundation, wheels, inputs, revision())
+        files = context(DOCKERFILE, wheels.wheels, programs)
+        built = building.build(client, options, files, LOG)
+        remove_superseded(client, mpi)
+        found = str(client.images.get(built).id)
+    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
+    return Image(
+        name,
+        found,
+        foundation.reference,
+        foundation.python,
+        mpi,
+        inputs,
+        rebuilt,
+        foundation.id,
+        dockerfile.decode(),
+        wheels.wheels,
+    )
 
 
 def tag(mpi: str) -> str:
@@ -167,39 +191,6 @@ def revision(root: Path = ROOT) -> str:
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"
-
-
-def _ensure(
-    client: docker.DockerClient, base: str, mpi: str, progress: Callable[[str], None]
-) -> Image:
-    foundation = base_image.ensure(client, base, progress)
-    wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    name = tag(mpi)
-    dockerfile = DOCKERFILE.read_bytes()
-    programs = suite()
-    inputs = inputs_hash(dockerfile, foundation, wheels, programs)
-    found = _current(client, name, inputs)
-    rebuilt = found is None
-    if found is None:
-        progress(f"image: building {name} on {foundation.reference}")
-        options = build_options(name, mpi, foundation, wheels, inputs, revision())
-        files = context(DOCKERFILE, wheels.wheels, programs)
-        built = building.build(client, options, files, LOG)
-        remove_superseded(client, mpi)
-        found = str(client.images.get(built).id)
-    progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
-    return Image(
-        name,
-        found,
-        foundation.reference,
-        foundation.python,
-        mpi,
-        inputs,
-        rebuilt,
-        foundation.id,
-        dockerfile.decode(),
-        wheels.wheels,
-    )
 
 
 def _current(client: docker.DockerClient, tag: str, inputs: str) -> str | None:

@@ -15,13 +15,12 @@ from docker.errors import APIError, NotFound
 
 from experiments.environments.docker import LABEL
 from experiments.processes import scratch
-from experiments.provision.engines.engine import FAILURES, EngineMissing
+from experiments.provision.engines import engine
+from experiments.provision.engines.engine import EngineMissing
 
 MAKER = "hbmcomm.maker"
 """Label of a container outside campaigns; its value is the process that made it."""
 POLL = 0.2  # seconds
-
-Filters = dict[str, str | list[str] | bool]
 
 
 def remove(client: docker.DockerClient, campaign: str) -> list[str]:
@@ -31,10 +30,8 @@ def remove(client: docker.DockerClient, campaign: str) -> list[str]:
         EngineMissing: when the engine does not answer; it names the command that does the same.
     """
     label = f"{LABEL}={campaign}"
-    try:
-        return _containers(client, label) + _networks(client, label)
-    except FAILURES as error:
-        raise EngineMissing(*_left(campaign, f"the engine failed: {error}")) from error
+    with engine.required(*_left(label, "the engine failed")):
+        return [*map(_end, _containers(client, label)), *_networks(client, label)]
 
 
 def remove_late(
@@ -54,7 +51,8 @@ def remove_late(
         EngineMissing: the engine did not; names what may be left and the command that removes it.
     """
     removed: list[str] = []
-    failure, silent_since = EngineMissing(*_left(campaign, "no container engine answers")), None
+    left, silent_since = _left(f"{LABEL}={campaign}", "no container engine answers"), None
+    failure = EngineMissing(*left)
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         client = connect()
@@ -85,27 +83,24 @@ def remove_abandoned(client: docker.DockerClient) -> list[str]:
     Raises:
         EngineMissing: the engine does not answer; names the command that does the same.
     """
-    try:
-        every = client.containers.list(all=True, filters={"label": MAKER}, ignore_removed=True)
+    with engine.required(*_left(MAKER, "the engine failed")):
+        every = _containers(client, MAKER)
         return [_end(each) for each in every if scratch.is_gone(each.labels[MAKER])]
-    except FAILURES as error:
-        raise EngineMissing(
-            f"containers may be left, the engine failed: {error}",
-            f"docker rm -f $(docker ps -aq --filter label={MAKER})",
-        ) from error
 
 
-def _left(campaign: str, reason: str) -> tuple[str, str]:
+def _left(label: str, reason: str) -> tuple[str, str]:
+    """What may be left, and the command that removes it."""
     return (
         f"containers may be left, {reason}",
-        f"docker rm -f $(docker ps -aq --filter label={LABEL}={campaign})",
+        f"docker rm -f $(docker ps -aq --filter label={label})",
     )
 
 
-def _containers(client: docker.DockerClient, label: str) -> list[str]:
-    ours = Filters(label=label)
-    every = client.containers.list(all=True, filters=ours, ignore_removed=True)
-    return [_end(each) for each in every]
+def _containers(client: docker.DockerClient, label: str) -> list[Any]:
+    found: list[Any] = client.containers.list(
+        all=True, filters={"label": label}, ignore_removed=True
+    )
+    return found
 
 
 def _end(container: Any) -> str:
