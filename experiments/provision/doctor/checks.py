@@ -220,61 +220,46 @@ def nameless_memory() -> Finding:
 def huge_pages(root: Path = ROOT) -> Finding:
     path = "sys/kernel/mm/transparent_hugepage/enabled"
     chosen = facts.read(root / path).partition("[")[2].partition("]")[0]
-    if not chosen:
-        return Finding("huge pages", NOT_SHOWN)
-    if chosen != "never":
-        return Finding("huge pages", chosen, ok=True)
-    return Finding(
-        "huge pages", chosen, False, "first touch and copies are slower", _write("madvise", path)
-    )
+    lack = "first touch and copies are slower"
+    return _setting("huge pages", chosen, chosen != "never", lack, _write("madvise", path))
 
 
 def numa_balancing(root: Path = ROOT) -> Finding:
     value = facts.read(root / "proc/sys/kernel/numa_balancing")
-    if value == "not found":
-        return Finding("NUMA balancing", NOT_SHOWN)
-    if value == "0":
-        return Finding("NUMA balancing", "off", ok=True)
-    return Finding(
-        "NUMA balancing",
-        "on",
-        False,
-        "the kernel may move pages during a measurement",
-        as_root("sysctl -w kernel.numa_balancing=0"),
-    )
+    shown = {"0": "off", facts.NOT_FOUND: ""}.get(value, "on")
+    lack = "the kernel may move pages during a measurement"
+    remedy = as_root("sysctl -w kernel.numa_balancing=0")
+    return _setting("NUMA balancing", shown, shown == "off", lack, remedy)
 
 
 def governor(root: Path = ROOT) -> Finding:
     cpu = "sys/devices/system/cpu"
     value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor")
-    if value == "not found":
-        return Finding("CPU governor", NOT_SHOWN)
-    if value == "performance":
-        return Finding("CPU governor", value, ok=True)
-    return Finding(
-        "CPU governor",
-        value,
-        False,
-        "the clock follows the load",
-        _write("performance", f"{cpu}/cpu*/cpufreq/scaling_governor"),
-    )
+    shown = "" if value == facts.NOT_FOUND else value
+    remedy = _write("performance", f"{cpu}/cpu*/cpufreq/scaling_governor")
+    good = value == "performance"
+    return _setting("CPU governor", shown, good, "the clock follows the load", remedy)
 
 
 def turbo(root: Path = ROOT) -> Finding:
     """Whether the clock may exceed its nominal value, by Intel's switch or the general one."""
+    lack = "the clock follows temperature and neighbours"
     for path, off in (
         ("sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
         ("sys/devices/system/cpu/cpufreq/boost", "0"),
     ):
         value = facts.read(root / path)
-        if value == "not found":
-            continue
-        if value == off:
-            return Finding("turbo", "off", ok=True)
-        return Finding(
-            "turbo", "on", False, "the clock follows temperature and neighbours", _write(off, path)
-        )
+        if value != facts.NOT_FOUND:
+            shown = "off" if value == off else "on"
+            return _setting("turbo", shown, shown == "off", lack, _write(off, path))
     return Finding("turbo", NOT_SHOWN)
+
+
+def _setting(name: str, value: str, good: bool, lack: str, remedy: str) -> Finding:
+    """A setting of the kernel; "" where this machine does not show it."""
+    if not value:
+        return Finding(name, NOT_SHOWN)
+    return Finding(name, value, True) if good else Finding(name, value, False, lack, remedy)
 
 
 def as_root(command: str) -> str:

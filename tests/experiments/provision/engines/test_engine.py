@@ -67,7 +67,9 @@ def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
     [(True, "sudo systemctl enable --now docker"), (False, "sudo service docker start")],
 )
 def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, systemd, remedy):
-    monkeypatch.setattr(engine_provision, "_connect", lambda address="": (None, "Connection refused"))
+    monkeypatch.setattr(
+        engine_provision, "_connect", lambda address="": (None, "Connection refused")
+    )
     monkeypatch.setattr(engine_provision, "has_systemd", lambda: systemd)
     monkeypatch.setattr(engine_provision.executables, "find", lambda name: f"/usr/sbin/{name}")
     monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
