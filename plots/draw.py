@@ -14,7 +14,6 @@ from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.processes.whole_file import whole_file
-from plots.figures.bandwidth import bandwidth
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest
 from plots.figures.chain import chain
@@ -83,13 +82,7 @@ def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skippe
     Of an emulated machine the map comes first, which alone is real; the words of all say so.
     """
     with style(printed=printed):
-        timed = [
-            *times(found),
-            *speedup(found),
-            *placement(found),
-            *baselines(found),
-            *bandwidth(found),
-        ]
+        timed = [*times(found), *speedup(found), *placement(found), *baselines(found)]
         maps = placement_map(found)
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:

@@ -40,7 +40,7 @@ def words(svg: str) -> str:
 def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -> None:
     assert {path.name for path in drawn} == {
         f"{stem}.{form}"
-        for stem in ("times-2-ranks", "speedup-2-ranks", "bandwidth-2-ranks", "container-2-ranks")
+        for stem in ("times-2-ranks", "speedup-2-ranks", "container-2-ranks")
         for form in (*FORMATS, "caption.txt")
     } | {
         f"{stem}.{form}"
