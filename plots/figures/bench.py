@@ -150,12 +150,11 @@ def _grid(
         alerts=[machine] if machine else [],
         notes=notes,
     )
-    for panels, operation in zip(page.panels, operations, strict=True):
-        for axes, form in zip(panels, forms, strict=True):
-            here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
-            if here.empty:
-                say_instead(axes, "No MPI has this call.")
-            _panel(axes, here)
+    for axes, operation, form in page.by(operations, forms):
+        here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
+        if here.empty:
+            say_instead(axes, "No MPI has this call.")
+        _panel(axes, here)
     first = page.panels[0][0]
     narrow = len(forms) > 2
     size_axis(first, [int(size) for size in frame["bytes"]], 2 if narrow else 3)

@@ -89,26 +89,25 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         ],
         left=0.42,
     )
-    for row, operation in zip(page.panels, operations, strict=True):
-        for axes, factor in zip(row, factors, strict=True):
-            mine = by_factor[factor]
-            mine = mine[mine["operation"] == operation]
-            if mine.empty:
-                say_instead(axes, lacking.get(factor, "No cell of it is finished."))
-                continue
-            axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-            kinds = in_order(mine["kind"], KINDS)
-            for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
-                points(
-                    axes,
-                    series,
-                    across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
-                    value="ratio",
-                    colour=look(str(kind)).colour,
-                    marker=marker_of(str(kind), str(transport), transports),
-                    join=stroke(str(transport)).dashes,
-                    weight=stroke(str(transport)).weight,
-                )
+    for axes, operation, factor in page.by(operations, factors):
+        mine = by_factor[factor]
+        mine = mine[mine["operation"] == operation]
+        if mine.empty:
+            say_instead(axes, lacking.get(factor, "No cell of it is finished."))
+            continue
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+        kinds = in_order(mine["kind"], KINDS)
+        for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
+            points(
+                axes,
+                series,
+                across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
+                value="ratio",
+                colour=look(str(kind)).colour,
+                marker=marker_of(str(kind), str(transport), transports),
+                join=stroke(str(transport)).dashes,
+                weight=stroke(str(transport)).weight,
+            )
     size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 6)
     span = ratio_span(frame, least=1.1, most=10.0)
     axes = page.panels[0][0]

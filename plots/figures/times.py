@@ -86,15 +86,14 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             *([others] if others else []),
         ],
     )
-    for row, operation in zip(page.panels, operations, strict=True):
-        for axes, arm in zip(row, columns, strict=True):
-            mine = frame[(frame["operation"] == operation) & (frame["arm"] == arm)]
-            if arm in absent:
-                say_instead(axes, f"{arm}: {unmeasured[arm]}")
-            elif mine.empty:
-                say_instead(axes, "No cell of it is finished.")
-            else:
-                _panel(axes, mine, transports)
+    for axes, operation, arm in page.by(operations, columns):
+        mine = frame[(frame["operation"] == operation) & (frame["arm"] == arm)]
+        if arm in absent:
+            say_instead(axes, f"{arm}: {unmeasured[arm]}")
+        elif mine.empty:
+            say_instead(axes, "No cell of it is finished.")
+        else:
+            _panel(axes, mine, transports)
     size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 6)
     _time_axis(page.panels[0][0], frame)
     for axes in page.panels[-1]:
