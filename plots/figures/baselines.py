@@ -7,7 +7,7 @@ from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.arms import HOST
 from plots.figures.facets import Part, parts
-from plots.figures.marks import HOLLOW, points, size_axis, transport_handles
+from plots.figures.marks import hollow, points, size_axis, transport_handles
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
@@ -51,8 +51,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         legend_columns=2,
         alerts=alerts(frame),
         notes=[
-            "Median of launch medians with its 95 % interval."
-            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+            " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
         ],
     )
     for (axes,), operation in zip(page.panels, operations, strict=True):
@@ -68,14 +67,13 @@ def _drawing(part: Part, found: Findings) -> Drawing:
                 join=stroke(transport).dashes,
                 weight=stroke(transport).weight,
             )
+    size_axis(page, frame["bytes"], 6)
     first = page.panels[0][0]
-    size_axis(first, sorted(set(frame["bytes"])), 6)
     first.set_yscale("log")
     first.yaxis.set_major_locator(LogLocator(10, numticks=20))
     first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
     first.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
     first.yaxis.set_minor_formatter(NullFormatter())
-    page.panels[-1][0].set_xlabel("message size per rank")
     return Drawing(
         NAME,
         f"{part.suffix}-{part.ranks}-ranks",

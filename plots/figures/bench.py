@@ -16,7 +16,7 @@ from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import ratio_text, seconds_text
 from experiments.results import recorded
-from plots.figures.marks import HOLLOW, points, size_axis
+from plots.figures.marks import bound_handle, hollow, points, size_axis
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import bytes_text, mpi_name, ranks_text, tick_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES, Look
@@ -48,7 +48,6 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
     bound = mine.assign(peer=BOUND, seconds=mine["seconds"] * mine["share"])
     frame = pd.concat([mine.assign(peer=DIRECT), theirs, bound], ignore_index=True)
     frame = frame.assign(value=frame["seconds"], low=frame["low_s"], high=frame["high_s"])
-    hollow = frame.loc[frame["peer"] != BOUND, "low"].isna().any()
     figure, panels = _grid(
         bench,
         frame,
@@ -56,7 +55,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         [
             "Median over launches with its 95 % interval. Dotted: the time that the bytes take at "
             "the rate at which all ranks copy at once.",
-            *([HOLLOW] if hollow else []),
+            *hollow(frame[frame["peer"] != BOUND]),
         ],
     )
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
@@ -77,9 +76,10 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
 
 def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     frame = theirs.assign(value=theirs["ratio"])
-    notes = ["Paired within a launch; median over blocks with its exact 95 % interval."]
-    if frame["low"].isna().any():
-        notes.append(HOLLOW)
+    notes = [
+        "Paired within a launch; median over blocks with its exact 95 % interval.",
+        *hollow(frame),
+    ]
     figure, panels = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)
     for axes in panels:
         axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
@@ -112,22 +112,6 @@ def _grid(
     """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)
-    labels = {OTHER_BUILD: other_build(bench)}
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=PARTIES[party].colour,
-            marker=PARTIES[party].marker,
-            label=labels.get(party, mpi_name(party)),
-        )
-        for party in (DIRECT, *SHOWN)
-        if party in set(frame["peer"])
-    ]
-    if BOUND in set(frame["peer"]):
-        handles.append(
-            Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
-        )
     asked = bench.experiment
     if asked.launches.tuned:
         notes = [
@@ -145,7 +129,7 @@ def _grid(
         panel_height=1.2,
         column_heads=[f"{form} calls" for form in forms],
         row_heads=[CALLS[operation] for operation in operations],
-        legend=handles,
+        legend=_legend(bench, set(frame["peer"])),
         legend_columns=2 if OTHER_BUILD in set(frame["peer"]) else 4,
         alerts=[machine] if machine else [],
         notes=notes,
@@ -155,15 +139,31 @@ def _grid(
         if here.empty:
             say_instead(axes, "No MPI has this call.")
         _panel(axes, here)
-    first = page.panels[0][0]
-    narrow = len(forms) > 2
-    size_axis(first, [int(size) for size in frame["bytes"]], 2 if narrow else 3)
-    _value_axis(first, frame)
-    for axes in page.panels[-1]:
-        axes.set_xlabel("size per rank" if narrow else "message size per rank")
-        if narrow:
+    _value_axis(page.panels[0][0], frame)
+    if len(forms) < 3:
+        size_axis(page, frame["bytes"], 3)
+    else:
+        size_axis(page, frame["bytes"], 2, "size per rank")
+        for axes in page.panels[-1]:
             _labels_within(axes)
     return page.figure, page.flat()
+
+
+def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
+    """An entry for each party that is drawn."""
+    labels = {OTHER_BUILD: other_build(bench)}
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=PARTIES[party].colour,
+            marker=PARTIES[party].marker,
+            label=labels.get(party, mpi_name(party)),
+        )
+        for party in (DIRECT, *SHOWN)
+        if party in peers
+    ]
+    return [*handles, *([bound_handle()] if BOUND in peers else [])]
 
 
 def _labels_within(axes: Axes) -> None:

@@ -19,7 +19,7 @@ from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES
 from experiments.model.quantities import percent_text, ratio_text
-from plots.figures.marks import HOLLOW, ratio_axis
+from plots.figures.marks import hollow, ratio_axis
 from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
@@ -88,7 +88,6 @@ def _drawing(
     lines = _lines(whole)
     ends = _ends(whole, cells)
     lost = data_path_text.short(found.data_paths.losses)
-    hollow = [HOLLOW] if whole["low"].isna().any() else []
     page = sheet(
         f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
         setting(whole),
@@ -103,7 +102,7 @@ def _drawing(
             "Time in the arm named over time in the arm before it in the chain: in each block the "
             "median over all sizes, then over blocks, with its exact 95 % interval. Small dots: "
             "each size.",
-            *hollow,
+            *hollow(whole),
         ],
         left=1.12,
         below=0.34,

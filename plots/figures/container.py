@@ -22,7 +22,7 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
 from plots.figures.container_axis import NEAR, Sight, draw_axes, ends
 from plots.figures.facets import Part, heads, parts
-from plots.figures.marks import HOLLOW, kind_handles
+from plots.figures.marks import hollow, kind_handles
 from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
@@ -237,9 +237,10 @@ def _bands(floor: float) -> list[Artist]:
 
 
 def _notes(frame: pd.DataFrame, stretched: bool) -> list[str]:
-    notes = [f"Median over {_blocks(frame)}, paired, with 95 % interval."]
-    if frame["low"].isna().any():
-        notes.append(HOLLOW.replace("launches", "blocks"))
+    notes = [
+        f"Median over {_blocks(frame)}, paired, with 95 % interval.",
+        *hollow(frame, "blocks"),
+    ]
     if stretched:
         notes.append(
             f"The axis is linear within ±{100 * NEAR:.0f} % of 1, about, and logarithmic beyond."

@@ -13,12 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order
+from plots.layout.figure_layout import Sheet
 from plots.layout.labels import bytes_text, kind_name, transport_name
-from plots.layout.style import INK, KINDS, PAPER, TRANSPORTS, look, stroke
+from plots.layout.style import BOUND_LINE, INK, KINDS, PAPER, TRANSPORTS, look, stroke
 
 _MARK = 2.8  # points; smaller where many sizes crowd
-
-HOLLOW = "Hollow mark: too few launches for a 95 % interval."
 
 
 def points(
@@ -72,8 +71,14 @@ def dodge(index: int, of: int) -> float:
     return float(2 ** (0.3 * (index - (of - 1) / 2) / max(1, of - 1))) if of > 1 else 1.0
 
 
-def size_axis(axes: Axes, sizes: Sequence[int], most: int) -> None:
-    """A logarithmic axis of message sizes: a tick at each, at most `most` of them labelled."""
+def size_axis(
+    page: Sheet, sizes: Iterable[int], most: int, label: str = "message size per rank"
+) -> None:
+    """A logarithmic axis of message sizes: a tick at each, at most `most` of them labelled.
+
+    All panels share it; those of the last row name it.
+    """
+    axes = page.panels[0][0]
     sizes = sorted(set(sizes))
     labelled = spread(sizes, most)
     axes.set_xscale("log", base=2)
@@ -83,6 +88,20 @@ def size_axis(axes: Axes, sizes: Sequence[int], most: int) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(round(size))))
     axes.xaxis.set_minor_locator(FixedLocator([float(size) for size in sizes]))
     axes.xaxis.set_minor_formatter(NullFormatter())
+    for last in page.panels[-1]:
+        last.set_xlabel(label)
+
+
+def hollow(frame: pd.DataFrame, replicates: str = "launches") -> list[str]:
+    """What a hollow mark means, where one is drawn; `low` is NaN there."""
+    if not frame["low"].isna().any():
+        return []
+    return [f"Hollow mark: too few {replicates} for a 95 % interval."]
+
+
+def bound_handle() -> Line2D:
+    """The legend's entry of the memory bound."""
+    return Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound")
 
 
 def spread(values: Sequence[int], most: int) -> list[int]:

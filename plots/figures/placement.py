@@ -1,14 +1,15 @@
 """Figure 3: what it costs to spread ranks over nodes, and to keep their buffers far away."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from plots.figures.facets import Part, parts
 from plots.figures.marks import (
-    HOLLOW,
     dodge,
+    hollow,
     kind_handles,
     marker_of,
     points,
@@ -37,6 +38,7 @@ FACTORS = {
     "locality": ("remote over local", "binding", ("remote", "local")),
 }
 """Factor -> (what is divided by what, the factor held at its usual level, its two levels)."""
+NOTE = "Ratio of times, median over paired blocks with 95 % interval; above 1× is slower."
 
 
 def placement(found: Findings) -> list[Drawing | Skipped]:
@@ -68,7 +70,6 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     frame = pd.concat([each for each in by_factor.values() if not each.empty])
     factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
     operations, transports = in_order(frame["operation"], OPERATIONS), set(frame["transport"])
-    sizes = sorted(set(frame["bytes"]))
     page = sheet(
         f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
         setting(frame.drop(columns=["binding", "locality"], errors="ignore")),
@@ -84,8 +85,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         legend_columns=2,
         alerts=alerts(frame),
         notes=[
-            "Ratio of times, median over paired blocks with 95 % interval; above 1× is slower."
-            + (f" {HOLLOW}" if frame["low"].isna().any() else "")
+            " ".join((NOTE, *hollow(frame))),
         ],
         left=0.42,
     )
@@ -95,27 +95,13 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         if mine.empty:
             say_instead(axes, lacking.get(factor, "No cell of it is finished."))
             continue
-        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-        kinds = in_order(mine["kind"], KINDS)
-        for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
-            points(
-                axes,
-                series,
-                across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
-                value="ratio",
-                colour=look(str(kind)).colour,
-                marker=marker_of(str(kind), str(transport), transports),
-                join=stroke(str(transport)).dashes,
-                weight=stroke(str(transport)).weight,
-            )
-    size_axis(page.panels[0][0], sizes, 3 if len(factors) > 1 else 6)
+        _panel(axes, mine, transports)
+    size_axis(page, frame["bytes"], 3 if len(factors) > 1 else 6)
     span = ratio_span(frame, least=1.1, most=10.0)
     axes = page.panels[0][0]
     axes.set_yscale("log")
     axes.set_ylim(1 / span, span)
     ratio_axis(axes.yaxis, span)
-    for axes in page.panels[-1]:
-        axes.set_xlabel("message size per rank")
     return Drawing(
         NAME,
         f"{part.suffix}-{ranks}-ranks",
@@ -127,6 +113,23 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
         _description(frame, ranks),
         page.figure,
     )
+
+
+def _panel(axes: Axes, mine: pd.DataFrame, transports: set[str]) -> None:
+    """A series for each kind and transport."""
+    axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+    kinds = in_order(mine["kind"], KINDS)
+    for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
+        points(
+            axes,
+            series,
+            across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
+            value="ratio",
+            colour=look(str(kind)).colour,
+            marker=marker_of(str(kind), str(transport), transports),
+            join=stroke(str(transport)).dashes,
+            weight=stroke(str(transport)).weight,
+        )
 
 
 def _description(frame: pd.DataFrame, ranks: int) -> str:

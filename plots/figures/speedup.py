@@ -18,9 +18,9 @@ from experiments.analysis.findings.campaign import BASELINE, Findings, absent_co
 from experiments.analysis.findings.selection import in_order, rows
 from plots.figures.facets import parts, some_arms
 from plots.figures.marks import (
-    HOLLOW,
     colour_handle,
     dodge,
+    hollow,
     points,
     ratio_ticks,
     size_axis,
@@ -144,8 +144,7 @@ def _against_size(
     with_ranks = ranks_text(ranks)
     page = _page(f"Speed-up of {kind} over {BASELINE}, {with_ranks}", frame, arms, others, found)
     _fill(page, frame, arms, "bytes", join=True)
-    size_axis(page.panels[0][0], sorted({int(size) for size in frame["bytes"]}), 6)
-    page.panels[-1][0].set_xlabel("message size per rank")
+    size_axis(page, frame["bytes"], 6)
     ends = frame[frame["bytes"].isin((frame["bytes"].min(), frame["bytes"].max()))]
     return Drawing(
         NAME,
@@ -172,9 +171,10 @@ def _page(
         for arm in absent_containers(found.unmeasured)
     ]
     low, high = _limits(frame)
-    notes = ["Median over paired blocks with 95 % interval; above 1× HBM is faster."]
-    if frame["low"].isna().any():
-        notes.append(HOLLOW.replace("launches", "blocks"))
+    notes = [
+        "Median over paired blocks with 95 % interval; above 1× HBM is faster.",
+        *hollow(frame, "blocks"),
+    ]
     if (frame["low"] < low).any() or (frame["high"] > high).any():
         notes.append("Intervals that leave the axis are cut at its edge.")
     operations = _operations(frame)

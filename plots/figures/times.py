@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
@@ -12,8 +11,9 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
 from plots.figures.facets import Part, parts, some_arms
 from plots.figures.marks import (
-    HOLLOW,
+    bound_handle,
     dodge,
+    hollow,
     kind_handles,
     marker_of,
     points,
@@ -31,12 +31,23 @@ from plots.layout.labels import (
     short_arm,
     tick_text,
 )
-from plots.layout.style import BOUND_LINE, INK, KINDS, TRANSPORTS, look, stroke
+from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, look, stroke
 
 NAME = "times"
 TITLE = "Time against message size"
 MOST_ARMS = 2
 """Panels side by side that one column of a paper holds."""
+
+CAPTION = (
+    "Each point is the median over launches of the launch's median time, with its 95 % "
+    "nonparametric interval; the time of one operation is the maximum over ranks. All "
+    "transports of a launch work on the same arrays. Lines connect sizes only. Isolated: "
+    "ranks are synchronised before each operation. Dotted: the operation's traffic over "
+    "the copy bandwidth of the same launch, measured while all ranks copy messages of that "
+    "size. An operation can be faster than this line if its buffers fit into a cache and "
+    "those of the copies do not. Both axes are logarithmic; series are set apart sideways so "
+    "that none hides another."
+)
 
 
 def times(found: Findings) -> list[Drawing | Skipped]:
@@ -59,12 +70,6 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     absent = [level for level in (HOST, *absent_containers(unmeasured)) if level in unmeasured]
     absent = [level for level in absent if level not in arms][: MOST_ARMS - len(arms)]
     columns = arms + absent
-    sizes = sorted(set(frame["bytes"]))
-    handles = [
-        *kind_handles(frame, marks=len(transports) < 2),
-        Line2D([], [], color=INK, linestyle=BOUND_LINE, linewidth=0.9, label="memory bound"),
-        *transport_handles(frame["transport"]),
-    ]
     page = sheet(
         f"Time per operation, {ranks_text(ranks)}",
         setting(frame),
@@ -73,15 +78,18 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         panel_height=1.5,
         column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
-        legend=handles,
+        legend=[
+            *kind_handles(frame, marks=len(transports) < 2),
+            bound_handle(),
+            *transport_handles(frame["transport"]),
+        ],
         legend_columns=2,
         alerts=[
             *alerts(frame),
             *(f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured),
         ],
         notes=[
-            "Median of launch medians with its 95 % interval."
-            + (f" {HOLLOW}" if frame["low"].isna().any() else ""),
+            " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
             *_grouped(frame),
             *([others] if others else []),
         ],
@@ -94,22 +102,13 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             say_instead(axes, "No cell of it is finished.")
         else:
             _panel(axes, mine, transports)
-    size_axis(page.panels[0][0], sizes, 3 if len(columns) > 1 else 6)
+    size_axis(page, frame["bytes"], 3 if len(columns) > 1 else 6)
     _time_axis(page.panels[0][0], frame)
-    for axes in page.panels[-1]:
-        axes.set_xlabel("message size per rank")
     return Drawing(
         NAME,
         f"{part.suffix}-{ranks}-ranks",
         f"{TITLE}{part.title_end}, {ranks_text(ranks)}",
-        "Each point is the median over launches of the launch's median time, with its 95 % "
-        "nonparametric interval; the time of one operation is the maximum over ranks. All "
-        "transports of a launch work on the same arrays. Lines connect sizes only. Isolated: "
-        "ranks are synchronised before each operation. Dotted: the operation's traffic over "
-        "the copy bandwidth of the same launch, measured while all ranks copy messages of that "
-        "size. An operation can be faster than this line if its buffers fit into a cache and "
-        "those of the copies do not. Both axes are logarithmic; series are set apart sideways so "
-        "that none hides another.",
+        CAPTION,
         _description(frame, part),
         page.figure,
     )
