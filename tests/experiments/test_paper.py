@@ -18,6 +18,8 @@ from plots.html.report import report
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
+FIGURES = ("times", "speedup", "placement", "baselines", "container")
+
 
 def tiny() -> Experiment:
     """All factors of the catalogue's experiment, two levels of each that costs time."""
@@ -39,17 +41,13 @@ def test_every_figure_and_the_table_of_the_paper(
     assert set(together) == {1}, "all arms of a block took turns"
     drawn = draw(tmp_path / "paper", tmp_path / "figures", ("svg",))
     stems = {path.name.split(".")[0] for path in drawn if path.suffix == ".svg"}
-    for ranks in (2, 4):
-        assert {
-            f"{figure}-{ranks}-ranks"
-            for figure in ("times", "speedup", "placement", "baselines", "container")
-        } <= stems
-    assert "speedup-ranks" in stems
+    of_ranks = {f"{figure}-{ranks}-ranks" for figure in FIGURES for ranks in (2, 4)}
+    assert of_ranks | {"speedup-ranks"} <= stems
     table = (tmp_path / "figures" / "paper.tex").read_text()
     for text in ("Bcast & 2 &", "Allreduce & 4 &", "mpi, host & mpi, Docker", "487 \\%"):
         assert text in table
     page = report(tmp_path / "paper", tmp_path / "page").read_text()
     for text in ("445 % is read as 4.45 times as fast", "487 % (4.87 times)", "Python without MPI"):
         assert text in page
-    for name in ("speedup", "placement", "container", "baselines"):
+    for name in FIGURES:
         assert (tmp_path / "figures" / f"{name}.csv").stat().st_size > 0
