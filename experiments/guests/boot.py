@@ -20,7 +20,8 @@ from experiments.guests import disk as disks
 from experiments.guests.agent import Agent, GuestLost
 from experiments.guests.disk import Disk
 from experiments.model.errors import ExperimentsError
-from experiments.processes import executables, scratch, tracking
+from experiments.processes import background, executables, scratch, tracking
+from experiments.processes.background import Process
 from experiments.provision.qemu import accelerator, qemu_binary
 
 PATIENCE = 120.0  # seconds until a guest answers; about five with TCG
@@ -53,7 +54,7 @@ class Guest:
     accelerator: str
     socket: Path
     console: Path
-    process: "subprocess.Popen[bytes]"
+    process: Process
 
     @contextlib.contextmanager
     def agent(self) -> Iterator[Agent]:
@@ -132,14 +133,15 @@ def booted(
         began = time.monotonic()
         words = _command(qemu_command.arguments(description, files, accelerated))
         log = folder / "qemu.log"
-        process = _start(words, log)
+        marked = {**os.environ, tracking.MARK: tracking.new_mark()}
+        process = background.start(words, log, marked)
         try:
             guest = Guest(description, disk, accelerated, files.agent, files.console, process)
             _await(guest, log)
             say(f"{description.name}: up after {time.monotonic() - began:.1f} s")
             yield guest
         finally:
-            _end(process)
+            background.end(process, END_PATIENCE)
 
 
 def shell(description: Description, disk: Disk) -> int:
@@ -180,18 +182,6 @@ def _command(arguments: list[str]) -> list[str]:
     return [*until, qemu_binary.program(), *arguments[1:]]
 
 
-def _start(words: list[str], log: Path) -> "subprocess.Popen[bytes]":
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            words,
-            env={**os.environ, tracking.MARK: tracking.new_mark()},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches the driver, which then ends the machine
-        )
-
-
 def _await(guest: Guest, log: Path) -> None:
     """Wait for the agent's first answer, or for QEMU's end."""
     deadline = time.monotonic() + PATIENCE
@@ -214,12 +204,3 @@ def _last_words(console: Path) -> str:
     if not lines:
         return ""
     return "".join(f"\n    {line}" for line in ["the guest's last words:", *lines[-LAST_LINES:]])
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    try:
-        process.wait(END_PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

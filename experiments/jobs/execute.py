@@ -17,7 +17,7 @@ from experiments.environments.mpi.mpiexec import outside_jobs
 from experiments.environments.process import Command, Container, Process
 from experiments.jobs import containers
 from experiments.model.errors import ExperimentsError
-from experiments.processes import tracking
+from experiments.processes import background, tracking
 from experiments.provision.engines.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
@@ -98,25 +98,17 @@ def _process(command: Process, log: Path) -> Iterator[Poll]:
     mark = tracking.new_mark()
     environment = {**outside_jobs(os.environ), **command.environment, tracking.MARK: mark}
     before = tracking.segments()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command.argv,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches the driver, which then ends the launch
-        )
-        try:
-            yield process.poll
-        finally:
-            _end(process, command.grace)
-            tracking.end_marked(mark)
-            tracking.remove_job_folder(process.pid)
-            tracking.remove_segments(before)  # a launcher may say that all went well
+    process = background.start(command.argv, log, environment)
+    try:
+        yield process.poll
+    finally:
+        _end(process, command.grace)
+        tracking.end_marked(mark)
+        tracking.remove_job_folder(process.pid)
+        tracking.remove_segments(before)  # a launcher may say that all went well
 
 
-def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
+def _end(process: background.Process, grace: float) -> None:
     """Ask the command's process group to end, wait, then end it."""
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILLED)):
         if process.poll() is not None:

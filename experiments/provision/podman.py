@@ -16,6 +16,7 @@ from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD
 from experiments.processes import executables
+from experiments.processes.background import Process
 from experiments.programs.machine.facts import status
 from experiments.provision.engines import dockerd, engine
 from experiments.provision.engines.engine import EngineMissing
@@ -103,7 +104,7 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
     return f"[containers]\ndefault_ulimits = [{limits}]\n"
 
 
-def start(address: str, log: Path) -> dockerd.Process:
+def start(address: str, log: Path) -> Process:
     """Start a service in a session of its own; a driver's watchdog finds it by its environment."""
     variables = dict(os.environ)
     files, processes = (
@@ -163,6 +164,6 @@ def bring(
         image.remove_superseded(target, found.mpi)
 
 
-def _end(service: dockerd.Process, address: str) -> None:
+def _end(service: Process, address: str) -> None:
     dockerd.end(service)
     Path(address.removeprefix("unix://")).unlink(missing_ok=True)

@@ -5,15 +5,12 @@ engine.py decides whether one is needed and whether it answers.
 
 import contextlib
 import os
-import signal
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.processes import executables, tracking
-
-Process = subprocess.Popen[bytes]
+from experiments.processes import background, executables, tracking
+from experiments.processes.background import Process
 
 STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 CONNECT_PATIENCE = 5.0  # seconds
@@ -60,27 +57,12 @@ def start(
         words: its command, that of dockerd if left out.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            words or command(),
-            env=tracking.daemon_environment(variables),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    return background.start(words or command(), log, tracking.daemon_environment(variables))
 
 
 def end(daemon: Process) -> None:
-    """End it by its pid; it ends its containers and its containerd first."""
-    if daemon.poll() is not None:
-        return
-    daemon.send_signal(signal.SIGTERM)
-    try:
-        daemon.wait(STOP_PATIENCE)
-    except subprocess.TimeoutExpired:
-        daemon.kill()
-        daemon.wait()
+    """End an engine; dockerd ends its containers and its containerd first."""
+    background.end(daemon, STOP_PATIENCE)
 
 
 def ours(pidfile: Path = PIDFILE) -> str:

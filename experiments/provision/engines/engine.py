@@ -19,6 +19,7 @@ from docker.errors import DockerException
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables
+from experiments.processes.background import Process
 from experiments.provision.engines import dockerd, engine_refcount
 
 LOG = BUILD / "dockerd.log"
@@ -67,7 +68,7 @@ def answering(address: str = "") -> docker.DockerClient | None:
 
 
 def awaited(
-    daemon: dockerd.Process | None, patience: float, address: str = ""
+    daemon: Process | None, patience: float, address: str = ""
 ) -> docker.DockerClient | None:
     """A client of an engine that starts; None once its process has ended or time is up.
 
@@ -179,7 +180,7 @@ def _reached(log: Path) -> docker.DockerClient:
             raise
 
 
-def _start(log: Path) -> dockerd.Process | None:
+def _start(log: Path) -> Process | None:
     """Start the engine; its process if this driver must end it, None if it is a service."""
     if has_systemd():
         subprocess.run(["systemctl", "start", "docker"], capture_output=True, check=False)
@@ -189,7 +190,7 @@ def _start(log: Path) -> dockerd.Process | None:
     return dockerd.start(log)
 
 
-def _await_answer(daemon: dockerd.Process | None, log: Path) -> docker.DockerClient:
+def _await_answer(daemon: Process | None, log: Path) -> docker.DockerClient:
     if client := awaited(daemon, START_PATIENCE):
         return client
     read = f"read {log.parent.name}/{log.name}"
