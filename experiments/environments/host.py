@@ -1,4 +1,4 @@
-"""The bare host: mpiexec of the project's own environment."""
+"""The bare host: ranks by mpiexec of the project's own environment, or by a program of ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,3 +34,22 @@ class Host:
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         own = mpi_settings.variables(launch.mpi, launch.setting)
         return Process(tuple(argv), environment | dict(self.variables) | own)
+
+
+@dataclass(frozen=True)
+class OwnStarter(Host):
+    """Launches on this machine of a program that starts its ranks itself.
+
+    Attributes:
+        program: the module; its arguments are the launch's folder and `more`.
+    """
+
+    program: str = ""
+    more: tuple[str, ...] = ()
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The program over `folder`, which holds launch.json."""
+        python = str(self.prefix / "bin/python")
+        _, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, ())
+        argv = (python, "-m", self.program, str(folder), *self.more)
+        return Process(argv, environment | dict(self.variables))

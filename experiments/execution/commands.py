@@ -9,7 +9,7 @@ from experiments.emulation import description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import Docker
-from experiments.environments.host import Host
+from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
 from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
@@ -27,9 +27,8 @@ from experiments.model.environment import (
     EnvironmentId,
 )
 from experiments.model.launch import Launch
-from experiments.programs.baselines.launches import COUNTERPARTS, Baseline
+from experiments.programs.baselines import launches
 from experiments.programs.external import imb
-from experiments.programs.external.imb import Imb
 from experiments.provision import passthrough
 from experiments.provision.engines import engine
 from experiments.provision.images import image, unpacked
@@ -55,10 +54,11 @@ class Commands:
         """The environment that turns a launch into a command."""
         prefix, where = mpi.prefix(launch.mpi), launch.environment
         if launch.program == imb.NAME:
-            return Imb(mpi.prefix(imb.FLAVOUR), self._cores, self._campaign.variables)
+            prefix, own = mpi.prefix(imb.FLAVOUR), (imb.RUN, (str(self._cores),))
+            return OwnStarter(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, *own)
         variables = {**self._campaign.variables, **asking(launch.mpi)}
-        if launch.program in COUNTERPARTS:
-            return Baseline(launch.mpi, prefix, self._cores, variables)
+        if launch.program in launches.COUNTERPARTS:
+            return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
         if where == BARE_HOST:
             return Host(launch.mpi, prefix, self._cores, variables)
         if where in (DOCKER, PODMAN):

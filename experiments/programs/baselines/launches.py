@@ -5,13 +5,9 @@ or `pickle`, whose calls take objects. Its results name the way that the data to
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from experiments.environments.mpi.mpiexec import mpiexec
-from experiments.environments.process import Process
 from experiments.model.contender_names import PLAIN
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import Cell
 from experiments.model.lower_bound import COPY
 
 THREADS, PROCESSES = "threads", "multiprocessing"
@@ -22,6 +18,7 @@ COUNTERPARTS: Mapping[str, Mapping[str, str]] = {
 """By program: the transport that it stands in for, and the name of its own."""
 COUNTERPART = {own: taken for ways in COUNTERPARTS.values() for taken, own in ways.items()}
 """By a baseline's own transport: the transport that it stands in for."""
+RUN = "experiments.programs.baselines.run"  # the module that starts their ranks
 OPERATIONS = ("bcast", "gather", "allreduce")
 KIND, LOCALITY = "regular", "local"  # arrays as NumPy and multiprocessing.shared_memory make them
 
@@ -51,31 +48,3 @@ def measures(program: str, cell: Cell) -> bool:
         return True
     way = cell.transport in COUNTERPARTS[program] and cell.form == PLAIN
     return way and cell.operation in OPERATIONS
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """Launches of a baseline on this machine: an environment of the runner.
-
-    Attributes:
-        flavour: the MPI that prefix holds; no rank calls it.
-        prefix: the virtual environment whose Python runs.
-        cores: CPUs this process may use.
-        variables: beside what the environment needs.
-    """
-
-    flavour: str
-    prefix: Path
-    cores: int
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    def command(self, launch: Launch, folder: Path) -> Process:
-        """The program over `folder`, which holds launch.json; the launch says which baseline."""
-        argv = (
-            str(self.prefix / "bin/python"),
-            "-m",
-            "experiments.programs.baselines.run",
-            str(folder),
-        )
-        _, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, ())
-        return Process(argv, environment | dict(self.variables))

@@ -1,4 +1,4 @@
-"""The Intel MPI Benchmarks as an arm of a campaign: its commands, and its tables as our cells.
+"""The Intel MPI Benchmarks as an arm of a campaign: its arguments, and its tables as our cells.
 
 Pure; run.py starts what stands here. IMB-MPI1 comes with the impi-rt wheel. Read off its source
 (github.com/intel/mpi-benchmarks: IMB_bcast.c, helper_IMB_functions.h): each operation is timed
@@ -10,15 +10,13 @@ every size ROWS times yields samples instead of one mean.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.environments.mpi.mpiexec import mpiexec
-from experiments.environments.process import Process
 from experiments.model.contender_names import CALLS
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Launch
@@ -26,6 +24,7 @@ from experiments.model.lower_bound import BARRIER
 
 FLAVOUR = "impi"  # the MPI that the program is linked with
 NAME = "IMB"  # as spec.EXTERNAL calls it
+RUN = "experiments.programs.external.run"  # the module that starts its ranks
 PROGRAM = "IMB-MPI1"
 TRANSPORT = "imb"
 ROWS = 20  # samples of a cell
@@ -60,28 +59,6 @@ DIFFERENCES = (
 
 class ImbFailed(ExperimentsError):
     """IMB-MPI1 printed something other than the tables that were asked for."""
-
-
-@dataclass(frozen=True)
-class Imb:
-    """Launches of IMB-MPI1 on this machine: an environment of the runner.
-
-    Attributes:
-        prefix: the virtual environment that holds impi-rt.
-        cores: CPUs this process may use.
-        variables: for the ranks, beside what the MPI needs.
-    """
-
-    prefix: Path
-    cores: int
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    def command(self, launch: Launch, folder: Path) -> Process:
-        """The program that runs IMB-MPI1 over `folder`, which holds launch.json."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.external.run")
-        _, environment = mpiexec(FLAVOUR, self.prefix, launch.ranks, self.cores, ())
-        argv = (*program, str(folder), str(self.cores))
-        return Process(argv, environment | dict(self.variables))
 
 
 @dataclass(frozen=True)

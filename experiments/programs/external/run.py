@@ -86,7 +86,9 @@ def _ranks(launch: Launch, cores: int, program: Sequence[str], progress: Progres
     Raises:
         ImbFailed: with the exit code, after what they printed.
     """
-    argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)  # Imb gave the variables
+    argv, _ = mpiexec(
+        imb.FLAVOUR, PREFIX, launch.ranks, cores, program
+    )  # OwnStarter sets the variables
     printed = []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ranks:
         for line in ranks.stdout or ():

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
+from experiments.environments.host import OwnStarter
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
 from experiments.jobs.execute import execute
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines import processes
-from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, Baseline, measures
+from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, RUN, measures
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.schedule.blocks import schedule
@@ -38,7 +39,9 @@ def launch(program: str, ranks: int = 2, **measurement: Any) -> Launch:
 def run(asked: Launch, folder: Path) -> tuple[int, str]:
     """The program's exit code, and what it printed."""
     (folder / "launch.json").write_text(json.dumps(asked.to_dict()))
-    command = Baseline("openmpi", mpi.prefix("openmpi"), passthrough.cores()).command(asked, folder)
+    prefix = mpi.prefix("openmpi")
+    environment = OwnStarter("openmpi", prefix, passthrough.cores(), {}, RUN)
+    command = environment.command(asked, folder)
     log = folder / "log"
     return execute(command, log, None, lambda: None), log.read_text()
 

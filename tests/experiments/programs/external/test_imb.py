@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
+from experiments.environments.host import OwnStarter
 from experiments.environments.process import Process
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
@@ -70,7 +71,8 @@ def cell(operation: str, size: int, transport: str = "mpi", kind: str = "regular
 
 
 def test_the_command_starts_the_program_that_starts_imb() -> None:
-    made = imb.Imb(Path("/venv"), 2).command(launch((cell("bcast", 1024),)), Path("/out/x"))
+    environment = OwnStarter("impi", Path("/venv"), 2, {}, imb.RUN, ("2",))
+    made = environment.command(launch((cell("bcast", 1024),)), Path("/out/x"))
     assert made == Process(
         ("/venv/bin/python", "-m", "experiments.programs.external.run", "/out/x", "2"),
         {

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
+from experiments.environments.host import OwnStarter
 from experiments.jobs.execute import execute
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Launch
-from experiments.programs.external.imb import BENCHMARKS, Imb
+from experiments.programs.external.imb import BENCHMARKS, FLAVOUR, RUN
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.schedule.blocks import schedule
@@ -27,6 +28,11 @@ def launch(operations: tuple[str, ...], *sizes: int) -> Launch:
     return next(each for each in blocks[0].launches if each.program == "IMB")
 
 
+def environment(variables: dict[str, str]) -> OwnStarter:
+    prefix, cores = mpi.ensure("impi", print), passthrough.cores()
+    return OwnStarter(FLAVOUR, prefix, cores, variables, RUN, (str(cores),))
+
+
 @pytest.mark.ranks
 @pytest.mark.parametrize(
     ("operations", "sizes"),
@@ -37,9 +43,8 @@ def test_the_real_program_measures_what_a_launch_asks_for(
     operations: tuple[str, ...], sizes: tuple[int, ...], tmp_path: Path
 ) -> None:
     asked = launch(operations, *sizes)
-    prefix = mpi.ensure("impi", print)
     (tmp_path / "launch.json").write_text(json.dumps(asked.to_dict()))
-    command = Imb(prefix, passthrough.cores()).command(asked, tmp_path)
+    command = environment({}).command(asked, tmp_path)
     log = tmp_path / "log"
     assert execute(command, log, None, lambda: None) == 0, log.read_text()
     result = json.loads((tmp_path / "result.json").read_text())
@@ -61,10 +66,9 @@ def test_the_real_program_measures_what_a_launch_asks_for(
 @pytest.mark.ranks
 def test_a_program_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
     asked = launch(("bcast",), 8)
-    prefix = mpi.ensure("impi", print)
     (tmp_path / "launch.json").write_text(json.dumps(asked.to_dict()))
     unknown = {"I_MPI_HYDRA_BOOTSTRAP": "pigeons"}
-    command = Imb(prefix, passthrough.cores(), unknown).command(asked, tmp_path)
+    command = environment(unknown).command(asked, tmp_path)
     log = tmp_path / "log"
     assert execute(command, log, None, lambda: None) != 0
     assert "pigeons" in log.read_text()
