@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
+from experiments.analysis.findings.selection import rows
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
@@ -45,7 +46,7 @@ def render(bench: Campaign) -> RenderableType:
 
 
 def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType]:
-    shown = {(int(row.ranks), str(row.operation), str(row.form)) for row in _rows(mine)}
+    shown = {(int(row.ranks), str(row.operation), str(row.form)) for row in rows(mine)}
     for ranks in sorted({ranks for ranks, *_ in shown}):
         for operation in CALLS:
             for form in FORMS:
@@ -55,11 +56,6 @@ def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType
                     yield _table(title, ours, others)
                     yield from _best_settings(others)
                     yield Text()
-
-
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    """The rows, each with an attribute per column."""
-    return list(frame.itertuples(index=False))
 
 
 def _only(frame: pd.DataFrame, ranks: int, operation: str, form: str) -> pd.DataFrame:
@@ -79,9 +75,9 @@ def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
         box=None,
         padding=(0, 1, 0, 0),
     )
-    for row in _rows(mine):
+    for row in rows(mine):
         cell = theirs[theirs["bytes"] == row.bytes]
-        found = {each.peer: each for each in _rows(cell)}
+        found = {each.peer: each for each in rows(cell)}
         table.add_row(
             size_text(int(row.bytes)) if row.bytes else NOTHING,
             seconds_text(float(row.seconds)),
@@ -105,11 +101,11 @@ def _peer(row: Any) -> Text:
     return Text(ratio_text(row.ratio) + ("*" if row.best else " "), style=style)
 
 
-def _interval(rows: pd.DataFrame) -> Text:
+def _interval(best: pd.DataFrame) -> Text:
     """ "1.40–1.61", green where direct is faster beyond the noise floor, red where slower."""
-    if rows.empty or not math.isfinite(rows.iloc[0]["low"]):
+    if best.empty or not math.isfinite(best.iloc[0]["low"]):
         return Text(NOTHING)
-    row = rows.iloc[0]
+    row = best.iloc[0]
     differs = row["verdict"] == Verdict.DIFFERS
     style = ("green" if row["ratio"] > 1 else "red") if differs else ""
     return Text(f"{ratio_text(row['low'])}–{ratio_text(row['high'])}", style=style)
@@ -118,7 +114,7 @@ def _interval(rows: pd.DataFrame) -> Text:
 def _best_settings(theirs: pd.DataFrame) -> Iterator[RenderableType]:
     """The setting of the best MPI in each cell, where it is none as it comes."""
     best = theirs[theirs["best"] & (theirs["setting"] != DEFAULT)]
-    shown = [f"{size_text(int(row.bytes))} {row.peer} {row.setting}" for row in _rows(best)]
+    shown = [f"{size_text(int(row.bytes))} {row.peer} {row.setting}" for row in rows(best)]
     if shown:
         yield Text(f"* in another setting than its default: {', '.join(shown)}", style="dim")
 
@@ -189,7 +185,7 @@ def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
     slower = [
         f"{row.form} {CALLS[row.operation]} {size_text(int(row.bytes))} with {row.ranks} ranks "
         f"{ratio_text(row.ratio)}"
-        for row in _rows(surely)
+        for row in rows(surely)
     ]
     short = "" if surely.empty else short_of_claim(int(surely["blocks"].min()), len(builds))
     yield (

@@ -63,11 +63,15 @@ def attended(
     """
     with store.incoming(folder, name) as place:
         log = log_of(folder, name)
-        watch = _Watch(place / "progress", name, within, advice, patience)
+        watch = _Watch(place / "progress", within)
 
         def tick() -> None:
             there()
             watch.look()
+            if time.monotonic() - watch.moved > patience:
+                why = f"stood still for {patience:.0f} s"
+                text = f"launch {name} {why} and was ended; finished launches are kept: {advice}"
+                raise LaunchFailed(text, why)
 
         code = execute(prepare(place), log, client, tick)
         if code:
@@ -102,35 +106,24 @@ def disk_full(folder: Path) -> bool:
 
 
 class _Watch:
-    """Watch a launch's progress file; raise where it no longer changes."""
+    """A launch's progress file.
 
-    def __init__(
-        self,
-        progress: Path,
-        name: str,
-        within: Callable[[float], None],
-        advice: str,
-        patience: float,
-    ) -> None:
-        self._progress, self._name, self._within, self._advice = progress, name, within, advice
-        self._patience = patience
-        self._seen, self._moved = "", time.monotonic()
+    Attributes:
+        moved: when it changed last, by the monotonic clock.
+    """
+
+    def __init__(self, progress: Path, within: Callable[[float], None]) -> None:
+        self._progress, self._within = progress, within
+        self._seen, self.moved = "", time.monotonic()
 
     def look(self) -> None:
+        """Pass on the share that is done."""
         text = self._progress.read_text() if self._progress.exists() else ""
-        now = time.monotonic()
         if text != self._seen:
-            self._seen, self._moved = text, now
+            self._seen, self.moved = text, time.monotonic()
             done, total, *_ = [*text.split(), "0", "0"]
             if int(total):
                 self._within(int(done) / int(total))
-        elif now - self._moved > self._patience:
-            why = f"stood still for {self._patience:.0f} s"
-            raise LaunchFailed(
-                f"launch {self._name} {why} and was ended; finished launches are kept: "
-                f"{self._advice}",
-                why,
-            )
 
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:

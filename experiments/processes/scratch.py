@@ -60,12 +60,16 @@ def remove_superseded(folder: Path, bin: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from making something in the folder at the same time."""
+def locked(folder: Path, name: str = ".lock") -> Iterator[int]:
+    """Keep other processes from making something in the folder at the same time.
+
+    Returns:
+        The lock's descriptor: a process that inherits it holds the lock as well.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with (folder / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:

@@ -129,7 +129,7 @@ def end_daemons(driver: str, patience: float, used: str = "") -> int:
     found = {
         process
         for process in _with_variable(DAEMON, driver)
-        if process != used and _name(pid_of(process)) in DAEMONS
+        if process != used and name(pid_of(process)) in DAEMONS
     }
     _end(found, patience)
     return len(found)
@@ -176,7 +176,8 @@ def _with_variable(name: str, value: str) -> set[str]:
     return found - {""}
 
 
-def _name(pid: int) -> str:
+def name(pid: int) -> str:
+    """The name of a process, which has 15 letters at most; "" where there is none."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     return ""

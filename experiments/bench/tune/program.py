@@ -8,12 +8,10 @@ has a communicator for each value, over the same arrays.
 """
 
 import json
-import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
 from experiments.model.contender_names import DIRECT
 from experiments.model.launch import FORMAT
+from experiments.processes.environ import variable
 from experiments.programs import rank_process
 from experiments.programs.contenders import trial as measured
 from experiments.programs.contenders.contender import plain
@@ -120,25 +119,11 @@ def _communicators(
     found: dict[tuple[str, str], MPI.Intracomm] = {}
     for trial in launch.trials:
         for value in trial.values:
-            with _variable(trial.variable, str(value)):
+            with variable(trial.variable, str(value)):
                 found[trial.variable, str(value)] = hbmcomm.Communicator(
                     comm, kind=pools[trial.private].kind, transport=DIRECT
                 )
     return found
-
-
-@contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    """Inside, a variable of the environment has another value."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 class Cells:

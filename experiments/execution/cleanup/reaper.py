@@ -103,7 +103,7 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
                 yield f"in docker: {' '.join(removed)}"
     for name in facts.get("engines", ()):
         with contextlib.ExitStack() as stack:
-            connect = _closing(_connecting(name, facts["driver"]), stack)
+            connect = _connecting(name, facts["driver"], stack)
             try:
                 removed = removal.remove_late(connect, facts["campaign"], patience, settle)
             except engine.EngineMissing as error:
@@ -113,27 +113,28 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
                     yield f"in {name}: {' '.join(removed)}"
 
 
-def _connecting(name: str, driver: str) -> Callable[[], Any]:
-    """A function that connects to an engine, also to one that the driver started."""
+def _connecting(name: str, driver: str, stack: contextlib.ExitStack) -> Callable[[], Any]:
+    """A function that connects to an engine, also to one that the driver started.
+
+    Its clients are closed with the stack.
+    """
+    answering: Callable[[], Any]
     if name == "podman":
         from experiments.provision import podman
 
-        return functools.partial(podman.answering, int(driver.partition(".")[0]))
-    from experiments.provision.engines import engine
+        answering = functools.partial(podman.answering, tracking.pid_of(driver))
+    else:
+        from experiments.provision.engines import engine
 
-    return engine.answering
+        answering = engine.answering
 
-
-def _closing(connect: Callable[[], Any], stack: contextlib.ExitStack) -> Callable[[], Any]:
-    """The function, with clients that are closed with the stack."""
-
-    def connected() -> Any:
-        client = connect()
+    def connect() -> Any:
+        client = answering()
         if client:
             stack.callback(client.close)
         return client
 
-    return connected
+    return connect
 
 
 def _segments(facts: Facts) -> Iterator[str]:

@@ -16,6 +16,7 @@ import docker
 from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.processes import folder_lock, tracking
+from experiments.processes.environ import variable
 from experiments.processes.folder_lock import FolderLock
 from experiments.provision.engines.engine import EngineMissing
 from experiments.provision.images import removal
@@ -86,7 +87,7 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
             host=os.uname().nodename,
             segments=sorted(str(path) for path in tracking.segments()),
         )
-        with _watchdog(folder, lock), _marked(me):
+        with _watchdog(folder, lock), variable(tracking.MARK, me):
             try:
                 yield Watch(lock)
             except KeyboardInterrupt:
@@ -128,16 +129,3 @@ def command(folder: Path, descriptor: int) -> list[str]:
         str(descriptor),
     ]
     return ["/bin/sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", *program]
-
-
-@contextlib.contextmanager
-def _marked(me: str) -> Iterator[None]:
-    before = os.environ.get(tracking.MARK)
-    os.environ[tracking.MARK] = me
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[tracking.MARK]
-        else:
-            os.environ[tracking.MARK] = before

@@ -86,9 +86,8 @@ def _ranks(launch: Launch, cores: int, program: Sequence[str], progress: Progres
     Raises:
         ImbFailed: with the exit code, after what they printed.
     """
-    argv, _ = mpiexec(
-        imb.FLAVOUR, PREFIX, launch.ranks, cores, program
-    )  # OwnStarter sets the variables
+    # without the variables, which OwnStarter has set
+    argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)
     printed = []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ranks:
         for line in ranks.stdout or ():

@@ -113,11 +113,9 @@ def _process_name(pidfile: Path) -> str:
     """The name of the living process that the file names, or nothing. A zombie is not alive."""
     try:
         pid = int(pidfile.read_text(encoding="ascii"))
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):
         return ""
-    name, _, rest = stat.partition("(")[2].rpartition(")")
-    return "" if rest.split()[0] == "Z" else name
+    return tracking.name(pid) if tracking.identity(pid) else ""
 
 
 def _accepts(path: Path) -> bool:

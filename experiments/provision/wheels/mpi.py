@@ -3,18 +3,17 @@
 environments/mpi/mpiexec.py starts ranks from one.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
 from experiments.provision.wheels.wheelhouse import MPI_WHEELS
 
 STAMP = ".installed"
@@ -51,7 +50,8 @@ def ensure(
         return folder
     wanted = _inputs(root)
     stamp = folder / STAMP
-    with _alone(folder) as lock:
+    # pip inherits the lock, so the next process waits for pip if this one is killed
+    with scratch.locked(folder.parent, f"{folder.name}.lock") as lock:
         held = stamp.read_text(encoding="ascii").split() if stamp.is_file() else []
         if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
@@ -73,18 +73,6 @@ def install_command(folder: Path, root: Path, *wanted: str) -> list[str]:
         "--no-build-isolation",
         *wanted,
     ]
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[int]:
-    """Keep other processes from making the same environment; the lock's descriptor.
-
-    pip inherits it, so the next process waits for pip if this one is killed.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
 
 
 def _run(command: list[str], flavour: str, lock: int) -> None:
