@@ -23,8 +23,16 @@ from experiments.results import recorded, store, stored
 
 OVER_PRIVATE = f"-{PRIVATE}"
 """What a transport's name ends with where it moves private arrays instead of the arena's."""
-LEVELS = ("block", "arm", "environment", "profile", "layout", "mpi", "ranks", "binding")
+LEVELS = (
+    *("block", "arm", "environment", "profile", "layout", "mpi", "setting", "ranks", "binding"),
+    "dtype",
+)
 """What a launch's cells have in common, as the launch names it."""
+OF_CELL = (
+    *("operation", "transport", "form", "kind", "locality", "bytes", "emulated"),
+    *("group", "barrier", "contest"),
+)
+"""What a cell's row has of its record."""
 COLUMNS = (
     "block",
     "arm",
@@ -149,9 +157,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     asked = launch["launch"]
     common = {key: asked[key] for key in LEVELS}
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
-    common |= {"dtype": asked["dtype"], recorded.COLUMN: recorded.machine(launch)}
-    common |= {"company": " ".join(launch["company"])}
-    common |= {"setting": asked["setting"]}
+    common |= {recorded.COLUMN: recorded.machine(launch), "company": " ".join(launch["company"])}
     measured = [cell for cell in launch["cells"] if "samples" in cell]
     copies = {
         _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
@@ -164,24 +170,10 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
         copy = copies.get(_memory(cell), np.nan)
         yield (
             common
+            | {key: cell[key] for key in OF_CELL}
             | {
-                key: cell[key]
-                for key in (
-                    "operation",
-                    "transport",
-                    "kind",
-                    "locality",
-                    "bytes",
-                    "emulated",
-                    "group",
-                )
-            }
-            | {
-                "barrier": cell["barrier"],
                 "n": times.size,
-                "form": cell["form"],
                 "turns": _turns(times, cell["turn"]),
-                "contest": cell["contest"],
                 "median_s": middle.value,
                 "low_s": middle.low,
                 "high_s": middle.high,

@@ -48,6 +48,9 @@ FACTORS = (
 )
 """What names a cell; `arm` names the launch within a block and `block` the replicate."""
 
+OWN = ("p95_s", "p99_s", "bound_s", "skew_s")
+"""Seconds that a launch has of each cell, beside the median."""
+
 CONTAINER = ("environment", "profile", "layout")
 """Those of FACTORS that an arm's name stands for."""
 
@@ -250,19 +253,10 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             cell
             | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
-            | {key: float(group[key].median()) for key in ("p95_s", "p99_s", "bound_s", "skew_s")}
+            | {key: float(group[key].median()) for key in OWN}
             | {"bus_bytes_per_s": moved / middle.value}
             | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
             | {"launches": len(group)}
         )
-    extra = [
-        "median_s",
-        "low_s",
-        "high_s",
-        "p95_s",
-        "p99_s",
-        "bound_s",
-        "skew_s",
-        "bus_bytes_per_s",
-    ]
-    return pd.DataFrame(rows, columns=[*keys, *extra, "group", "n", "launches"])
+    times = ("median_s", "low_s", "high_s", *OWN, "bus_bytes_per_s")
+    return pd.DataFrame(rows, columns=[*keys, *times, "group", "n", "launches"])

@@ -44,7 +44,7 @@ def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") 
         engine: "docker" or "podman". Podman's containers inherit the driver's limit of locked
             memory; given one limit, it ignores those that it was configured with.
     """
-    found = _common(machine, ranks) | _OWN[profile](machine, ranks)
+    found = _common(machine, ranks) | _own(profile, machine, ranks)
     if engine == "podman":
         found.pop("ulimits", None)
     return found
@@ -82,26 +82,13 @@ def _common(machine: Machine, ranks: int) -> dict[str, Any]:
     }
 
 
-def _default(machine: Machine, ranks: int) -> dict[str, Any]:
-    return {}
-
-
-def _tuned(machine: Machine, ranks: int) -> dict[str, Any]:
-    return {
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges", f"seccomp={SECCOMP}"],
-        **_sized(machine, ranks),
-    }
-
-
-def _privileged(machine: Machine, ranks: int) -> dict[str, Any]:
-    return {"privileged": True, **_sized(machine, ranks)}
-
-
-def _sized(machine: Machine, ranks: int) -> dict[str, Any]:
-    """Locked memory as a rank has it on the host: an engine refuses more than it may give."""
+def _own(profile: str, machine: Machine, ranks: int) -> dict[str, Any]:
+    """What a profile has besides; locked memory as on the host: an engine refuses any more."""
     limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
-    return {"shm_size": shared_memory(ranks), "ulimits": [limit]}
-
-
-_OWN = {"default": _default, "tuned": _tuned, "privileged": _privileged}
+    sized = {"shm_size": shared_memory(ranks), "ulimits": [limit]}
+    filtered = ["no-new-privileges", f"seccomp={SECCOMP}"]
+    return {
+        "default": {},
+        "tuned": {"cap_drop": ["ALL"], "security_opt": filtered, **sized},
+        "privileged": {"privileged": True, **sized},
+    }[profile]

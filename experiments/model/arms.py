@@ -1,9 +1,8 @@
 """What is compared within a block: environments in their profiles and layouts, or MPIs. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Protocol
 
 from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
 from experiments.model.environment import BARE_HOST, LAYOUTS, EnvironmentId
@@ -101,21 +100,3 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
     return found
-
-
-def stored_arm(launch: Mapping[str, Any]) -> Arm:
-    """The arm of a stored launch, of any format.
-
-    Args:
-        launch: its key "launch", as Launch.to_dict() made it.
-    """
-    setting = launch.get("setting", "")
-    return Arm(
-        launch["arm"],
-        EnvironmentId.parse(launch["environment"]),
-        launch["profile"],
-        launch["layout"],
-        launch.get("program", HARNESS),
-        launch["mpi"] if setting else "",
-        setting,
-    )
