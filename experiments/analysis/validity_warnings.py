@@ -241,8 +241,8 @@ def _unequal_groups(cells: pd.DataFrame) -> Iterator[str]:
         unequal = int((groups.nunique()[compared] > 1).sum())
         if unequal:
             yield (
-                f"{unequal} of {int(compared.sum())} cells are left out of the comparison of "
-                f"{what} in their block: timed back to back in groups of different sizes"
+                f"{unequal} of {int(compared.sum())} cells give no ratio between {what} of their "
+                "block: the two sides were timed back to back in groups of different sizes"
             )
 
 
@@ -256,9 +256,8 @@ def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
     if unlike:
         names = " and ".join(sorted(set(stored["barrier"])))
         yield (
-            f"{unlike} of {barriers.ngroups} cells began with other barriers in some arms of their "
-            f"block than in others ({names}): how long ranks wait for the last one to start is in "
-            "their ratios"
+            f"in {unlike} of {barriers.ngroups} cells the arms of a block started from different "
+            f"barriers ({names}): their ratios include how long ranks wait for the last one"
         )
 
 

@@ -38,7 +38,7 @@ class Arm:
     """What is compared within a block.
 
     Attributes:
-        name: unique within a block; names arms in figures and files, and is never parsed.
+        name: unique within a block, in figures and files; only analysis/arm_order.py reads it.
         profile, layout: "" where there is no container.
         mpi, setting: where MPIs are the arms; else "".
     """

@@ -238,13 +238,13 @@ _KINDS = (
     _Kind(
         "times",
         "Times",
-        "Median over launches of the launch median and its 95 % nonparametric interval; p95 "
-        "and p99 are medians of the launches' own, none below 100 iterations; the memory bound "
-        "is the least time that the copy bandwidth allows; skew is the time from the first to "
-        "the last rank's begin after the barrier; bus is the bus bandwidth, a rank's "
-        "largest buffer over the median, times 2(n - 1)/n for Allreduce and (n - 1)/n for "
-        "Allgather and Reduce_scatter_block on n ranks; n counts the iterations of all "
-        "launches, and an iteration times a group of at most so many operations back to back.",
+        "Median over launches of the launch median, with its 95 % nonparametric interval. p95 and "
+        "p99: medians over launches too; a launch of fewer than 100 iterations has none. Memory "
+        "bound: the least time that the copy bandwidth allows. Skew: from the first rank's begin "
+        "after the barrier to the last one's. Bus: the bus bandwidth, which is a rank's largest "
+        "buffer over the median, with r ranks times 2(r - 1)/r for Allreduce and (r - 1)/r for "
+        "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
+        "operations an iteration times back to back, at most.",
         lambda found: found.times,
         _TIMES,
     ),

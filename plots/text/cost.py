@@ -138,8 +138,9 @@ def bound(frame: pd.DataFrame) -> str:
 
 
 def few(frame: pd.DataFrame) -> str:
-    """ "with no interval: 2 blocks, run 6"."""
-    return f"with no interval: {counted(int(frame['blocks'].max()), 'block')}, run {FEWEST_BLOCKS}"
+    """ "with no interval: 2 blocks of the 6 that it takes"."""
+    blocks = counted(int(frame["blocks"].max()), "block")
+    return f"with no interval: {blocks} of the {FEWEST_BLOCKS} that it takes"
 
 
 def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:

@@ -104,9 +104,7 @@ def test_cells_left_out_for_groups_of_different_sizes_are_counted(
     other: dict[str, Any], what: str
 ) -> None:
     (warning,) = cautions(HEADER, launches(), cells(group=2, **other), {})
-    assert warning.startswith(
-        f"1 of 1 cells are left out of the comparison of {what} in their block"
-    )
+    assert warning.startswith(f"1 of 1 cells give no ratio between {what} of their block")
 
 
 def test_cells_without_a_measurement_are_reported_once_per_reason_with_their_arms() -> None:
@@ -151,7 +149,7 @@ def test_arms_that_start_from_other_barriers_are_counted() -> None:
     both = cells()
     both["barrier"] = ["the MPI's", "the MPI's, then direct's"]
     (shown,) = cautions(HEADER, launches(), both, {})
-    assert shown.startswith("1 of 1 cells began with other barriers")
+    assert shown.startswith("in 1 of 1 cells the arms of a block started from different")
     assert "(the MPI's and the MPI's, then direct's)" in shown
     both["transport"] = ["mpi", "shared_memory"]  # multiprocessing takes the turns of mpi
     assert shown in cautions(HEADER, launches(), both, {})

@@ -106,9 +106,9 @@ def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
 
 def test_too_few_blocks_are_reported_how_many_to_run(findings: Find) -> None:
     message, _ = cost(findings(blocks=2), "bcast")
-    assert "times as long in all of 8 cells, with no interval: 2 blocks, run 6" in message
+    assert "in all of 8 cells, with no interval: 2 blocks of the 6 that it takes" in message
     alone, _ = cost(findings(blocks=1), "bcast")
-    assert "with no interval: 1 block, run 6" in alone
+    assert "with no interval: 1 block of the 6 that it takes" in alone
 
 
 def test_a_faster_container_is_said_too(findings: Find) -> None:
@@ -169,7 +169,7 @@ def test_a_cell_of_the_grid_says_the_largest_effect_or_its_bound() -> None:
     assert brief(frame[2:], frame[2:]) == "\N{MINUS SIGN}1.0 % to +3.0 %"
     assert brief(frame[2:], none) == "\N{MINUS SIGN}1.0 % to +3.0 %"
     few = frame[2:].assign(low=float("nan"), high=float("nan"), blocks=2)
-    assert brief(few, few) == "1.00×, with no interval: 2 blocks, run 6"
+    assert brief(few, few) == "1.00×, with no interval: 2 blocks of the 6 that it takes"
     assert brief(none, none) == "–"
 
 
