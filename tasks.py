@@ -210,8 +210,9 @@ def bench(
     same buffers, and ratios are paired within it. Ctrl-C shows what there is.
 
     With --tune no peer takes part: each threshold of transport direct (./inv doctor --tuning) is
-    tried on both sides of its value. What is certainly faster on this machine comes as a table and
-    as `export HBMCOMM_...` lines. About two minutes; tune for the number of ranks that you run.
+    tried on both sides of its value. Values that are faster on this machine beyond its noise are
+    printed as a table and as `export HBMCOMM_...` lines. About two minutes; tune for the number of
+    ranks that you run.
 
     Examples:  ./inv bench
                ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4

@@ -338,10 +338,10 @@ _KINDS = (
     _Kind(
         "pages",
         "Where every rank and every page was",
-        "The CPU of each rank and the node it belongs to; the nodes asked for, and bytes of "
-        "its buffers on each node, as the kernel reports by the method named; local is "
-        "what is on the node of the CPU or on one without CPUs beside it; launches of the arm "
-        "that agree to the byte. Where launches differ each way has a row.",
+        "The CPU of each rank and its node; the nodes asked for; bytes of the rank's buffers on "
+        "each node, as the kernel reports by the method named. Local: bytes on the node of the CPU "
+        "or on a node without CPUs beside it. Launches of an arm that agree to the byte share a "
+        "row.",
         lambda found: found.pages,
         _PAGES,
     ),
