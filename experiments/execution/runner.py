@@ -5,10 +5,9 @@ A LaunchContext brings the commands that it starts; store.py takes in what a lau
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 
 from experiments.console.progress_bar import Display
-from experiments.environments.process import Command
 from experiments.execution import launching, memory_fit, together
 from experiments.execution.attempts import Attempts, Loss
 from experiments.execution.launching import LaunchContext
@@ -118,19 +117,13 @@ class Runner:
 
     def _run_one(self, launch: Launch, display: Display) -> dict[str, Loss]:
         """Run one launch without company; how it was lost, by its name, where that is a finding."""
-        commands: list[Command] = []
-
-        def prepare(place: Path) -> Command:
-            commands.append(self._context.prepare(launch, place))
-            return commands[0]
-
         emulated, presence = launch.environment.is_emulated, self._presence(launch)
         patience = STALLED_THERE if emulated else STALLED
         watching = (display.within, launching.RESUME, patience, presence)
-        client = self._context.client(launch)
+        prepare, client = partial(self._context.prepare, launch), self._context.client(launch)
         try:
-            with attended(self._folder, launch.name, prepare, client, *watching) as place:
-                self._context.check(launch, place, commands[0])
+            with attended(self._folder, launch.name, prepare, client, *watching) as found:
+                self._context.check(launch, *found)
         except (LaunchFailed, ContainerRefused) as failure:
             if emulated:
                 _await_end(presence)

@@ -44,10 +44,10 @@ def attended(
     advice: str,
     patience: float = STALLED,
     there: Callable[[], None] = lambda: None,
-) -> Iterator[Path]:
+) -> Iterator[tuple[Path, Command]]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
-    The block looks at what the launch wrote, before that is taken in.
+    The block looks at what the launch's command wrote into its own folder, before that is taken in.
 
     Args:
         folder: the results folder.
@@ -73,11 +73,12 @@ def attended(
                 text = f"launch {name} {why} and was ended; finished launches are kept: {advice}"
                 raise LaunchFailed(text, why)
 
-        code = execute(prepare(place), log, client, tick)
+        command = prepare(place)
+        code = execute(command, log, client, tick)
         if code:
             raise failed(name, code, log, advice)
         add_chosen(place, log)
-        yield place
+        yield place, command
         store.accept(folder, name, place)
 
 

@@ -178,13 +178,10 @@ def frame(launches: Launches) -> pd.DataFrame:
         asked, nodes = launch["launch"], nodes_of(launch)
         group = (asked["arm"], asked["mpi"], asked["ranks"], asked["binding"])
         counted[group] = counted.get(group, 0) + 1
-        for rank in _ranks(launch):
+        for rank, kind, locality, pages in _every(launch):
             where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]))
-            for pool in rank["pools"]:
-                near = local_nodes(nodes, where[2])
-                what = (pool["kind"], pool["locality"], _pages(pool, near))
-                key = (*group, *where, *what, recorded.machine(launch))
-                rows.setdefault(key, []).append(_name(launch))
+            key = (*group, *where, kind, locality, pages, recorded.machine(launch))
+            rows.setdefault(key, []).append(_name(launch))
     names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
     return pd.DataFrame(
         [
@@ -261,12 +258,18 @@ def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
 def _by_kind(launch: Mapping[str, Any]) -> dict[tuple[str, str], list[Pages]]:
     """{(kind, locality): its pages by rank} of a launch."""
     found: dict[tuple[str, str], list[Pages]] = {}
+    for _, kind, locality, pages in _every(launch):
+        found.setdefault((kind, locality), []).append(pages)
+    return found
+
+
+def _every(launch: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, str, Pages]]:
+    """Rank, kind, locality and pages of all buffers of a launch."""
     nodes = nodes_of(launch)
     for rank in _ranks(launch):
         near = local_nodes(nodes, node_of(nodes, rank["cpu"]))
         for pool in rank["pools"]:
-            found.setdefault((pool["kind"], pool["locality"]), []).append(_pages(pool, near))
-    return found
+            yield rank, pool["kind"], pool["locality"], _pages(pool, near)
 
 
 def _variants(

@@ -71,56 +71,55 @@ class Group:
         return functools.reduce(op, self.allgather(value))
 
 
-class Reach(Protocol):
-    """How a rank reaches the arrays that every other rank has shown."""
+class InPlace(Group):
+    """Collectives over arrays in memory of all ranks: each byte is copied once, no rank idles.
+
+    Subclasses know how a rank reaches the arrays of every other rank.
+    """
 
     def show(self, send: Array, recv: Array | None) -> None:
         """Publish this rank's arrays; other ranks reach them after the next wait."""
+        raise NotImplementedError
 
-    def send(self, rank: int, like: Array) -> Array:
+    def shown_send(self, rank: int, like: Array) -> Array:
         """The published send buffer of a rank, cut to the length of `like`."""
+        raise NotImplementedError
 
-    def recv(self, rank: int, elements: int, like: Array) -> Array:
+    def shown_recv(self, rank: int, elements: int, like: Array) -> Array:
         """The first elements of a rank's published receive buffer."""
+        raise NotImplementedError
 
     def wait(self) -> None:
         """Until all ranks wait."""
-
-
-class InPlace(Group):
-    """Collectives over arrays in memory of all ranks: each byte is copied once, no rank idles."""
-
-    def __init__(self, rank: int, size: int, gate: Callable[[], None], reach: Reach) -> None:
-        super().__init__(rank, size, gate)
-        self._reach = reach
+        raise NotImplementedError
 
     def Bcast(self, buffer: Array, root: int) -> None:
         """Every rank copies the root's buffer."""
-        self._reach.show(buffer, None)
-        self._reach.wait()
+        self.show(buffer, None)
+        self.wait()
         if self.rank != root:
-            np.copyto(buffer, self._reach.send(root, buffer))
-        self._reach.wait()
+            np.copyto(buffer, self.shown_send(root, buffer))
+        self.wait()
 
     def Gather(self, send: Array, recv: Array | None, root: int) -> None:
         """Every rank writes its row of the root's buffer; shapes are free, elements count."""
         send = send.reshape(-1)
-        self._reach.show(send, None if recv is None else recv.reshape(-1))
-        self._reach.wait()
-        every = self._reach.recv(root, self.size * send.size, send)
+        self.show(send, None if recv is None else recv.reshape(-1))
+        self.wait()
+        every = self.shown_recv(root, self.size * send.size, send)
         np.copyto(every[self.rank * send.size : (self.rank + 1) * send.size], send)
-        self._reach.wait()
+        self.wait()
 
     def Allreduce(self, send: Array, recv: Array, _op: object) -> None:
         """Every rank adds up its share of the elements and writes it into all buffers."""
-        self._reach.show(send, recv)
-        self._reach.wait()
+        self.show(send, recv)
+        self.wait()
         own = slice(*(send.size * (self.rank + end) // self.size for end in (0, 1)))
         total = recv[own]
-        np.copyto(total, self._reach.send(0, send)[own])
+        np.copyto(total, self.shown_send(0, send)[own])
         for other in range(1, self.size):
-            np.add(total, self._reach.send(other, send)[own], out=total)
+            np.add(total, self.shown_send(other, send)[own], out=total)
         for other in range(self.size):
             if other != self.rank:
-                np.copyto(self._reach.recv(other, recv.size, recv)[own], total)
-        self._reach.wait()
+                np.copyto(self.shown_recv(other, recv.size, recv)[own], total)
+        self.wait()

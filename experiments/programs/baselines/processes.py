@@ -83,23 +83,27 @@ class Queues(Group):
             self._down[rank].put(value)
 
 
-class _Reach:
-    """How a process reaches the arrays of other ranks: by rank and offset in their segments."""
+class SharedArrays(InPlace):
+    """Collectives over arrays in shared memory; objects go through queues."""
 
-    def __init__(self, rank: int, segments: Sequence[Array], places: Array, barrier: Any) -> None:
+    def __init__(
+        self, objects: Queues, segments: Sequence[Array], places: Array, barrier: Any
+    ) -> None:
         """Args: segments, of each rank's memory as bytes; places: (ranks, 2) offsets, shared."""
-        self._rank, self._segments, self._places, self._barrier = rank, segments, places, barrier
-        self._start = segments[rank].ctypes.data
+        super().__init__(objects.rank, objects.size, objects.Barrier)
+        self.allgather = objects.allgather  # type: ignore[method-assign]
+        self._segments, self._places, self._barrier = segments, places, barrier
+        self._start = segments[self.rank].ctypes.data
 
     def show(self, send: Array, recv: Array | None) -> None:
-        self._places[self._rank, 0] = send.ctypes.data - self._start
+        self._places[self.rank, 0] = send.ctypes.data - self._start
         if recv is not None:
-            self._places[self._rank, 1] = recv.ctypes.data - self._start
+            self._places[self.rank, 1] = recv.ctypes.data - self._start
 
-    def send(self, rank: int, like: Array) -> Array:
+    def shown_send(self, rank: int, like: Array) -> Array:
         return self._at(rank, 0, like.size, like)
 
-    def recv(self, rank: int, elements: int, like: Array) -> Array:
+    def shown_recv(self, rank: int, elements: int, like: Array) -> Array:
         return self._at(rank, 1, elements, like)
 
     def wait(self) -> None:
@@ -108,14 +112,6 @@ class _Reach:
     def _at(self, rank: int, which: int, elements: int, like: Array) -> Array:
         first = int(self._places[rank, which])
         return self._segments[rank][first : first + elements * like.itemsize].view(like.dtype)
-
-
-class SharedArrays(InPlace):
-    """Collectives over arrays in shared memory; objects go through queues."""
-
-    def __init__(self, objects: Queues, reach: _Reach) -> None:
-        super().__init__(objects.rank, objects.size, objects.Barrier, reach)
-        self.allgather = objects.allgather  # type: ignore[method-assign]
 
 
 def start(launch: Launch, work: Work) -> None:
@@ -140,7 +136,7 @@ def start(launch: Launch, work: Work) -> None:
     def one(rank: int) -> None:
         rank_process.die_with_parent()
         comm = Queues(rank, ranks, Gate(flags.data, rank, ranks), up, down)
-        shared = SharedArrays(comm, _Reach(rank, segments, places, barrier))
+        shared = SharedArrays(comm, segments, places, barrier)
         first, (given, taken) = starts[rank], lengths[rank]
         if lacking:
             send, recv = (np.empty(length, launch.dtype) for length in (given, taken))

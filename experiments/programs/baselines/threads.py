@@ -21,40 +21,33 @@ class _Table:
         self.barrier = threading.Barrier(ranks)
 
 
-class _Reach:
-    """How a thread reaches the arrays of other threads: they share an address space."""
+class Threads(InPlace):
+    """Collectives of threads, which share an address space; objects are passed by reference."""
 
-    def __init__(self, table: _Table, rank: int) -> None:
-        self._table, self._rank = table, rank
+    def __init__(self, rank: int, size: int, table: _Table, flags: list[int]) -> None:
+        super().__init__(rank, size, Gate(flags, rank, size))
+        self._table = table
+
+    def allgather(self, value: Any) -> list[Any]:
+        self._table.shown[self.rank] = value
+        self.wait()
+        every = list(self._table.shown)
+        self.wait()
+        return every
 
     def show(self, send: Array, recv: Array | None) -> None:
-        self._table.shown[self._rank] = (send, recv)
+        self._table.shown[self.rank] = (send, recv)
 
-    def send(self, rank: int, like: Array) -> Array:
+    def shown_send(self, rank: int, like: Array) -> Array:
         found: Array = self._table.shown[rank][0]
         return found
 
-    def recv(self, rank: int, elements: int, like: Array) -> Array:
+    def shown_recv(self, rank: int, elements: int, like: Array) -> Array:
         found: Array = self._table.shown[rank][1]
         return found
 
     def wait(self) -> None:
         self._table.barrier.wait()
-
-
-class Threads(InPlace):
-    """Collectives of threads; objects are passed by reference."""
-
-    def __init__(self, rank: int, size: int, table: _Table, flags: list[int]) -> None:
-        super().__init__(rank, size, Gate(flags, rank, size), _Reach(table, rank))
-        self._table = table
-
-    def allgather(self, value: Any) -> list[Any]:
-        self._table.shown[self.rank] = value
-        self._table.barrier.wait()
-        every = list(self._table.shown)
-        self._table.barrier.wait()
-        return every
 
 
 def start(launch: Launch, work: Work) -> None:
