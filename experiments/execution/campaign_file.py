@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,15 @@ class Campaign:
 
     experiment: Experiment
     seed: int
-    blocks: tuple[Block, ...]
     id: str
     base: str
     variables: Mapping[str, str]
     stored: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its launches as they run: one seed, one schedule."""
+        return schedule(self.experiment, self.seed)
 
     @property
     def launches(self) -> list[Launch]:
@@ -85,14 +90,12 @@ def make(experiment: Experiment, seed: int | None, base: str, more: Mapping[str,
     """
     chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
     variables = _hbm_variables(experiment) | dict(more)
-    name = f"{time.time_ns():x}"
-    return Campaign(experiment, chosen, schedule(experiment, chosen), name, base, variables)
+    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables)
 
 
 def plan(experiment: Experiment, seed: int | None, base: str) -> Campaign:
     """A campaign that only shows its commands; its seed is 0 where none is given."""
-    chosen, variables = seed or 0, _hbm_variables(experiment)
-    return Campaign(experiment, chosen, schedule(experiment, chosen), DRY_RUN, base, variables)
+    return Campaign(experiment, seed or 0, DRY_RUN, base, _hbm_variables(experiment))
 
 
 def read(out: Path) -> Campaign:
@@ -102,16 +105,9 @@ def read(out: Path) -> Campaign:
         ResultsError: the folder holds none; SpecError: this machine cannot measure it.
     """
     stored = store.read_header(out)
-    experiment, seed = spec.from_dict(stored["experiment"], f"{out}/campaign.json"), stored["seed"]
-    return Campaign(
-        experiment,
-        seed,
-        schedule(experiment, seed),
-        stored.get("id", ""),
-        stored.get("base", "auto"),
-        stored["variables"],
-        stored,
-    )
+    experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
+    name, base = stored.get("id", ""), stored.get("base", "auto")
+    return Campaign(experiment, stored["seed"], name, base, stored["variables"], stored)
 
 
 def _hbm_variables(experiment: Experiment) -> dict[str, str]:

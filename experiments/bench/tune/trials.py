@@ -215,15 +215,7 @@ def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Tr
     )
     if not cells:
         return NOT_APART
-    return Trial(
-        variable=variable,
-        unit=threshold.unit,
-        now=threshold.value,
-        way=rule.way,
-        values=rule.values,
-        cells=cells,
-        private=variable in _PRIVATE_ABOVE,
-    )
+    return _made(threshold, rule.values, cells, rule.way, private=above is not None)
 
 
 def _is_one_group(now: Mapping[str, int], place: Place) -> bool:
@@ -244,18 +236,16 @@ def _per_rank(at: int, scale: int, way: str) -> int:
     return ITEM * max(1, items + (way == FROM and rest > 0))
 
 
-def _choice(
-    threshold: Threshold, values: Sequence[int], cells: Sequence[Cell], private: bool
+def _made(
+    threshold: Threshold,
+    values: Sequence[int],
+    cells: Sequence[Cell],
+    way: str = CHOICE,
+    private: bool = False,
 ) -> Trial:
-    return Trial(
-        variable=threshold.variable,
-        unit=threshold.unit,
-        now=threshold.value,
-        way=CHOICE,
-        values=tuple(values),
-        cells=tuple(cells),
-        private=private,
-    )
+    """The trial of a threshold with its value in force and its unit."""
+    now, unit = threshold.value, threshold.unit
+    return Trial(threshold.variable, unit, now, way, tuple(values), tuple(cells), private)
 
 
 def _piece_bytes(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
@@ -263,7 +253,7 @@ def _piece_bytes(threshold: Threshold, now: Mapping[str, int], place: Place) -> 
         return NOBODY_PASSES_ON
     values = [each for each in _PIECES if each != threshold.value]
     cells = [Cell("bcast", size, size) for size in (MIB, 4 * MIB)]
-    return _choice(threshold, values, cells, private=True)
+    return _made(threshold, values, cells, private=True)
 
 
 def _fan_in(threshold: Threshold, _: Mapping[str, int], place: Place) -> Trial | str:
@@ -273,7 +263,7 @@ def _fan_in(threshold: Threshold, _: Mapping[str, int], place: Place) -> Trial |
     if threshold.value < place.ranks:
         values += [each for each in _FAN_INS if each >= place.ranks][:1]  # one group of all
     cells = [Cell(BARRIER, 0, 0), Cell("bcast", 64, 64), Cell("allreduce", 64, 64)]
-    return _choice(threshold, values, cells, private=False)
+    return _made(threshold, values, cells)
 
 
 def _push_ranks(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
@@ -281,4 +271,4 @@ def _push_ranks(threshold: Threshold, now: Mapping[str, int], place: Place) -> T
         return NO_ROOT_COPIES
     other = place.ranks - 1 if place.ranks <= threshold.value else place.ranks
     cells = [Cell("bcast", size, size) for size in (64 * KIB, 512 * KIB, 4 * MIB)]
-    return _choice(threshold, [other], cells, private=False)
+    return _made(threshold, [other], cells)
