@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.analysis.arm_order import arm_levels
 from experiments.analysis.findings.campaign import Findings, from_cells
 from experiments.analysis.reading import COLUMNS
 from experiments.analysis.statistics import CONTAINER
 from experiments.catalogue import spec
+from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
@@ -91,8 +91,8 @@ def make_cells(
                 "unstable": False,
                 "emulated_machine": machine,
             }
-            beside = ("host-again", "imb", *COUNTERPARTS)
-            levels = ("host", "", "") if arm in beside else arm_levels(arm)
+            found = named(arm)
+            levels = (str(found.environment), found.profile, found.layout)
             cell |= dict(zip(CONTAINER, levels, strict=True))
             if arm == "imb":
                 if mpi != "impi" or cell["transport"] != "mpi" or cell["kind"] != "regular":

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, cycle, islice, product
 from typing import Any
 
-from experiments.analysis.arm_order import arm_levels
 from experiments.catalogue import spec
-from experiments.model.environment import EnvironmentId
+from experiments.model.arms import named
 from experiments.model.launch import Cell, Launch
 
 MIB, GIB = 2**20, 2**30
@@ -74,8 +73,9 @@ def make_launch(
     nodes, moved = MACHINES[machine], placed or {}
     measured = list(product(kinds[:-1] if skipped else kinds, localities))
     missing = [vars(Cell("bcast", "direct", kinds[-1], each, 1024)) for each in localities]
-    name, profile, layout = arm_levels(arm)
-    levels = (EnvironmentId.parse(name), profile, layout, "harness", "openmpi", ranks, binding)
+    found = named(arm)
+    where = (found.environment, found.profile, found.layout)
+    levels = (*where, "harness", "openmpi", ranks, binding)
     asked = spec.load("placement").measurement
     return {
         "format": 2,

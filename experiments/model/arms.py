@@ -1,11 +1,12 @@
 """What is compared within a block: environments in their profiles and layouts, or MPIs. Pure."""
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Protocol
 
 from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
-from experiments.model.environment import BARE_HOST, LAYOUTS, EnvironmentId
+from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, EnvironmentId
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
@@ -38,7 +39,7 @@ class Arm:
     """What is compared within a block.
 
     Attributes:
-        name: unique within a block, in figures and files; only analysis/arm_order.py reads it.
+        name: unique within a block, in figures and files; named() alone parses it.
         profile, layout: "" where there is no container.
         mpi, setting: where MPIs are the arms; else "".
     """
@@ -50,6 +51,11 @@ class Arm:
     program: str = HARNESS
     mpi: str = ""
     setting: str = ""
+
+    @property
+    def in_container(self) -> bool:
+        """Whether it runs in a container, or in the image's files without one."""
+        return self.layout != ""
 
     def measures(self, cell: CellOf) -> bool:
         """Whether a cell of its block is one of its own.
@@ -100,3 +106,16 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
     return found
+
+
+@cache
+def named(name: str) -> Arm:
+    """The arm of a name that arms() made, but for its program; any other runs on the bare host."""
+    for profile, layout in product(PROFILES, LAYOUTS):
+        environment = name.removesuffix(f"-{profile}-{layout}")
+        if environment != name:
+            return Arm(name, EnvironmentId.named(environment), profile, layout)
+    found = EnvironmentId.named(name)
+    if not found.is_emulated and found not in ENVIRONMENTS:
+        return Arm(name, BARE_HOST)
+    return Arm(name, found, layout=LAYOUTS[0] if found.is_container else "")

@@ -33,6 +33,14 @@ class EnvironmentId:
         kind, _, machine = text.partition(":")
         return cls(kind, machine)
 
+    @classmethod
+    def named(cls, name: str) -> "EnvironmentId":
+        """The environment of a text that `in_names` made."""
+        for kind in (VM_DOCKER, VM):
+            if name.startswith(f"{kind}-"):
+                return cls(kind, name.removeprefix(f"{kind}-"))
+        return cls(name)
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.machine}" if self.machine else self.kind
 

@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from experiments.analysis.arm_order import arm_key, arm_levels
+from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
-from experiments.analysis.findings.steps import FILES
+from experiments.analysis.findings.steps import FILES, Family, family
+from experiments.model.arms import named
 from experiments.model.quantities import percent_text, ratio_text
 from plots.figures.marks import hollow, ratio_axis
 from plots.layout import data_path_text
@@ -55,10 +56,7 @@ def chain(found: Findings) -> list[Drawing | Skipped]:
     cells = cells[cells["transport"].isin(_SHOWN)]
     families = list(
         dict.fromkeys(
-            (environment, layout)
-            for arm in sorted(set(whole["above"]), key=arm_key)
-            for environment, profile, layout in [arm_levels(arm)]
-            if profile
+            family(arm) for arm in sorted(set(whole["above"]), key=arm_key) if named(arm).profile
         )
     )
     if not families:
@@ -66,23 +64,23 @@ def chain(found: Findings) -> list[Drawing | Skipped]:
     ranks = sorted(set(whole["ranks"]))
     return [
         _drawing(
-            *(family, whole[whole["ranks"] == count], cells[cells["ranks"] == count], found),
-            (f"-{family[0]}-{family[1]}" if len(families) > 1 else "")
+            *(own, whole[whole["ranks"] == count], cells[cells["ranks"] == count], found),
+            (f"-{own[0].in_names}-{own[1]}" if len(families) > 1 else "")
             + (f"-{count}-ranks" if len(ranks) > 1 else ""),
         )
-        for family in families
+        for own in families
         for count in ranks
     ]
 
 
 def _drawing(
-    family: tuple[str, str],
+    shown: Family,
     whole: pd.DataFrame,
     cells: pd.DataFrame,
     found: Findings,
     suffix: str,
 ) -> Drawing:
-    whole, cells = (each[_belongs(each, family)] for each in (whole, cells))
+    whole, cells = (each[_belongs(each, shown)] for each in (whole, cells))
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
     columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_key(each[1])))
     lines = _lines(whole)
@@ -132,9 +130,9 @@ def _drawing(
     )
 
 
-def _belongs(frame: pd.DataFrame, family: tuple[str, str]) -> "pd.Series[bool]":
+def _belongs(frame: pd.DataFrame, shown: Family) -> "pd.Series[bool]":
     """Rows of the first step, which all share, and of this engine and layout."""
-    own = [arm_levels(arm)[::2] == family for arm in frame["above"]]
+    own = [family(arm) == shown for arm in frame["above"]]
     return (frame["step"] == FILES) | pd.Series(own, index=frame.index)
 
 
@@ -154,7 +152,7 @@ def _lines(whole: pd.DataFrame) -> list[tuple[str, tuple[str, str, str]]]:
 
 def _head(above: str) -> str:
     """The arm that a step leads to, in a word."""
-    return arm_levels(above)[1] or above
+    return named(above).profile or above
 
 
 def _panel(

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels, in_container
+from experiments.analysis.arm_order import USERLAND, arm_key, in_container
 from experiments.analysis.findings.selection import in_order
-from plots.layout.labels import LAYOUTS, MPIS, environment_name, mpi_name
+from experiments.model.arms import named
+from plots.layout.labels import LAYOUTS, MPIS, arm_name, environment_name, mpi_name
 
 
 class Part(NamedTuple):
@@ -68,7 +69,7 @@ def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
     for (transport, arm), levels in zip(panels, every, strict=True):
         words = [transport] if several_transports else []
         if arm == USERLAND:
-            words.append(environment_name(arm))
+            words.append(arm_name(arm))
         else:
             named = zip(levels, differs, strict=True)
             words += [level for level, own in named if level and (own or first_container)]
@@ -79,5 +80,5 @@ def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
 
 def _levels(arm: str) -> tuple[str, str, str]:
     """Layout, environment and profile of an arm in words; "" for none."""
-    environment, profile, layout = arm_levels(arm)
-    return LAYOUTS.get(layout, ""), environment_name(environment), profile
+    found = named(arm)
+    return LAYOUTS.get(found.layout, ""), environment_name(found.environment), found.profile

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from experiments.analysis.arm_order import arm_levels
 from experiments.analysis.findings.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
+from experiments.analysis.findings.steps import Family, family
 from experiments.analysis.mpi_transport_log import NONE, NOT_TOLD, SHARED_MEMORY
+from experiments.model.arms import named
 from plots.layout.labels import LAYOUTS, arm_name, environment_name, mpi_name
 
 MOST = 3  # losses that a caption names one by one
@@ -98,31 +99,30 @@ def _changes(loss: Loss) -> dict[str, list[str]]:
     Returns:
         {"profile" or "layout": names}; empty where only other environments keep the ways.
     """
-    environment, profile, layout = arm_levels(loss.arm)
-    near = [(p, k) for e, p, k in map(arm_levels, loss.kept_in) if e == environment]
-    if profiles := [p for p, k in near if k == layout]:
+    own = named(loss.arm)
+    near = [arm for arm in map(named, loss.kept_in) if arm.environment == own.environment]
+    if profiles := [arm.profile for arm in near if arm.layout == own.layout]:
         return {"profile": profiles}
-    if layouts := [LAYOUTS[k] for p, k in near if p == profile]:
+    if layouts := [LAYOUTS[arm.layout] for arm in near if arm.profile == own.profile]:
         return {"layout": layouts}
     if not near:
         return {}
     return {
-        "profile": list(dict.fromkeys(p for p, _ in near)),
-        "layout": list(dict.fromkeys(LAYOUTS[k] for _, k in near)),
+        "profile": list(dict.fromkeys(arm.profile for arm in near)),
+        "layout": list(dict.fromkeys(LAYOUTS[arm.layout] for arm in near)),
     }
 
 
 def _arms(arms: Sequence[str]) -> str:
     """Arms by name; those that differ in their profile alone together."""
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[Family, list[str]] = {}
     for arm in arms:
-        environment, _, layout = arm_levels(arm)
-        grouped.setdefault((environment, layout), []).append(arm)
+        grouped.setdefault(family(arm), []).append(arm)
     return "; ".join(
         arm_name(same[0])
         if len(same) == 1
         else f"{environment_name(environment)}, "
-        f"{_and([arm_levels(arm)[1] for arm in same])}, {LAYOUTS[layout]}"
+        f"{_and([named(arm).profile for arm in same])}, {LAYOUTS[layout]}"
         for (environment, layout), same in grouped.items()
     )
 

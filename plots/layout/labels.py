@@ -7,12 +7,12 @@ import math
 
 import pandas as pd
 
-from experiments.analysis.arm_order import DOCKER_IN_MACHINE, arm_levels
 from experiments.analysis.findings.selection import emulated
 from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
 from experiments.analysis.reading import OVER_PRIVATE
-from experiments.model.arms import HOST, TWIN
+from experiments.model.arms import HOST, TWIN, named
 from experiments.model.contender_names import CALLS
+from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import BARRIER
 from experiments.model.quantities import NOTHING, TIMES, ratio_text, significant
 from experiments.results import recorded
@@ -35,8 +35,6 @@ ENVIRONMENTS = {
     "charliecloud": "Charliecloud",
     "apptainer": "Apptainer",
 }
-_EMULATED = {DOCKER_IN_MACHINE: "Docker in emulated {}", "vm-": "emulated {}"}
-"""How an arm in an emulated machine begins, before the machine's name, and what it says."""
 LAYOUTS = {
     "one": "one container",
     "per-rank": "a container per rank",
@@ -87,32 +85,27 @@ def mpi_name(mpi: str) -> str:
 
 def arm_name(arm: str) -> str:
     """ "Docker, tuned, a container per rank"."""
-    environment, profile, layout = arm_levels(arm)
-    if not profile:
-        return _ARMS.get(arm) or environment_name(arm)
-    return f"{environment_name(environment)}, {profile}, {LAYOUTS[layout]}"
+    found = named(arm)
+    environment = environment_name(found.environment)
+    if found.profile:
+        return f"{environment}, {found.profile}, {LAYOUTS[found.layout]}"
+    return environment if arm == found.environment.in_names else _ARMS.get(arm, arm)
 
 
-def environment_name(environment: str) -> str:
-    """As its makers spell it; of an emulated machine, what runs there: "Docker in emulated gh200".
-
-    Args:
-        environment: an arm's, as arm_levels() gives it.
-    """
-    for begins, form in _EMULATED.items():
-        if environment.startswith(begins):
-            return form.format(environment.removeprefix(begins))
-    return ENVIRONMENTS.get(environment, environment)
+def environment_name(environment: EnvironmentId) -> str:
+    """As its makers spell it, or what runs in an emulated machine: "Docker in emulated gh200"."""
+    if environment.is_emulated:
+        engine = "Docker in " if environment.has_engine else ""
+        return f"{engine}emulated {environment.machine}"
+    return ENVIRONMENTS.get(str(environment), str(environment))
 
 
 def short_arm(arm: str) -> str:
     """An arm's name without the emulated machine's, where only that one is spoken of."""
-    environment, profile, layout = arm_levels(arm)
-    for begins in _EMULATED:
-        if environment.startswith(begins):
-            environment = begins.removesuffix("-")
-            return "-".join(filter(None, (environment, profile, layout)))
-    return arm
+    found = named(arm)
+    if not found.environment.is_emulated:
+        return arm
+    return "-".join(filter(None, (found.environment.kind, found.profile, found.layout)))
 
 
 def transport_name(transport: str) -> str:

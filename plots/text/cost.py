@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels
+from experiments.analysis.arm_order import USERLAND, arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
-from experiments.model.arms import HOST
+from experiments.model.arms import HOST, named
 from experiments.model.quantities import NOTHING, counted, ratio_text
 from plots.layout.labels import (
     MPIS,
@@ -226,7 +226,7 @@ def _python(frame: pd.DataFrame) -> str:
 
 def headline_arm(arms: Iterable[str]) -> str:
     """The arm that a user should run: tuned, in one container; else the first."""
-    return min(arms, key=lambda arm: (arm_levels(arm)[1] not in ("tuned", ""), arm_key(arm)))
+    return min(arms, key=lambda arm: (named(arm).profile not in ("tuned", ""), arm_key(arm)))
 
 
 def cell_text(cell: Any, found: Findings) -> str:

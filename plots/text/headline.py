@@ -8,12 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels
+from experiments.analysis.arm_order import USERLAND, arm_key
 from experiments.analysis.findings.campaign import OURS, Findings
 from experiments.analysis.findings.data_path import Loss
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
+from experiments.model.arms import named
 from experiments.model.quantities import ratio_text
 from plots.layout import data_path_text
 from plots.layout.labels import (
@@ -82,7 +83,7 @@ def _explained(slower: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[s
 
 def _names(arms: Iterable[str]) -> dict[str, str]:
     """Arms by name, without the layout where that is the same in all."""
-    layouts = {arm_levels(arm)[2] for arm in arms}
+    layouts = {named(arm).layout for arm in arms}
     ending = f", {LAYOUTS[min(layouts)]}" if len(layouts) == 1 else ""
     return {arm: arm_name(arm).removesuffix(ending) for arm in arms}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from experiments.analysis.arm_order import DOCKER_IN_MACHINE, USERLAND, arm_key, in_container
+from experiments.analysis.arm_order import USERLAND, arm_key, in_container
 from experiments.analysis.findings import confounders, data_path, pace, page_placement
 from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
@@ -24,7 +24,6 @@ from experiments.analysis.ratios import (
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
 from experiments.model.arms import HOST, TWIN
-from experiments.model.environment import ENVIRONMENTS
 from experiments.programs.baselines.launches import COUNTERPARTS
 from experiments.programs.machine.facts import NOT_EMULATED
 from experiments.results import recorded
@@ -234,12 +233,7 @@ def container_arms(cells: pd.DataFrame) -> list[str]:
 
 def absent_containers(missing: dict[str, str]) -> list[str]:
     """Of the levels that were not measured, those that are containers."""
-    known = set(map(str, ENVIRONMENTS)) - {HOST}
-    return [
-        level
-        for level in missing
-        if level.split("-")[0] in known or level.replace(":", "-").startswith(DOCKER_IN_MACHINE)
-    ]
+    return [level for level in missing if in_container(level.replace(":", "-"))]
 
 
 def _container(cells: pd.DataFrame, arm: str) -> dict[str, str]:

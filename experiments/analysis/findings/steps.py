@@ -7,12 +7,15 @@ host, the image's files without a container, the container with the fewest rules
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.analysis.arm_order import USERLAND, arm_key, arm_levels, in_container
-from experiments.model.arms import HOST
-from experiments.model.environment import PROFILES
+from experiments.analysis.arm_order import USERLAND, arm_key
+from experiments.model.arms import HOST, named
+from experiments.model.environment import PROFILES, EnvironmentId
 
 FILES, CONTAINER, RULES = "other files", "container", "rules"
 STEPS = (FILES, CONTAINER, RULES)
+
+Family = tuple[EnvironmentId, str]
+"""Environment and layout."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,10 @@ def steps(arms: Iterable[str]) -> list[Step]:
     if USERLAND not in present:
         return []
     found = [Step(FILES, USERLAND, HOST)] if HOST in present else []
-    contained = sorted((arm for arm in present if _profile(arm)), key=arm_key)
-    families: dict[tuple[str, str], list[str]] = {}
+    contained = sorted((arm for arm in present if named(arm).profile), key=arm_key)
+    families: dict[Family, list[str]] = {}
     for arm in contained:
-        environment, _, layout = arm_levels(arm)
-        families.setdefault((environment, layout), []).append(arm)
+        families.setdefault(family(arm), []).append(arm)
     freest = {key: max(same, key=_freedom) for key, same in families.items()}
     found += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
     found += [
@@ -51,9 +53,11 @@ def steps(arms: Iterable[str]) -> list[Step]:
     return found
 
 
-def _profile(arm: str) -> str:
-    return arm_levels(arm)[1] if in_container(arm) else ""
+def family(arm: str) -> Family:
+    """Of a container arm: arms of one family differ in their profile alone."""
+    found = named(arm)
+    return found.environment, found.layout
 
 
 def _freedom(arm: str) -> int:
-    return PROFILES.index(_profile(arm))
+    return PROFILES.index(named(arm).profile)

@@ -8,6 +8,8 @@ import pytest
 from experiments.bench.question import ask
 from experiments.execution import together
 from experiments.model import mpi_settings
+from experiments.model.arms import Arm, arms, named
+from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, emulated
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule, varied
 
@@ -15,6 +17,26 @@ from experiments.schedule.blocks import schedule, varied
 def launches(**flags: object) -> list[Launch]:
     """Those of the first block."""
     return list(schedule(ask(4, **flags).experiment, 1)[0].launches)  # type: ignore[arg-type]
+
+
+def test_the_name_of_an_arm_gives_it_back() -> None:
+    asked = replace(
+        ask(2).experiment.launches,
+        arms="environments",
+        environments=(*ENVIRONMENTS, *emulated()),
+        profiles=PROFILES,
+        layouts=LAYOUTS,
+        external=("IMB",),
+        aa_pair=True,
+    )
+    found = arms(asked, "impi")
+    assert {"host-again", "imb", "podman-tuned-per-rank", "vm-plain"} <= {arm.name for arm in found}
+    assert [replace(named(arm.name), program=arm.program) for arm in found] == found
+
+
+def test_no_name_that_arms_have_not_is_a_container() -> None:
+    for name in ("openmpi-ucx-sm", "16 ranks", "remote", "podmanlike-tuned"):
+        assert named(name) == Arm(name, BARE_HOST)
 
 
 def test_a_block_has_each_mpi_in_each_of_its_settings_once() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from experiments.analysis import arm_order
 from experiments.analysis.findings.campaign import Findings
 from experiments.model.quantities import NOTHING
 from plots.layout import labels
@@ -60,37 +59,32 @@ def test_bandwidths_are_in_powers_of_ten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "levels", "name", "short"),
+    ("arm", "name", "short"),
     [
-        ("host", ("host", "", ""), "host", "host"),
+        ("host", "host", "host"),
+        ("host-again", "host again", "host-again"),
+        ("mpich-ucx", "mpich-ucx", "mpich-ucx"),
         (
             "docker-tuned-per-rank",
-            ("docker", "tuned", "per-rank"),
             "Docker, tuned, a container per rank",
             "docker-tuned-per-rank",
         ),
         (
             "vm-knl-snc4-flat",
-            ("vm-knl-snc4-flat", "", ""),
             "emulated knl-snc4-flat",
             "vm",
         ),
         (
             "vm-docker-gh200-default-one",
-            ("vm-docker-gh200", "default", "one"),
             "Docker in emulated gh200, default, one container",
             "vm-docker-default-one",
         ),
-        ("podman", ("podman", "", "one"), "Podman", "podman"),
+        ("podman", "Podman", "podman"),
     ],
 )
-def test_an_arm_is_named_by_its_levels(
-    arm: str, levels: tuple[str, str, str], name: str, short: str
-) -> None:
-    assert arm_order.arm_levels(arm) == levels
+def test_an_arm_is_named_by_its_levels(arm: str, name: str, short: str) -> None:
     assert labels.arm_name(arm) == name
     assert labels.short_arm(arm) == short
-    assert arm_order.in_container(arm) == (levels[2] != "")
 
 
 def test_rows_of_an_emulated_machine_alert_the_reader(findings: Callable[..., Findings]) -> None:
