@@ -34,7 +34,7 @@ def tree(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "inv", tmp_path)
     for name in ("pyproject.toml", "constraints.txt", "setup.py"):
         (tmp_path / name).write_text(name)
-    for name in ("build.py", "layout.h", "waiting/wait.c"):
+    for name in ("build.py", "layout.h", "libraries.cdef", "waiting/wait.c"):
         (native / name).write_text(name)
     python = tmp_path / ".venv" / "bin" / "python"
     python.write_text(PYTHON.format(real=sys.executable, calls=tmp_path / "calls"))
@@ -81,7 +81,7 @@ def test_everything_is_made_once(made: Callable[[], list[str]]) -> None:
     assert made() == ["task"]
 
 
-@pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "build.py"])
+@pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "libraries.cdef", "build.py"])
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     tree: Path, made: Callable[[], list[str]], source: str
 ) -> None:

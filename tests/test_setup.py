@@ -24,12 +24,16 @@ def test_a_current_core_is_kept_and_an_outdated_one_replaced_under_its_users(
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "hbmcomm/_native/build.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     (native / "interface.h").write_text("int answer(void);\n")
+    (native / "libraries.cdef").write_text("int puts(char *);\n")
     (native / "layout.h").write_text('#include "interface.h"\n')
     room = native / "room"
     room.mkdir()
     (room / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
     first = build(tmp_path)
+    declarations = native / "_libraries.py"
+    declarations.unlink()
     assert build(tmp_path) == first
+    assert declarations.exists()
     with (native / "_core.abi3.so").open("rb") as used:
         before = used.read()
         os.utime(native / "layout.h", (2**32, 2**32))
