@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.environment import MPIS
+from experiments.processes import scratch
 from experiments.provision.wheels import mpi
 
 
@@ -61,22 +62,32 @@ def test_an_environment_that_pip_cannot_make_ends_in_its_words(
         mpi.ensure(flavour, lambda line: None, root=tmp_path)
 
 
-def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path) -> None:
-    place = tmp_path / "mpich"
-    waits = "from experiments.provision.wheels import mpi; "
-    waits += f"mpi._alone(mpi.Path({str(place)!r})).__enter__()"
-    with mpi._alone(place):
-        other = subprocess.Popen([sys.executable, "-c", waits])
+def test_two_processes_do_not_make_one_environment_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
+    (tmp_path / "constraints.txt").write_text("")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+    makes = (
+        "from experiments.provision.wheels import mpi\n"
+        f"mpi.ensure({flavour!r}, print, root=mpi.Path({str(tmp_path)!r}))\n"
+    )
+    place = mpi.prefix(flavour, tmp_path)
+    with scratch.locked(place.parent, f"{flavour}.lock"):
+        other = subprocess.Popen([sys.executable, "-c", makes], stderr=subprocess.PIPE, text=True)
         with pytest.raises(subprocess.TimeoutExpired):
-            other.wait(1.5)
-    assert other.wait(30) == 0
+            other.wait(3)
+        assert not place.exists()
+    assert "could not be made" in other.communicate(timeout=60)[1]
 
 
 def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) -> None:
-    place = tmp_path / "mpich"
     makes = (
+        "from pathlib import Path\n"
+        "from experiments.processes import scratch\n"
         "from experiments.provision.wheels import mpi\n"
-        f"with mpi._alone(mpi.Path({str(place)!r})) as lock:\n"
+        f"with scratch.locked(Path({str(tmp_path)!r})) as lock:\n"
         "    print('alone', flush=True)\n"
         "    mpi._run(['sleep', '2'], 'mpich', lock)\n"
     )
@@ -87,5 +98,5 @@ def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) 
         time.sleep(0.5)
         killed.kill()
     began = time.monotonic()
-    with mpi._alone(place):
+    with scratch.locked(tmp_path):
         assert 0.5 < time.monotonic() - began < 30
