@@ -58,7 +58,8 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
         ContainerRefused: the engine does not want one of them, or its network.
     """
     with _made(job.network, client) as network, contextlib.ExitStack() as stack:
-        each = [_running(stack.enter_context(started(one, client))) for one in job.containers]
+        begun = [stack.enter_context(started(one, client)) for one in job.containers]
+        each = list(map(_running, begun))  # after all: one that ends at once has ended by then
         network.reload()
         gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
         places = {"gateway": gateway, "bridge": _interface(gateway)}

@@ -192,13 +192,6 @@ def visits(
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.fixture(autouse=True)
-def _visits_go_on(request: pytest.FixtureRequest) -> None:
-    """Start the visits with the first test of a guest: tests of one guest leave a core idle."""
-    if request.node.get_closest_marker("container"):
-        request.getfixturevalue("visits")
-
-
 @pytest.fixture
 def visit(
     request: pytest.FixtureRequest, visits: dict[str, Future[dict[Errand, Brought]]]
