@@ -51,24 +51,23 @@ def test_an_environment_that_is_up_to_date_is_taken_as_it_is(flavour: str) -> No
     assert again == []
 
 
-def test_an_environment_that_pip_cannot_make_ends_in_its_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An MPI for which no environment can be made under tmp_path: pip reaches no registry."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
     (tmp_path / "constraints.txt").write_text("")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+    return next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+
+
+def test_an_environment_that_pip_cannot_make_ends_in_its_words(
+    tmp_path: Path, flavour: str
+) -> None:
     with pytest.raises(mpi.MpiMissing, match=f"the environment for {flavour} could not be made"):
         mpi.ensure(flavour, lambda line: None, root=tmp_path)
 
 
-def test_two_processes_do_not_make_one_environment_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
-    (tmp_path / "constraints.txt").write_text("")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
+def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavour: str) -> None:
     makes = (
         "from experiments.provision.wheels import mpi\n"
         f"mpi.ensure({flavour!r}, print, root=mpi.Path({str(tmp_path)!r}))\n"
