@@ -45,12 +45,13 @@ def wheel(made: Wheelhouse) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_the_library_with_its_types_and_its_core_alone(
+def test_the_wheel_holds_the_library_its_types_its_core_and_what_torch_needs(
     wheel: zipfile.ZipFile,
 ) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     typed = [path for path in (ROOT / "hbmcomm").rglob("*") if path.suffix in (".py", ".pyi")]
-    expected = {str(path.relative_to(ROOT)) for path in typed}
+    built = [ROOT / "hbmcomm/_native/interface.h", *(ROOT / "hbmcomm/torch/shim").iterdir()]
+    expected = {str(path.relative_to(ROOT)) for path in (*typed, *built)}
     assert names == expected | {"hbmcomm/py.typed", "hbmcomm/_native/_core.abi3.so"}
 
 

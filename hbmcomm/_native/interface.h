@@ -132,6 +132,7 @@ int hbm_all_stopped(const hbm_comm *comm);
 int hbm_has_held(const hbm_comm *comm);
 void hbm_release_held(hbm_comm *comm);
 int hbm_failure_of(const hbm_comm *comm, hbm_failure *failure);
+int hbm_awaited(const hbm_comm *comm); /* the rank that this one waits for, or waited for last */
 uint64_t hbm_link_bytes(const hbm_comm *comm);
 
 /* Blocking calls. */

@@ -99,3 +99,5 @@ void hbm_release(hbm_comm *c)
 void hbm_free(hbm_comm *c) { hbm_release(c); }
 
 uint64_t hbm_link_bytes(const hbm_comm *c) { return c->link_bytes; }
+
+int hbm_awaited(const hbm_comm *c) { return c->awaiting.peer; }

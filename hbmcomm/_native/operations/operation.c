@@ -88,14 +88,35 @@ static int is_in_place(const hbm_operation *o)
     }
 }
 
+static int overlap(uintptr_t a, uint64_t a_bytes, uintptr_t b, uint64_t b_bytes)
+{
+    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
+}
+
+/* Blocks of one array may lie between those of the other. */
+static int blocks_overlap(const hbm_operation *o, uint64_t sent, uint64_t received)
+{
+    const hbm_call *call = &o->call;
+    const hbm_part all_sent = {0, sent}, all_received = {0, received};
+    const hbm_part *from = call->send_parts ? call->send_parts : &all_sent;
+    const hbm_part *to = call->recv_parts ? call->recv_parts : &all_received;
+    int froms = call->send_parts ? o->comm->size : 1, tos = call->recv_parts ? o->comm->size : 1;
+    for (int i = 0; i < froms; i++)
+        for (int j = 0; j < tos; j++)
+            if (overlap(call->send + from[i].offset, from[i].bytes, call->recv + to[j].offset,
+                        to[j].bytes))
+                return 1;
+    return 0;
+}
+
 static int is_awkward(const hbm_operation *o, uint64_t sent, uint64_t received)
 {
     const hbm_call *call = &o->call;
     if (call->operation >= HBM_REDUCE && call->operation < HBM_FOREIGN
         && ((sent ? call->send : 0) | (received ? call->recv : 0)) % hbm_alignment(call->dtype))
         return 1;
-    return sent && received && call->send < call->recv + received
-           && call->recv < call->send + sent && !is_in_place(o);
+    return sent && received && overlap(call->send, sent, call->recv, received)
+           && !is_in_place(o) && blocks_overlap(o, sent, received);
 }
 
 static int is_in_arena(const hbm_operation *o, uintptr_t address, uint64_t bytes, uint64_t *offset)

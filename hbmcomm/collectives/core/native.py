@@ -2,7 +2,7 @@
 
 The only module of the collectives that calls the compiled core by itself. Turns its status codes
 into exceptions, at one place. Knows codes and addresses; what mpi4py's arguments mean is the
-buffers' affair.
+buffers' affair. Needs no MPI.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
-from mpi4py import MPI
 
 from hbmcomm._native import _core  # type: ignore[attr-defined]
 from hbmcomm.collectives.core import tuning
@@ -246,21 +243,5 @@ def hbm_interrupted() -> int:
     return 0
 
 
-def _reads_arrays() -> bool:
-    """Whether the core reads an array's fields as NumPy means them."""
-    address, entries = ffi.new("uintptr_t *"), ffi.new("uint64_t *")
-    for array in (np.zeros((3, 5), "float32"), np.zeros(7, "int16")[2:], np.zeros(0, "complex128")):
-        code = lib.hbm_read_array(id(array), 1, address, entries)
-        if code < 0 or DTYPES[code] != array.dtype.name:
-            return False
-        if (address[0], entries[0]) != (array.__array_interface__["data"][0], array.size):
-            return False
-    awkward = (np.zeros((4, 4))[:, 1], np.zeros(3, ">f8"), np.zeros(3, "S4"))
-    return all(lib.hbm_read_array(id(array), 1, address, entries) < 0 for array in awkward)
-
-
 assert lib.hbm_slot_bytes() == tuning.SLOT_BYTES
 lib.hbm_on_wait(lib.hbm_interrupted)
-lib.hbm_numpy(id(np.ndarray), id(MPI.IN_PLACE))
-if not _reads_arrays():  # another implementation of Python: every call takes the longer way
-    lib.hbm_numpy(0, 0)

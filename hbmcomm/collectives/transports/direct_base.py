@@ -16,7 +16,7 @@ from mpi4py import MPI
 from hbmcomm.collectives.buffers.arguments import READ, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
 from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
-from hbmcomm.collectives.core import mpi_progress
+from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
 from hbmcomm.collectives.transports.transport import Transport
 from hbmcomm.errors import HbmcommError, KindUnavailable
@@ -52,6 +52,7 @@ class DirectBase(Transport):
 
     def _begin(self) -> None:
         mpi_progress.join()
+        numpy_arrays.register()
         gather, control, rank = super().allgather, int(lib.hbm_control_bytes()), self.rank
         states: list[Core] = []
 

@@ -69,6 +69,7 @@ class Arena:
         kind: Of the arrays.
         boot: A number of this boot of the system, for claims.
         ranks: The memory of every rank.
+        pool: This rank's memory of the kind.
         heap, ordinary_heap: `hbm_heap *` of this rank's arrays and of its ordinary memory; offsets
             are from `ranks[rank].arrays` and `ranks[rank].ordinary`.
     """
@@ -87,7 +88,7 @@ class Arena:
         self.boot = membership.boot
         self.ranks = tuple(ranks)
         self.heap, self.ordinary_heap = arrays.heap.handle, ordinary.heap.handle
-        self._ordinary, self._arrays = ordinary, arrays
+        self._ordinary, self.pool = ordinary, arrays
         self._membership, self._mapped = membership, tuple(mapped)
         self._control = self.ranks[membership.rank].control - ordinary.address
         self._leaving = weakref.finalize(self, _leave, ordinary, self._control, membership)
@@ -100,15 +101,15 @@ class Arena:
             OutOfMemory: The nodes, the cgroup, the file system or the device have less free.
             HbmcommError: This process is a fork of the rank.
         """
-        return self._arrays.allocate(self.kind, nbytes)
+        return self.pool.allocate(self.kind, nbytes)
 
     def holds(self, block: Any) -> bool:
         """Whether a block (anything with an `address`) is in this rank's memory of the kind."""
-        return self._arrays.holds(block.address)
+        return self.pool.holds(block.address)
 
     def numpy_memory(self) -> AbstractContextManager[Kind]:
         """A context in which NumPy makes its arrays of 64 KiB and more in this memory."""
-        return numpy_arena.numpy_memory(self._arrays)
+        return numpy_arena.numpy_memory(self.pool)
 
     def retire(self, test: Test | None = None) -> None:
         """Leave for good: this process accesses no control block of another rank any more.
@@ -132,13 +133,13 @@ class Arena:
         """
         wait = test or self._membership.all_gone
         for address, nbytes in ranges:
-            for pool in (self._arrays, self._ordinary):
+            for pool in (self.pool, self._ordinary):
                 start = max(address - pool.address, 0)
                 end = min(address + nbytes - pool.address, pool.nbytes)
                 if start < end:
                     pool.quarantine(wait, start, end)
                     break
-        self._arrays.run_deferred()
+        self.pool.run_deferred()
 
     def later(self, test: Test, act: Callable[[], object]) -> None:
         """Do something once a test is true; calls that allocate try it.
@@ -146,7 +147,7 @@ class Arena:
         The memory of all ranks stays mapped until then. Neither may refer to the arena.
         """
         membership = self._membership
-        self._arrays.when(lambda: membership is not None and test(), act)
+        self.pool.when(lambda: membership is not None and test(), act)
 
     def discard(self) -> None:
         """Do not leave when the arena is collected: it was never used."""

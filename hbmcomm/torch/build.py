@@ -1,0 +1,114 @@
+"""Builds the C++ part for the torch that is installed, once, and loads it.
+
+Builds are kept in torch's own folder for extensions (TORCH_EXTENSIONS_DIR), one for each version of
+torch, Python and of the sources, since no binary works with two versions of torch.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from hbmcomm.errors import HbmcommError
+
+_SOURCES = Path(__file__).parent / "shim"
+_NATIVE = Path(__file__).parents[1] / "_native"
+_FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
+_COMPLETE = "complete"
+"""A file beside a build that is complete."""
+
+
+class BuildFailed(HbmcommError):
+    """The C++ part cannot be built here."""
+
+
+def load() -> ModuleType:
+    """The C++ part; built first where that has not been done.
+
+    Raises:
+        BuildFailed: There is no compiler, or it failed.
+    """
+    folder = _folder()
+    if not (folder / _COMPLETE).exists():
+        build()
+    spec = importlib.util.spec_from_file_location(folder.name, folder / f"{folder.name}.so")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(report: Callable[[str], object] = lambda text: print(text, file=sys.stderr)) -> Path:
+    """Build the C++ part where that has not been done; the file.
+
+    Of several processes one builds, and the others wait for it.
+
+    Raises:
+        BuildFailed: There is no compiler, or it failed.
+    """
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _COMPLETE).exists():
+            _check_tools()
+            report(
+                f"hbmcomm.torch: building its C++ part for torch {torch.__version__} "
+                "(about a minute, once)"
+            )
+            _compile(folder)
+            (folder / _COMPLETE).touch()
+    return folder / f"{folder.name}.so"
+
+
+def _compile(folder: Path) -> None:
+    from torch.utils import cpp_extension  # takes a second, and is not needed once it is built
+
+    (folder / "lock").unlink(missing_ok=True)  # of a build that was killed; ours is the flock
+    whole = folder / "whole.cpp"  # torch's headers take most of the time: they are read once
+    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(_SOURCES.glob("*.cpp"))))
+    try:
+        cpp_extension.load(
+            folder.name,
+            [str(whole)],
+            extra_cflags=_FLAGS,
+            extra_include_paths=[str(_NATIVE)],
+            build_directory=str(folder),
+            is_python_module=False,
+        )
+    except (RuntimeError, OSError) as error:
+        raise BuildFailed(
+            f"hbmcomm.torch: its C++ part cannot be built for torch {torch.__version__}: {error}"
+        ) from error
+
+
+def _check_tools() -> None:
+    compiler = os.environ.get("CXX", "c++").split()[0]
+    for tool, remedy in ((compiler, "apt install g++, or set CXX"), ("ninja", "pip install ninja")):
+        if shutil.which(tool, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") is None:
+            raise BuildFailed(
+                "hbmcomm.torch: its C++ part is built at the first use, which needs "
+                f"{tool}; none was found: {remedy}"
+            )
+
+
+def _folder() -> Path:
+    """Where the build for this torch and Python is kept."""
+    inputs = hashlib.sha256()
+    for path in (*sorted(_SOURCES.iterdir()), _NATIVE / "interface.h"):
+        inputs.update(path.read_bytes())
+    about = (torch.__version__, sysconfig.get_config_var("SOABI"), platform.machine(), *_FLAGS)
+    inputs.update(repr(about).encode())
+    root = os.environ.get("TORCH_EXTENSIONS_DIR") or str(Path.home() / ".cache/torch_extensions")
+    return Path(root) / f"hbmcomm_{inputs.hexdigest()[:16]}"

@@ -1,0 +1,158 @@
+/* Ordering: the queue runs one operation of a group at a time, as the core requires. */
+#include "group.h"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace hbmcomm {
+
+/* Releases the interpreter's lock where this thread holds it: the worker may need it to end. */
+class WithoutPython {
+public:
+    WithoutPython()
+    {
+        if (Py_IsInitialized() && PyGILState_Check())
+            release_.emplace();
+    }
+
+private:
+    std::optional<pybind11::gil_scoped_release> release_;
+};
+
+Group::Group(int rank, int size, Milliseconds timeout, Opening opening)
+    : Backend(rank, size), options_(c10::make_intrusive<Options>("hbm", timeout)),
+      opening_(std::move(opening)), comm_(reinterpret_cast<hbm_comm *>(opening_.comm))
+{
+}
+
+Group::~Group() { shutdown(); }
+
+void Group::abort()
+{
+    WithoutPython released;
+    closing_.store(true, std::memory_order_relaxed);
+    queue_.close();
+}
+
+void Group::shutdown()
+{
+    WithoutPython released;
+    queue_.close();
+    if (opening_.close)
+        std::exchange(opening_.close, nullptr)();
+}
+
+Milliseconds Group::chosen(Milliseconds timeout) const
+{
+    return timeout == c10d::kUnsetTimeout ? options_->timeout : timeout;
+}
+
+hbm_call Group::call_of(hbm_operation_code operation, const at::Tensor &tensor) const
+{
+    const Entries entries = moved(tensor);
+    hbm_call call{};
+    call.operation = operation;
+    call.dtype = entries.dtype;
+    call.count = entries.count;
+    return call;
+}
+
+void Group::run(hbm_call &call, const at::Tensor &input, Limit limit)
+{
+    Wait wait(Clock::now() + limit.timeout, closing_);
+    int status = core.hbm_run(comm_, &call);
+    if (status == HBM_COPY_FIRST && input.defined()) {
+        const at::Tensor copy = input.clone();
+        call.send = address_of(copy);
+        status = core.hbm_run(comm_, &call);
+    }
+    if (status)
+        fail(status, limit, wait.is_late());
+}
+
+void Group::fail(int status, Limit limit, bool late)
+{
+    TORCH_CHECK_VALUE(status != HBM_COPY_FIRST, "hbm: ", limit.name,
+                      ": input and output overlap; pass tensors that do not, or clone the input");
+    const int awaited = core.hbm_awaited(comm_);
+    const std::string why = opening_.explain(status, awaited);
+    if (late)
+        C10_THROW_ERROR(DistBackendError,
+                        c10::str("hbm: ", limit.name, " took longer than its timeout of ",
+                                 limit.timeout.count(), " ms on rank ", rank_,
+                                 ", which waits for rank ", awaited,
+                                 "; see what that rank does, or set a longer timeout"));
+    C10_THROW_ERROR(DistBackendError, c10::str("hbm: ", limit.name, ": ", why));
+}
+
+void Group::check(const char *name, const Tensors &tensors) const
+{
+    for (const auto &tensor : tensors) {
+        TORCH_CHECK_VALUE(tensor.device().is_cpu(), "hbm: ", name,
+                          " takes tensors in the CPU's memory, not on ", tensor.device(),
+                          R"(; give others a backend: init_process_group("cpu:hbm,cuda:nccl"))");
+        TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "hbm: ", name,
+                          " takes dense tensors, not of layout ", tensor.layout());
+        TORCH_CHECK_VALUE(tensor.scalar_type() == tensors[0].scalar_type(), "hbm: ", name,
+                          " takes tensors of one type, found ", tensors[0].scalar_type(), " and ",
+                          tensor.scalar_type());
+    }
+}
+
+void Group::check_blocks(const char *name, const Tensors &tensors, const at::Tensor &own) const
+{
+    TORCH_CHECK_VALUE(static_cast<int>(tensors.size()) == size_, "hbm: ", name,
+                      " takes one tensor for each of ", size_, " ranks, found ", tensors.size());
+    check(name, tensors);
+    check(name, {tensors[0], own});
+}
+
+at::Tensor Group::allocateTensor(long size, at::TensorOptions options)
+{
+    auto *heap = reinterpret_cast<hbm_heap *>(opening_.arrays);
+    const auto bytes = static_cast<uint64_t>(size) * options.dtype().itemsize();
+    const uint64_t offset = core.hbm_heap_allocate(heap, std::max<uint64_t>(bytes, 1), 64);
+    TORCH_CHECK_WITH(OutOfMemoryError, offset != HBM_NOWHERE, "hbm: the arena has no ", bytes,
+                     " bytes left on this rank; free tensors, or ask for less");
+    return at::from_blob(
+        reinterpret_cast<void *>(opening_.base + offset), {size},
+        [heap, offset](void *) { core.hbm_heap_free(heap, offset); }, options.device(at::kCPU));
+}
+
+WorkPtr Group::barrier(const c10d::BarrierOptions &options)
+{
+    return submit(c10d::OpType::BARRIER, "barrier", {}, options, [this](Limit limit) {
+        hbm_call call{};
+        call.operation = HBM_BARRIER;
+        run(call, {}, limit);
+    });
+}
+
+/* ---- what the companion does ---- */
+
+void Group::monitoredBarrier(const c10d::BarrierOptions &options, bool all)
+{
+    opening_.companion->monitoredBarrier(options, all);
+}
+
+WorkPtr Group::send(Tensors &tensors, int rank, int tag)
+{
+    return opening_.companion->send(tensors, rank, tag);
+}
+
+WorkPtr Group::recv(Tensors &tensors, int rank, int tag)
+{
+    return opening_.companion->recv(tensors, rank, tag);
+}
+
+WorkPtr Group::recvAnysource(Tensors &tensors, int tag)
+{
+    return opening_.companion->recvAnysource(tensors, tag);
+}
+
+WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options)
+{
+    return opening_.companion->allreduce(tensors, options);
+}
+
+} // namespace hbmcomm

@@ -1,0 +1,135 @@
+/* A process group on the C core: torch's operations become calls of the core.
+
+   What the core has no code for (messages between two ranks, sparse tensors, monitored barriers)
+   goes to a companion group of gloo. */
+#pragma once
+
+#include <functional>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "blocks.h"
+#include "codes.h"
+#include "waiting.h"
+#include "work.h"
+
+namespace hbmcomm {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using TensorLists = std::vector<Tensors>;
+using Milliseconds = std::chrono::milliseconds;
+
+/* What Python gives a group. */
+struct Opening {
+    uintptr_t comm;   /* hbm_comm * */
+    uintptr_t arrays; /* hbm_heap * of this rank's part of the arena */
+    uintptr_t base;   /* the address of that part */
+    std::function<std::string(int status, int awaited)> explain; /* why a call failed */
+    std::function<void()> close;                                 /* leaves the communicator */
+    c10::intrusive_ptr<c10d::Backend> companion;
+};
+
+class Group : public c10d::Backend {
+public:
+    Group(int rank, int size, Milliseconds timeout, Opening opening);
+    ~Group() override;
+
+    const std::string getBackendName() const override { return "hbm"; }
+    c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+    void setTimeout(Milliseconds timeout) override { options_->timeout = timeout; }
+    c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
+    void setSequenceNumberForGroup() override {}
+    uint64_t getSequenceNumberForGroup() override { return sequence_; }
+    void abort() override;
+    void shutdown() override;
+
+    bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+    at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+
+    WorkPtr broadcast(Tensors &, const c10d::BroadcastOptions &) override;
+    WorkPtr allreduce(Tensors &, const c10d::AllreduceOptions &) override;
+    WorkPtr allreduce_sparse(Tensors &, const c10d::AllreduceOptions &) override;
+    WorkPtr allreduce_coalesced(Tensors &, const c10d::AllreduceCoalescedOptions &) override;
+    WorkPtr reduce(Tensors &, const c10d::ReduceOptions &) override;
+    WorkPtr allgather(TensorLists &, Tensors &, const c10d::AllgatherOptions &) override;
+    WorkPtr _allgather_base(at::Tensor &, at::Tensor &, const c10d::AllgatherOptions &) override;
+    WorkPtr allgather_coalesced(TensorLists &, Tensors &, const c10d::AllgatherOptions &) override;
+    WorkPtr allgather_into_tensor_coalesced(Tensors &, Tensors &,
+                                            const c10d::AllgatherOptions &) override;
+    WorkPtr gather(TensorLists &, Tensors &, const c10d::GatherOptions &) override;
+    WorkPtr scatter(Tensors &, TensorLists &, const c10d::ScatterOptions &) override;
+    WorkPtr reduce_scatter(Tensors &, TensorLists &, const c10d::ReduceScatterOptions &) override;
+    WorkPtr _reduce_scatter_base(at::Tensor &, at::Tensor &,
+                                 const c10d::ReduceScatterOptions &) override;
+    WorkPtr reduce_scatter_tensor_coalesced(Tensors &, Tensors &,
+                                            const c10d::ReduceScatterOptions &) override;
+    WorkPtr alltoall_base(at::Tensor &, at::Tensor &, std::vector<int64_t> &,
+                          std::vector<int64_t> &, const c10d::AllToAllOptions &) override;
+    WorkPtr alltoall(Tensors &, Tensors &, const c10d::AllToAllOptions &) override;
+    WorkPtr barrier(const c10d::BarrierOptions &) override;
+    void monitoredBarrier(const c10d::BarrierOptions &, bool) override;
+    WorkPtr send(Tensors &, int, int) override;
+    WorkPtr recv(Tensors &, int, int) override;
+    WorkPtr recvAnysource(Tensors &, int) override;
+
+    /* The operations themselves: each returns when it is complete on this rank. */
+    struct Limit {
+        const char *name;
+        Milliseconds timeout;
+    };
+    void run_broadcast(const at::Tensor &, int64_t root, Limit);
+    void run_allreduce(const at::Tensor &, const c10d::ReduceOp &, Limit);
+    void run_allgather(const at::Tensor &output, const at::Tensor &input, Limit);
+    void run_reduce_scatter(const at::Tensor &output, const at::Tensor &input,
+                            const c10d::ReduceOp &, Limit);
+
+private:
+    /* Runs `act(limit)` now, or has the worker run it, and returns its handle. */
+    template <class Given, class Act>
+    WorkPtr submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
+                   Act act);
+    Milliseconds chosen(Milliseconds timeout) const;
+
+    /* One call of the core. Throws c10::DistBackendError where it fails. `input` is copied where
+       the core needs a copy. */
+    void run(hbm_call &call, const at::Tensor &input, Limit limit);
+    [[noreturn]] void fail(int status, Limit limit, bool late);
+    hbm_call call_of(hbm_operation_code operation, const at::Tensor &tensor) const;
+    void check(const char *name, const Tensors &tensors) const;
+    void check_blocks(const char *name, const Tensors &tensors, const at::Tensor &own) const;
+
+    const c10::intrusive_ptr<Options> options_;
+    Opening opening_;
+    hbm_comm *const comm_;
+    std::atomic<bool> closing_{false};
+    std::atomic<uint64_t> sequence_{0};
+    Queue queue_;
+};
+
+template <class Given, class Act>
+WorkPtr Group::submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
+                      Act act)
+{
+    const Limit limit{name, chosen(options.timeout)};
+    sequence_.fetch_add(1, std::memory_order_relaxed);
+    if (!options.asyncOp && queue_.enter()) {
+        struct Leave {
+            Queue &queue;
+            ~Leave() { queue.leave(); }
+        } leave{queue_};
+        at::NoGradGuard no_grad;
+        act(limit);
+        return c10::make_intrusive<Done>(type, std::move(outputs));
+    }
+    auto work = c10::make_intrusive<Queued>(type, std::move(outputs),
+                                            [act = std::move(act), limit] {
+                                                at::NoGradGuard no_grad;
+                                                act(limit);
+                                            });
+    queue_.push(work);
+    if (!options.asyncOp)
+        work->wait();
+    return work;
+}
+
+} // namespace hbmcomm

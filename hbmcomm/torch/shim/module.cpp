@@ -1,0 +1,75 @@
+/* The shim as Python sees it, and the bare operators torch.ops.hbmcomm.*. */
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/extension.h>
+
+#include "group.h"
+
+namespace py = pybind11;
+using hbmcomm::Group;
+
+namespace {
+
+/* A function of Python that C++ calls, and may drop, without the interpreter's lock. */
+class Callback {
+public:
+    explicit Callback(py::function function)
+        : function_(new py::function(std::move(function)), [](py::function *held) {
+              if (!Py_IsInitialized())
+                  return; // the interpreter has ended: it has freed what it held
+              py::gil_scoped_acquire acquire;
+              delete held;
+          })
+    {
+    }
+
+    void run() const
+    {
+        py::gil_scoped_acquire acquire;
+        (*function_)();
+    }
+
+    std::string text(int status, int awaited) const
+    {
+        py::gil_scoped_acquire acquire;
+        return (*function_)(status, awaited).cast<std::string>();
+    }
+
+private:
+    std::shared_ptr<py::function> function_;
+};
+
+c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Milliseconds timeout,
+                                             uintptr_t comm, uintptr_t arrays, uintptr_t base,
+                                             py::function explain, py::function close,
+                                             c10::intrusive_ptr<c10d::Backend> companion)
+{
+    const Callback explains(std::move(explain)), closes(std::move(close));
+    hbmcomm::Opening opening{
+        comm,
+        arrays,
+        base,
+        [explains](int status, int awaited) {
+            return explains.text(status, awaited);
+        },
+        [closes] {
+            if (Py_IsInitialized())
+                closes.run();
+        },
+        std::move(companion),
+    };
+    return c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
+}
+
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
+{
+    module.def("use_core", [](const std::map<std::string, uintptr_t> &addresses) {
+        hbmcomm::use_core(addresses);
+        hbmcomm::watch_waits();
+    });
+    module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
+               py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("explain"),
+               py::arg("close"), py::arg("companion"));
+}
