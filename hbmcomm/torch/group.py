@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import distributed
 
-from hbmcomm.collectives.core.native import Core, Setting, ffi, lib, setting
+from hbmcomm.collectives.core.native import Core, Setting, lib, setting
 from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.shared.arena import Arena
@@ -19,8 +18,8 @@ from hbmcomm.memory.shared.arena_creation import MOST_RANKS, create_arena
 from hbmcomm.memory.shared.consensus import Allgather
 from hbmcomm.memory.shared.pool import Pool
 from hbmcomm.memory.topology import procfs
-from hbmcomm.torch import build
 from hbmcomm.torch.rendezvous import allgather
+from hbmcomm.torch.shim_loading import address, shim
 
 VARIABLE = "HBMCOMM_KIND"
 """The kind of memory of tensors that a group allocates."""
@@ -46,7 +45,7 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
         options.group_size,
         options.timeout,
     )
-    shim = _shim()
+    backends = shim()
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
     hosts = set(gather(procfs.boot(Path("/proc"))))
     if len(hosts) > 1 or size > MOST_RANKS:
@@ -59,13 +58,14 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     companion = distributed.ProcessGroupGloo(
         distributed.PrefixStore("companion", store), rank, size, _on_this_host(timeout)
     )
-    found: distributed.Backend = shim.make_group(
+    found: distributed.Backend = backends.make_group(
         rank,
         size,
         timeout,
-        comm=_address(core.handle),
-        arrays=_address(arena.heap),
+        comm=address(core.handle),
+        arrays=address(arena.heap),
         base=arena.pool.address,
+        bytes=arena.pool.nbytes,
         explain=partial(_explain, core),
         close=core.close,
         companion=companion,
@@ -116,28 +116,3 @@ def _on_this_host(timeout: Any) -> Any:
         distributed.ProcessGroupGloo.create_device(hostname="127.0.0.1", lazy_init=True)
     ]
     return options
-
-
-@cache
-def _shim() -> ModuleType:
-    module = build.load()
-    names = [
-        "hbm_run",
-        "hbm_awaited",
-        "hbm_dtype_size",
-        "hbm_reduces",
-        "hbm_heap_allocate",
-        "hbm_heap_free",
-        "hbm_on_wait",
-        "hbm_interrupted",
-    ]
-    module.use_core({name: _address(_function(name)) for name in names})
-    return module
-
-
-def _function(name: str) -> Any:
-    return lib.hbm_interrupted if name == "hbm_interrupted" else ffi.addressof(lib, name)
-
-
-def _address(pointer: Any) -> int:
-    return int(ffi.cast("uintptr_t", pointer))

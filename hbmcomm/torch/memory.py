@@ -1,4 +1,4 @@
-"""Tensors in the memory that ranks share, which collectives move without a copy in between."""
+"""Memory of torch's tensors: the ranks' arena, which collectives use in place, and kinds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import distributed
+
+from hbmcomm.torch.shim_loading import shim
 
 
 def empty(
@@ -25,9 +27,28 @@ def empty(
         RuntimeError: The group is of another backend.
     """
     shape = torch.Size(size if not size or isinstance(size[0], int) else size[0])
-    chosen = group if group is not None else distributed.group.WORLD
-    backend = chosen._get_backend(torch.device("cpu"))
-    flat: torch.Tensor = backend.allocate_tensor(
+    flat: torch.Tensor = _backend(group).allocate_tensor(
         shape.numel(), dtype=dtype or torch.get_default_dtype(), device=torch.device("cpu")
     )
     return flat.view(shape)
+
+
+def is_in_arena(tensor: torch.Tensor, group: distributed.ProcessGroup | None = None) -> bool:
+    """Whether a tensor is in this rank's part of a group's arena; left out: the default group."""
+    found: bool = shim().is_in_arena(_backend(group), tensor)
+    return found
+
+
+def handle(group: distributed.ProcessGroup | None = None) -> int:
+    """The number by which torch.ops.hbmcomm's operators name a group; left out: the default group.
+
+    Raises:
+        ValueError: The group is of another backend.
+    """
+    found: int = shim().handle_of(_backend(group))
+    return found
+
+
+def _backend(group: distributed.ProcessGroup | None) -> distributed.Backend:
+    chosen = group if group is not None else distributed.group.WORLD
+    return chosen._get_backend(torch.device("cpu"))

@@ -1,4 +1,8 @@
+/* Ordering: a Wait belongs to one thread; only `closing` is set by another one. */
 #include "core.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <c10/util/Exception.h>
 
@@ -17,5 +21,31 @@ void use_core(const std::map<std::string, uintptr_t> &addresses)
     HBM_FUNCTIONS(SET)
 #undef SET
 }
+
+static thread_local Wait *current = nullptr;
+
+Wait::Wait(Clock::time_point deadline, const std::atomic<bool> &closing)
+    : deadline_(deadline), closing_(closing), outer_(current)
+{
+    current = this;
+}
+
+Wait::~Wait() { current = outer_; }
+
+/* Python runs handlers of signals in its main thread only. */
+static bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+int ends_wait()
+{
+    if (current && current->closing_.load(std::memory_order_relaxed))
+        return 1;
+    if (current && Clock::now() >= current->deadline_) {
+        current->late_ = true;
+        return 1;
+    }
+    return is_main_thread() ? core.hbm_interrupted() : 0;
+}
+
+void watch_waits() { core.hbm_on_wait(ends_wait); }
 
 } // namespace hbmcomm

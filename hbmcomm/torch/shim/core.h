@@ -1,9 +1,11 @@
-/* The functions of the C core, by address.
+/* The functions of the C core, by address, and what ends its waits early.
 
    This module does not link the core: its state belongs to the process, and the library has loaded
    it already. Python passes the address of each function once. */
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,8 +19,8 @@ namespace hbmcomm {
 
 #define HBM_FUNCTIONS(X)                                                                           \
     X(hbm_run)                                                                                     \
-    X(hbm_awaited)                                                                                 \
     X(hbm_dtype_size)                                                                              \
+    X(hbm_awaited)                                                                                 \
     X(hbm_reduces)                                                                                 \
     X(hbm_heap_allocate)                                                                           \
     X(hbm_heap_free)                                                                               \
@@ -35,5 +37,27 @@ extern Core core;
 
 /* Sets `core`. Throws where an address is missing. */
 void use_core(const std::map<std::string, uintptr_t> &addresses);
+
+using Clock = std::chrono::steady_clock;
+
+/* While one exists, waits of this thread end at its deadline, or once `closing` is set. */
+class Wait {
+public:
+    Wait(Clock::time_point deadline, const std::atomic<bool> &closing);
+    ~Wait();
+    Wait(const Wait &) = delete;
+
+    bool is_late() const { return late_; }
+
+private:
+    friend int ends_wait();
+    const Clock::time_point deadline_;
+    const std::atomic<bool> &closing_;
+    Wait *const outer_;
+    bool late_ = false;
+};
+
+/* Has the core ask here, from now on, whether a wait shall end. */
+void watch_waits();
 
 } // namespace hbmcomm

@@ -47,6 +47,18 @@ Milliseconds Group::chosen(Milliseconds timeout) const
     return timeout == c10d::kUnsetTimeout ? options_->timeout : timeout;
 }
 
+WorkPtr Group::enqueue(c10d::OpType type, Tensors outputs, Limit limit,
+                       std::function<void(Limit)> act)
+{
+    auto work = c10::make_intrusive<Queued>(type, std::move(outputs),
+                                            [act = std::move(act), limit] {
+                                                at::NoGradGuard no_grad;
+                                                act(limit);
+                                            });
+    queue_.push(work);
+    return work;
+}
+
 hbm_call Group::call_of(hbm_operation_code operation, const at::Tensor &tensor) const
 {
     const Entries entries = moved(tensor);
@@ -117,6 +129,11 @@ at::Tensor Group::allocateTensor(long size, at::TensorOptions options)
     return at::from_blob(
         reinterpret_cast<void *>(opening_.base + offset), {size},
         [heap, offset](void *) { core.hbm_heap_free(heap, offset); }, options.device(at::kCPU));
+}
+
+bool Group::is_in_arena(const at::Tensor &tensor) const
+{
+    return address_of(tensor) - opening_.base < opening_.bytes;
 }
 
 WorkPtr Group::barrier(const c10d::BarrierOptions &options)

@@ -10,7 +10,6 @@
 
 #include "blocks.h"
 #include "codes.h"
-#include "waiting.h"
 #include "work.h"
 
 namespace hbmcomm {
@@ -24,6 +23,7 @@ struct Opening {
     uintptr_t comm;   /* hbm_comm * */
     uintptr_t arrays; /* hbm_heap * of this rank's part of the arena */
     uintptr_t base;   /* the address of that part */
+    uint64_t bytes;
     std::function<std::string(int status, int awaited)> explain; /* why a call failed */
     std::function<void()> close;                                 /* leaves the communicator */
     c10::intrusive_ptr<c10d::Backend> companion;
@@ -45,6 +45,7 @@ public:
 
     bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
     at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+    bool is_in_arena(const at::Tensor &tensor) const;
 
     WorkPtr broadcast(Tensors &, const c10d::BroadcastOptions &) override;
     WorkPtr allreduce(Tensors &, const c10d::AllreduceOptions &) override;
@@ -80,14 +81,23 @@ public:
     void run_broadcast(const at::Tensor &, int64_t root, Limit);
     void run_allreduce(const at::Tensor &, const c10d::ReduceOp &, Limit);
     void run_allgather(const at::Tensor &output, const at::Tensor &input, Limit);
+    void run_alltoall(const at::Tensor &output, const at::Tensor &input,
+                      const std::vector<int64_t> &output_splits,
+                      const std::vector<int64_t> &input_splits, Limit);
     void run_reduce_scatter(const at::Tensor &output, const at::Tensor &input,
                             const c10d::ReduceOp &, Limit);
+
+    /* Runs `act(limit)` in its turn, and returns when it is complete. */
+    template <class Act> void complete(const char *name, Act act);
 
 private:
     /* Runs `act(limit)` now, or has the worker run it, and returns its handle. */
     template <class Given, class Act>
     WorkPtr submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
                    Act act);
+    template <class Act> bool runs_now(Limit limit, const Act &act);
+    WorkPtr enqueue(c10d::OpType type, Tensors outputs, Limit limit,
+                    std::function<void(Limit)> act);
     Milliseconds chosen(Milliseconds timeout) const;
 
     /* One call of the core. Throws c10::DistBackendError where it fails. `input` is copied where
@@ -95,6 +105,7 @@ private:
     void run(hbm_call &call, const at::Tensor &input, Limit limit);
     [[noreturn]] void fail(int status, Limit limit, bool late);
     hbm_call call_of(hbm_operation_code operation, const at::Tensor &tensor) const;
+    hbm_call swap_call(const at::Tensor &example, const Blocks &from, const Blocks &to) const;
     void check(const char *name, const Tensors &tensors) const;
     void check_blocks(const char *name, const Tensors &tensors, const at::Tensor &own) const;
 
@@ -106,30 +117,41 @@ private:
     Queue queue_;
 };
 
+template <class Act> bool Group::runs_now(Limit limit, const Act &act)
+{
+    sequence_.fetch_add(1, std::memory_order_relaxed);
+    if (!queue_.enter())
+        return false;
+    struct Leave {
+        Queue &queue;
+        ~Leave() { queue.leave(); }
+    } leave{queue_};
+    at::NoGradGuard no_grad;
+    act(limit);
+    return true;
+}
+
 template <class Given, class Act>
 WorkPtr Group::submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
                       Act act)
 {
     const Limit limit{name, chosen(options.timeout)};
-    sequence_.fetch_add(1, std::memory_order_relaxed);
-    if (!options.asyncOp && queue_.enter()) {
-        struct Leave {
-            Queue &queue;
-            ~Leave() { queue.leave(); }
-        } leave{queue_};
-        at::NoGradGuard no_grad;
-        act(limit);
+    if (!options.asyncOp && runs_now(limit, act))
         return c10::make_intrusive<Done>(type, std::move(outputs));
-    }
-    auto work = c10::make_intrusive<Queued>(type, std::move(outputs),
-                                            [act = std::move(act), limit] {
-                                                at::NoGradGuard no_grad;
-                                                act(limit);
-                                            });
-    queue_.push(work);
+    auto work = enqueue(type, std::move(outputs), limit, std::move(act));
     if (!options.asyncOp)
         work->wait();
     return work;
 }
+
+template <class Act> void Group::complete(const char *name, Act act)
+{
+    const Limit limit{name, options_->timeout};
+    if (!runs_now(limit, act))
+        enqueue(c10d::OpType::UNKNOWN, {}, limit, std::move(act))->wait();
+}
+
+/* The number by which the bare operators name a group; numbers are not reused. */
+int64_t handle_of(const c10::intrusive_ptr<Group> &group);
 
 } // namespace hbmcomm

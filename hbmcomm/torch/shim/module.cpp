@@ -1,4 +1,4 @@
-/* The shim as Python sees it, and the bare operators torch.ops.hbmcomm.*. */
+/* The shim as Python sees it. */
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
@@ -41,7 +41,7 @@ private:
 
 c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Milliseconds timeout,
                                              uintptr_t comm, uintptr_t arrays, uintptr_t base,
-                                             py::function explain, py::function close,
+                                             uint64_t bytes, py::function explain, py::function close,
                                              c10::intrusive_ptr<c10d::Backend> companion)
 {
     const Callback explains(std::move(explain)), closes(std::move(close));
@@ -49,6 +49,7 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
         comm,
         arrays,
         base,
+        bytes,
         [explains](int status, int awaited) {
             return explains.text(status, awaited);
         },
@@ -61,6 +62,14 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
     return c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
 }
 
+c10::intrusive_ptr<Group> ours(const c10::intrusive_ptr<c10d::Backend> &backend)
+{
+    TORCH_CHECK_VALUE(dynamic_cast<Group *>(backend.get()),
+                      "hbmcomm.torch serves groups of backend hbm; this one is of ",
+                      backend->getBackendName(), ": create it with backend='hbm'");
+    return c10::static_intrusive_pointer_cast<Group>(backend);
+}
+
 } // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
@@ -70,6 +79,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
         hbmcomm::watch_waits();
     });
     module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
-               py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("explain"),
-               py::arg("close"), py::arg("companion"));
+               py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
+               py::arg("explain"), py::arg("close"), py::arg("companion"));
+    module.def("handle_of", [](const c10::intrusive_ptr<c10d::Backend> &backend) {
+        return hbmcomm::handle_of(ours(backend));
+    });
+    module.def("is_in_arena", [](const c10::intrusive_ptr<c10d::Backend> &backend,
+                                 const at::Tensor &tensor) {
+        return ours(backend)->is_in_arena(tensor);
+    });
 }

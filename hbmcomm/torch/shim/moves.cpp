@@ -171,6 +171,18 @@ WorkPtr Group::scatter(Tensors &outputs, TensorLists &inputs, const c10d::Scatte
                   });
 }
 
+/* Each rank has a block for each: `count` is the length of the one that it keeps. */
+hbm_call Group::swap_call(const at::Tensor &example, const Blocks &from, const Blocks &to) const
+{
+    hbm_call call = call_of(HBM_ALLTOALLV, example);
+    call.count = from.parts()[rank_].bytes / core.hbm_dtype_size(call.dtype);
+    call.send = from.address();
+    call.send_parts = from.parts();
+    call.recv = to.address();
+    call.recv_parts = to.parts();
+    return call;
+}
+
 WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &options)
 {
     check_blocks("all_to_all", outputs, inputs.at(0));
@@ -178,13 +190,7 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
     return submit(OpType::ALLTOALL, "all_to_all", outputs, options,
                   [this, outputs, inputs](Limit limit) {
                       Blocks sent = Blocks::read(inputs), received = Blocks::written(outputs);
-                      hbm_call call{};
-                      call.operation = HBM_ALLTOALLV;
-                      call.dtype = moved(inputs[0]).dtype;
-                      call.send = sent.address();
-                      call.send_parts = sent.parts();
-                      call.recv = received.address();
-                      call.recv_parts = received.parts();
+                      hbm_call call = swap_call(inputs[0], sent, received);
                       run(call, {}, limit);
                       received.finish();
                   });
@@ -211,6 +217,19 @@ static void check_splits(const char *what, const at::Tensor &tensor,
                 total, ", not to its ", rows, " rows");
 }
 
+void Group::run_alltoall(const at::Tensor &output, const at::Tensor &input,
+                         const std::vector<int64_t> &output_splits,
+                         const std::vector<int64_t> &input_splits, Limit limit)
+{
+    Output received(output);
+    const at::Tensor sent = input.contiguous();
+    const auto from = Blocks::rows(sent, input_splits, size_);
+    const auto to = Blocks::rows(received.dense(), output_splits, size_);
+    hbm_call call = swap_call(sent, from, to);
+    run(call, sent, limit);
+    received.finish();
+}
+
 WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
                              std::vector<int64_t> &output_splits,
                              std::vector<int64_t> &input_splits,
@@ -219,21 +238,12 @@ WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     check("all_to_all_single", {output, input});
     check_splits("output", output, output_splits, size_);
     check_splits("input", input, input_splits, size_);
+    TORCH_CHECK(!output_splits.empty() || !input_splits.empty() || output.numel() == input.numel(),
+                "hbm: all_to_all_single: the output has ", output.numel(), " elements, the input ",
+                input.numel(), "; pass split sizes where blocks differ in length");
     return submit(OpType::ALLTOALL_BASE, "all_to_all_single", {output}, options,
                   [this, output, input, output_splits, input_splits](Limit limit) {
-                      Output received(output);
-                      const at::Tensor sent = input.contiguous();
-                      const auto from = Blocks::rows(sent, input_splits, size_);
-                      const auto to = Blocks::rows(received.dense(), output_splits, size_);
-                      hbm_call call{};
-                      call.operation = HBM_ALLTOALLV;
-                      call.dtype = moved(sent).dtype;
-                      call.send = from.address();
-                      call.send_parts = from.parts();
-                      call.recv = to.address();
-                      call.recv_parts = to.parts();
-                      run(call, sent, limit);
-                      received.finish();
+                      run_alltoall(output, input, output_splits, input_splits, limit);
                   });
 }
 

@@ -1,0 +1,140 @@
+/* The bare operators torch.ops.hbmcomm.*: collectives on contiguous tensors without torch's process
+   groups in between, for programs that call them thousands of times a second.
+
+   Ordering: the registry's mutex guards it; a group takes part in its own queue. */
+#include "group.h"
+
+#include <torch/library.h>
+
+namespace hbmcomm {
+
+static std::mutex registry_mutex;
+static std::vector<c10::weak_intrusive_ptr<Group>> registry;
+
+int64_t handle_of(const c10::intrusive_ptr<Group> &group)
+{
+    std::lock_guard<std::mutex> lock(registry_mutex);
+    for (size_t i = 0; i < registry.size(); i++)
+        if (registry[i].lock() == group)
+            return static_cast<int64_t>(i);
+    registry.emplace_back(group);
+    return static_cast<int64_t>(registry.size()) - 1;
+}
+
+static c10::intrusive_ptr<Group> group_of(int64_t handle)
+{
+    std::lock_guard<std::mutex> lock(registry_mutex);
+    c10::intrusive_ptr<Group> found;
+    if (handle >= 0 && static_cast<size_t>(handle) < registry.size())
+        found = registry[handle].lock();
+    TORCH_CHECK_VALUE(found, "hbm: no process group has the handle ", handle,
+                      "; take hbmcomm.torch.handle(group) of one that exists");
+    return found;
+}
+
+static c10d::ReduceOp op_of(c10::string_view name)
+{
+    using Op = c10d::ReduceOp;
+    static const std::pair<const char *, Op::RedOpType> names[]
+        = {{"sum", Op::SUM}, {"avg", Op::AVG}, {"min", Op::MIN}, {"max", Op::MAX},
+           {"product", Op::PRODUCT}, {"band", Op::BAND}, {"bor", Op::BOR}, {"bxor", Op::BXOR}};
+    for (const auto &[known, op] : names)
+        if (name == known)
+            return op;
+    TORCH_CHECK_VALUE(false, "hbm: no reduction is called ", name,
+                      "; take sum, avg, min, max, product, band, bor or bxor");
+}
+
+static void check(const char *name, const at::Tensor &tensor)
+{
+    TORCH_CHECK_VALUE(tensor.is_cpu() && tensor.is_contiguous(), "hbm: ", name,
+                      " takes contiguous tensors in the CPU's memory; call .contiguous() before");
+}
+
+static void check_lengths(const char *name, const at::Tensor &all, const at::Tensor &one, int ranks)
+{
+    check(name, all);
+    check(name, one);
+    TORCH_CHECK_VALUE(all.scalar_type() == one.scalar_type() && all.numel() == one.numel() * ranks,
+                      "hbm: ", name, ": ", all.numel(), " elements of ", all.scalar_type(), " are not ",
+                      ranks, " times ", one.numel(), " of ", one.scalar_type());
+}
+
+static void all_reduce_(at::Tensor tensor, c10::string_view op, int64_t handle)
+{
+    check("all_reduce_", tensor);
+    const auto group = group_of(handle);
+    group->complete("all_reduce_", [&, reduction = op_of(op)](Group::Limit limit) {
+        group->run_allreduce(tensor, reduction, limit);
+    });
+}
+
+static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
+{
+    check("broadcast_", tensor);
+    const auto group = group_of(handle);
+    group->complete("broadcast_", [&](Group::Limit limit) {
+        group->run_broadcast(tensor, root, limit);
+    });
+}
+
+static void all_gather_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
+{
+    const auto group = group_of(handle);
+    check_lengths("all_gather_into_", output, input, group->getSize());
+    group->complete("all_gather_into_", [&](Group::Limit limit) {
+        group->run_allgather(output, input, limit);
+    });
+}
+
+static void reduce_scatter_into_(at::Tensor output, const at::Tensor &input, c10::string_view op,
+                                 int64_t handle)
+{
+    const auto group = group_of(handle);
+    check_lengths("reduce_scatter_into_", input, output, group->getSize());
+    group->complete("reduce_scatter_into_", [&, reduction = op_of(op)](Group::Limit limit) {
+        group->run_reduce_scatter(output, input, reduction, limit);
+    });
+}
+
+static void all_to_all_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
+{
+    const auto group = group_of(handle);
+    check("all_to_all_into_", output);
+    check("all_to_all_into_", input);
+    group->complete("all_to_all_into_", [&](Group::Limit limit) {
+        group->run_alltoall(output.view(-1), input.view(-1), {}, {}, limit);
+    });
+}
+
+} // namespace hbmcomm
+
+/* They return nothing and change what is marked (a!); so torch.compile keeps them in order. */
+TORCH_LIBRARY(hbmcomm, library)
+{
+    library.def("all_reduce_(Tensor(a!) tensor, str op, int group) -> ()");
+    library.def("broadcast_(Tensor(a!) tensor, int root, int group) -> ()");
+    library.def("all_gather_into_(Tensor(a!) output, Tensor input, int group) -> ()");
+    library.def("reduce_scatter_into_(Tensor(a!) output, Tensor input, str op, int group) -> ()");
+    library.def("all_to_all_into_(Tensor(a!) output, Tensor input, int group) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(hbmcomm, CPU, library)
+{
+    library.impl("all_reduce_", hbmcomm::all_reduce_);
+    library.impl("broadcast_", hbmcomm::broadcast_);
+    library.impl("all_gather_into_", hbmcomm::all_gather_into_);
+    library.impl("reduce_scatter_into_", hbmcomm::reduce_scatter_into_);
+    library.impl("all_to_all_into_", hbmcomm::all_to_all_into_);
+}
+
+/* For tensors without data, with which torch.compile traces a program: nothing is done. */
+TORCH_LIBRARY_IMPL(hbmcomm, Meta, library)
+{
+    library.impl("all_reduce_", [](at::Tensor, c10::string_view, int64_t) {});
+    library.impl("broadcast_", [](at::Tensor, int64_t, int64_t) {});
+    library.impl("all_gather_into_", [](at::Tensor, const at::Tensor &, int64_t) {});
+    library.impl("reduce_scatter_into_",
+                 [](at::Tensor, const at::Tensor &, c10::string_view, int64_t) {});
+    library.impl("all_to_all_into_", [](at::Tensor, const at::Tensor &, int64_t) {});
+}

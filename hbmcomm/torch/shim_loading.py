@@ -1,0 +1,38 @@
+"""The C++ part of this process, connected to the C core that the library has loaded."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from hbmcomm.collectives.core.native import ffi, lib
+from hbmcomm.torch import build
+
+_FUNCTIONS = (
+    "hbm_run",
+    "hbm_dtype_size",
+    "hbm_awaited",
+    "hbm_reduces",
+    "hbm_heap_allocate",
+    "hbm_heap_free",
+    "hbm_on_wait",
+)
+
+
+@cache
+def shim() -> ModuleType:
+    """The C++ part, built first where that has not been done.
+
+    Raises:
+        BuildFailed: It cannot be built here.
+    """
+    module = build.load()
+    addresses = {name: address(ffi.addressof(lib, name)) for name in _FUNCTIONS}
+    module.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
+    return module
+
+
+def address(pointer: Any) -> int:
+    """The address in a pointer of cffi."""
+    return int(ffi.cast("uintptr_t", pointer))

@@ -1,0 +1,79 @@
+"""Ranks of torch.distributed, started as torchrun starts them: by environment variables alone."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from experiments.processes import tracking
+
+RANKS = Path(__file__).parent / "ranks"
+
+
+@dataclass(frozen=True)
+class TorchRanks:
+    """How ranks ended: the exit code and the output of each."""
+
+    codes: list[int]
+    outputs: list[str]
+
+    def right(self) -> list[str]:
+        """The outputs; fails where a rank did not end well."""
+        assert not any(self.codes), "\n".join(self.outputs)
+        return self.outputs
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """The C++ part; skips where torch is not installed."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    from hbmcomm.torch.build import build
+
+    build()
+
+
+@pytest.fixture
+def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRanks]]:
+    """torch_ranks(program, ranks, *args, timeout=100): run a program of `ranks` on so many ranks.
+
+    Nothing of them is left when it returns, in memory that processes share either.
+    """
+    before = set(tracking.segments())
+
+    def start(program: str, ranks: int, *args: str, timeout: float = 100.0) -> TorchRanks:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
+        shared |= {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+        logs = [tmp_path / f"{program}-{rank}.log" for rank in range(ranks)]
+        running = []
+        for rank, log in enumerate(logs):
+            with log.open("w") as output:
+                running.append(
+                    subprocess.Popen(
+                        [sys.executable, str(RANKS / f"{program}.py"), *args],
+                        env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                    )
+                )
+        deadline = time.monotonic() + timeout
+        try:
+            codes = [each.wait(max(deadline - time.monotonic(), 0.1)) for each in running]
+        except subprocess.TimeoutExpired:
+            pytest.fail("ranks still ran:\n" + "\n".join(log.read_text() for log in logs))
+        finally:
+            for each in running:
+                each.kill()
+                each.wait()
+        return TorchRanks(codes, [log.read_text() for log in logs])
+
+    yield start
+    assert set(tracking.segments()) <= before

@@ -1,0 +1,166 @@
+"""Every operation on every type of elements, against what the ranks' numbers say must come out."""
+
+import itertools
+import sys
+
+import torch
+from torch import distributed as dist
+
+import hbmcomm.torch
+
+SUMMED = (
+    *(torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8),
+    *(torch.half, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.complex64, torch.complex128),
+)
+MOVED = (*SUMMED, torch.bool, torch.uint16, torch.float8_e4m3fn)
+LENGTHS = (0, 1, 37, 70_000)
+
+assert "mpi4py" not in sys.modules, "a process group needs no MPI"
+dist.init_process_group("hbm")
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+Op = dist.ReduceOp
+
+
+def own(length: int, dtype: torch.dtype, rank: int = RANK) -> torch.Tensor:
+    """What a rank sends: small numbers that differ by rank and place."""
+    values = (torch.arange(length) * (rank + 1) + rank) % 3
+    return values.to(torch.float32).to(dtype)
+
+
+def same_bits(tensor: torch.Tensor) -> None:
+    """Every rank has the same bits."""
+    sent = tensor.contiguous().view(torch.uint8).clone()
+    dist.broadcast(sent, 0)
+    assert torch.equal(sent, tensor.contiguous().view(torch.uint8))
+
+
+def reductions() -> None:
+    for dtype, length in itertools.product(SUMMED, LENGTHS):
+        every = torch.stack([own(length, dtype, rank) for rank in range(SIZE)])
+        tensor = own(length, dtype)
+        dist.all_reduce(tensor)
+        assert torch.equal(tensor, every.sum(0, dtype=dtype)), (dtype, length)
+        same_bits(tensor)
+        tensor = own(length, dtype)
+        dist.reduce(tensor, SIZE - 1)
+        if RANK == SIZE - 1:
+            assert torch.equal(tensor, every.sum(0, dtype=dtype)), (dtype, length)
+        block = torch.empty(length, dtype=dtype)
+        blocks = [own(length, dtype, RANK + rank) for rank in range(SIZE)]
+        due = torch.stack([own(length, dtype, RANK + rank) for rank in range(SIZE)]).sum(0)
+        dist.reduce_scatter(block, blocks)
+        assert torch.equal(block, due.to(dtype)), (dtype, length)
+        dist.reduce_scatter_tensor(block.zero_(), torch.cat(blocks))
+        assert torch.equal(block, due.to(dtype)), (dtype, length)
+
+
+def other_reductions() -> None:
+    every = torch.stack([own(50, torch.int32, rank) for rank in range(SIZE)])
+    bits = {Op.BAND: torch.bitwise_and, Op.BOR: torch.bitwise_or, Op.BXOR: torch.bitwise_xor}
+    for op, function in bits.items():
+        due = every[0]
+        for each in every[1:]:
+            due = function(due, each)
+        tensor = own(50, torch.int32)
+        dist.all_reduce(tensor, op)
+        assert torch.equal(tensor, due), op
+    for op, due in (
+        (Op.MIN, every.amin(0)),
+        (Op.MAX, every.amax(0)),
+        (Op.PRODUCT, every.prod(0)),
+        (Op.AVG, every.sum(0).div(SIZE, rounding_mode="trunc")),
+    ):
+        tensor = own(50, torch.int32)
+        dist.all_reduce(tensor, op)
+        assert torch.equal(tensor, due.int()), op
+    scaled = own(50, torch.float32)
+    dist.all_reduce(scaled, dist._make_nccl_premul_sum(0.5))
+    assert torch.equal(scaled, every.sum(0) * 0.5)
+    truth = torch.tensor([RANK == 0, True, False])
+    dist.all_reduce(truth)
+    assert truth.tolist() == [True, True, False]
+
+
+def moves() -> None:
+    for dtype, length in itertools.product(MOVED, LENGTHS):
+        every = [own(length, dtype, rank) for rank in range(SIZE)]
+        blocks = [torch.empty(length, dtype=dtype) for _ in range(SIZE)]
+        dist.all_gather(blocks, own(length, dtype))
+        assert all(map(equal, blocks, every)), (dtype, length)
+        flat = torch.empty(SIZE * length, dtype=dtype)
+        dist.all_gather_into_tensor(flat, own(length, dtype))
+        assert equal(flat, torch.cat(every)), (dtype, length)
+        tensor = own(length, dtype)
+        dist.broadcast(tensor, SIZE - 1)
+        assert equal(tensor, every[SIZE - 1]), (dtype, length)
+        blocks = [torch.empty(length, dtype=dtype) for _ in range(SIZE)]
+        dist.gather(own(length, dtype), blocks if RANK == 0 else None, 0)
+        assert RANK or all(map(equal, blocks, every)), (dtype, length)
+        dist.scatter(tensor, every if RANK == 0 else None, 0)
+        assert equal(tensor, every[RANK]), (dtype, length)
+        dist.all_to_all(blocks, [own(length, dtype, RANK + rank) for rank in range(SIZE)])
+        due = [own(length, dtype, RANK + rank) for rank in range(SIZE)]
+        assert all(map(equal, blocks, due)), (dtype, length)
+
+
+def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+
+
+def unequal_and_with_gaps() -> None:
+    blocks = [torch.empty(rank + 1) for rank in range(SIZE)]
+    dist.all_gather(blocks, torch.full((RANK + 1,), float(RANK)))
+    assert all((blocks[rank] == rank).all() for rank in range(SIZE))
+    rows = torch.full((SIZE * (RANK + 1), 3), float(RANK))
+    received = torch.empty(sum(range(1, SIZE + 1)), 3)
+    sizes = [rank + 1 for rank in range(SIZE)]
+    dist.all_to_all_single(received, rows, sizes, [RANK + 1] * SIZE)
+    assert received[:, 0].tolist() == [float(rank) for rank in range(SIZE) for _ in range(rank + 1)]
+    gaps = torch.arange(24.0).reshape(4, 6)[:, ::2]
+    dist.all_reduce(gaps)
+    assert torch.equal(gaps, SIZE * torch.arange(24.0).reshape(4, 6)[:, ::2])
+    leaf = torch.ones(5, requires_grad=True)
+    dist.all_reduce(leaf)
+    assert leaf.detach().eq(SIZE).all()
+
+
+def between_two() -> None:
+    left, right = (RANK - 1) % SIZE, (RANK + 1) % SIZE
+    received = torch.empty(1000)
+    ops = [
+        dist.P2POp(dist.isend, torch.full((1000,), float(RANK)), right),
+        dist.P2POp(dist.irecv, received, left),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    assert received.eq(left).all()
+    sparse = torch.sparse_coo_tensor([[RANK]], [1.0], (SIZE,))
+    dist.all_reduce(sparse)
+    assert sparse.to_dense().eq(1).all()
+    dist.group.WORLD.monitored_barrier()
+
+
+def refusals() -> None:
+    for call, words in (
+        (lambda: dist.all_reduce(torch.ones(2), Op.BAND), "BAND is not defined for Float"),
+        (lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)), f"found {SIZE + 1}"),
+        (lambda: dist.all_to_all_single(torch.ones(SIZE), torch.ones(2 * SIZE)), "split sizes"),
+    ):
+        try:
+            call()
+        except (ValueError, RuntimeError) as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(f"no error with {words!r}")
+    dist.barrier()
+
+
+for part in (reductions, other_reductions, moves, unequal_and_with_gaps, refusals):
+    part()
+if SIZE > 1:  # gloo has no connection from a rank to itself
+    between_two()
+arena = hbmcomm.torch.empty(3, 4, dtype=torch.float64)
+assert arena.shape == (3, 4) and arena.dtype == torch.float64
+dist.destroy_process_group()
+print("right")

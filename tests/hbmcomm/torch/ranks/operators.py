@@ -1,0 +1,56 @@
+"""torch.ops.hbmcomm: the same results as torch.distributed's, clear refusals, torch.compile."""
+
+import torch
+from torch import distributed as dist
+
+import hbmcomm.torch
+
+dist.init_process_group("hbm")
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+GROUP = hbmcomm.torch.handle()
+ops = torch.ops.hbmcomm
+
+mine = hbmcomm.torch.empty(6).fill_(RANK + 1)
+ops.all_reduce_(mine, "sum", GROUP)
+assert mine.eq(SIZE * (SIZE + 1) / 2).all()
+ops.all_reduce_(mine.fill_(RANK), "avg", GROUP)
+assert mine.eq((SIZE - 1) / 2).all()
+ops.broadcast_(mine.fill_(RANK), SIZE - 1, GROUP)
+assert mine.eq(SIZE - 1).all()
+every = torch.empty(2 * SIZE)
+ops.all_gather_into_(every, torch.full((2,), float(RANK)), GROUP)
+assert every.tolist() == [float(rank) for rank in range(SIZE) for _ in range(2)]
+part = torch.empty(2)
+ops.reduce_scatter_into_(part, torch.arange(2.0 * SIZE), "max", GROUP)
+assert part.tolist() == [2.0 * RANK, 2.0 * RANK + 1]
+swapped = torch.empty(SIZE)
+ops.all_to_all_into_(swapped, torch.full((SIZE,), float(RANK)), GROUP)
+assert swapped.tolist() == [float(rank) for rank in range(SIZE)]
+
+gloo = dist.new_group(backend="gloo")
+for call, words in (
+    (lambda: ops.all_reduce_(mine, "mean", GROUP), "no reduction is called mean"),
+    (lambda: ops.all_reduce_(mine, "sum", 99), "no process group has the handle 99"),
+    (lambda: ops.all_reduce_(torch.ones(3, 3).t()[1:], "sum", GROUP), "contiguous"),
+    (lambda: ops.all_gather_into_(every, torch.ones(3), GROUP), f"not {SIZE} times 3"),
+    (lambda: hbmcomm.torch.handle(gloo), "this one is of gloo"),
+):
+    try:
+        call()
+    except (ValueError, RuntimeError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(f"no error with {words!r}")
+
+
+def step(tensor: torch.Tensor) -> torch.Tensor:
+    doubled = tensor * 2
+    torch.ops.hbmcomm.all_reduce_(doubled, "sum", GROUP)
+    return doubled + 1
+
+
+compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+assert compiled(torch.ones(5)).eq(2 * SIZE + 1).all()
+torch.library.opcheck(ops.broadcast_.default, (mine, 0, GROUP))
+dist.destroy_process_group()
+print("right")

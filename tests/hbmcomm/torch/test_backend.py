@@ -1,0 +1,49 @@
+"""The backend "hbm" of torch.distributed, on ranks that share memory and use no MPI."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ranks]
+
+Start = Callable[..., Any]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_operation_gives_the_right_result_for_every_type(
+    ranks: int, torch_ranks: Start
+) -> None:
+    assert torch_ranks("operations", ranks).right() == ["right\n"] * ranks
+
+
+def test_four_groups_serve_two_threads_at_once_in_order(torch_ranks: Start) -> None:
+    assert torch_ranks("at_once", 2, "1", "300").right() == ["right\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("late", "longer than its timeout of 1000 ms on rank"),
+        ("dead", "rank 2 died"),
+        ("left", "rank 2 has left"),
+    ],
+)
+def test_a_rank_that_does_not_come_is_named_within_two_seconds(
+    how: str, words: str, torch_ranks: Start
+) -> None:
+    found = torch_ranks("ends", 3, how)
+    for output in found.outputs[:2]:
+        seconds, _, text = output.partition(" ")
+        assert float(seconds) <= 2.0, output
+        if how != "late" or "was interrupted" not in text:
+            assert words in text, output
+    assert how != "late" or any(words in output for output in found.outputs)
+
+
+def test_gradients_lie_in_the_arena_and_the_loss_is_that_of_gloo(torch_ranks: Start) -> None:
+    assert torch_ranks("zero_copy", 2).right() == ["right\n"] * 2
+
+
+def test_bare_operators_serve_eager_and_compiled_programs(torch_ranks: Start) -> None:
+    assert torch_ranks("operators", 2).right() == ["right\n"] * 2
