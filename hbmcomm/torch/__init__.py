@@ -9,8 +9,8 @@ The first import for a version of torch builds a small C++ library, which takes 
 from torch import distributed
 
 from hbmcomm.torch.group import create
-from hbmcomm.torch.memory import empty, handle, is_in_arena
+from hbmcomm.torch.memory import empty, handle, is_in_arena, kind_of, memory
 
-__all__ = ["empty", "handle", "is_in_arena"]
+__all__ = ["empty", "handle", "is_in_arena", "kind_of", "memory"]
 
 distributed.Backend.register_backend("hbm", create, extended_api=True, devices=["cpu"])

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from weakref import WeakValueDictionary
 
 import torch
 from torch import distributed
 
+from hbmcomm.memory.policy.kinds import Kind, resolve
+from hbmcomm.memory.private import blocks, regions
+from hbmcomm.memory.private.blocks import Block
 from hbmcomm.torch.shim_loading import shim
 
 
@@ -31,6 +37,69 @@ def empty(
         shape.numel(), dtype=dtype or torch.get_default_dtype(), device=torch.device("cpu")
     )
     return flat.view(shape)
+
+
+@contextmanager
+def memory(kind: str, nodes: Iterable[int] | None = None) -> Iterator[Kind]:
+    """Inside, every new tensor of 64 KiB and more on the CPU is in a kind of memory.
+
+    For parameters and caches of a model: `with hbmcomm.torch.memory("hbw"): model = Model()`.
+    Applies to the calling thread, not to those of autograd. Contexts nest; tensors outlive them.
+
+    Args:
+        kind: A name of `hbmcomm.KINDS`.
+        nodes: Bind strictly to these NUMA nodes of the kind.
+
+    Yields:
+        The kind, with its nodes and the evidence for them.
+
+    Raises:
+        KindUnavailable: This machine has no such memory.
+        torch.OutOfMemoryError: In the block: a strict kind has less free memory.
+        ValueError: Unknown kind.
+    """
+    found = resolve(kind, None if nodes is None else tuple(nodes))
+    number = _number((found, nodes is not None))
+    _serve_kinds()
+    before = shim().choose_kind(number)
+    try:
+        yield found
+    finally:
+        shim().choose_kind(before)
+
+
+_kinds: list[tuple[Kind, bool]] = []
+"""Kinds by their number, from 1 on, and whether the program chose their nodes."""
+
+
+def _number(kind: tuple[Kind, bool]) -> int:
+    if kind not in _kinds:
+        _kinds.append(kind)
+    return _kinds.index(kind) + 1
+
+
+@cache
+def _serve_kinds() -> None:
+    shim().use_kinds(_allocate)
+
+
+def _allocate(number: int, nbytes: int) -> Block:
+    """Called by torch's allocator."""
+    kind, pinned = _kinds[number - 1]
+    block = blocks.allocate(kind, nbytes, pinned)
+    _blocks[block.address] = block
+    return block
+
+
+_blocks: WeakValueDictionary[int, Block] = WeakValueDictionary()
+"""By their addresses."""
+
+
+def kind_of(tensor: torch.Tensor) -> str | None:
+    """The kind of memory that a tensor's data was allocated in; None: torch's own memory."""
+    address = tensor.untyped_storage().data_ptr()
+    found = _blocks.get(address) or regions.find(address)
+    return None if found is None else found.kind.name
 
 
 def is_in_arena(tensor: torch.Tensor, group: distributed.ProcessGroup | None = None) -> bool:

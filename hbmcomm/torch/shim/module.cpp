@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 
+#include "allocator.h"
 #include "group.h"
 
 namespace py = pybind11;
@@ -81,6 +82,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
                py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
                py::arg("explain"), py::arg("close"), py::arg("companion"));
+    module.def("use_kinds", &hbmcomm::use_kinds);
+    module.def("choose_kind", &hbmcomm::choose_kind);
     module.def("handle_of", [](const c10::intrusive_ptr<c10d::Backend> &backend) {
         return hbmcomm::handle_of(ours(backend));
     });

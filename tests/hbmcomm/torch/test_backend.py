@@ -47,3 +47,10 @@ def test_gradients_lie_in_the_arena_and_the_loss_is_that_of_gloo(torch_ranks: St
 
 def test_bare_operators_serve_eager_and_compiled_programs(torch_ranks: Start) -> None:
     assert torch_ranks("operators", 2).right() == ["right\n"] * 2
+
+
+def test_a_thread_makes_its_large_tensors_in_a_kind_of_memory(
+    monkeypatch: pytest.MonkeyPatch, torch_ranks: Start
+) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
+    assert torch_ranks("kinds", 1).right() == ["right\n"]

@@ -1,0 +1,46 @@
+"""hbmcomm.torch.memory: large tensors of the block are in the kind, all others in torch's memory.
+
+Run as one process, with MEMKIND_HBW_NODES=0: node 0 plays the part of HBM.
+"""
+
+import threading
+
+import torch
+
+import hbmcomm
+import hbmcomm.torch
+
+before = torch.ones(100_000)
+with hbmcomm.torch.memory("hbw") as kind:
+    assert kind.name == "hbw" and kind.nodes == (0,)
+    model = torch.nn.Linear(512, 512)
+    small = torch.ones(10)
+    elsewhere: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: elsewhere.append(torch.ones(100_000)))
+    thread.start()
+    thread.join()
+    with hbmcomm.torch.memory("regular"):
+        regular = torch.ones(100_000)
+    again = torch.ones(100_000)
+after = torch.ones(100_000)
+found = hbmcomm.torch.kind_of
+assert found(model.weight) == found(again) == "hbw"
+assert found(regular) == "regular"
+assert [found(each) for each in (before, small, elsewhere[0], after)] == [None] * 4
+assert hbmcomm.placement(model.weight.detach().numpy()) == {0: model.weight.nbytes}
+model(torch.ones(3, 512)).sum().backward()
+for _ in range(50):  # freed memory is reused
+    with hbmcomm.torch.memory("hbw"):
+        torch.empty(2**26, dtype=torch.uint8).fill_(1)
+try:
+    with hbmcomm.torch.memory("hbw"):
+        torch.empty(2**44, dtype=torch.uint8)
+except torch.OutOfMemoryError as error:
+    assert "hbw" in str(error), error
+else:
+    raise AssertionError("16 TiB were there")
+try:
+    with hbmcomm.torch.memory("nvram"):
+        pass
+except ValueError:
+    print("right")
