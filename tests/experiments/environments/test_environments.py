@@ -140,6 +140,7 @@ def test_the_sdk_is_given_the_same_as_the_shell_line_says() -> None:
         "environment": {
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_btl": "^ofi",
             "PATH": "/opt/hbmcomm/bin:/usr/local/bin:/usr/bin:/bin",
             "MEMKIND_HBW_NODES": "0",
             "HOME": "/tmp",
