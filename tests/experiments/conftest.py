@@ -61,7 +61,7 @@ environments = ["{environment}"]
 blocks = 3
 aa_pair = false
 [measurement]
-time_cap = {seconds}
+time_cap = 0.02
 min_iterations = 100
 max_iterations = 100000
 """
@@ -69,12 +69,10 @@ max_iterations = 100000
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def measure(
-        self, environment: str, out: Path, seconds: float = 0.1, **variables: str
-    ) -> "subprocess.Popen[str]":
-        """Start to measure the campaign into `out`, each of 18 cells for so many seconds."""
+    def measure(self, environment: str, out: Path, **variables: str) -> "subprocess.Popen[str]":
+        """Start to measure the campaign into `out`."""
         path = self._folder / "small.toml"
-        path.write_text(self.experiment.format(environment=environment, seconds=seconds))
+        path.write_text(self.experiment.format(environment=environment))
         return self.start("run", "--experiment", str(path), "--out", str(out), **variables)
 
     def resume(self, out: Path) -> None:
