@@ -3,7 +3,9 @@
     import hbmcomm.torch
     torch.distributed.init_process_group("hbm")
 
-The first import for a version of torch builds a small C++ library, which takes about a minute.
+From torch 2.14 on the import may be left out: torch finds the backend by the package's entry point.
+The first process group with a version of torch builds a small C++ library, which takes about a
+minute.
 """
 
 from torch import distributed
@@ -11,6 +13,13 @@ from torch import distributed
 from hbmcomm.torch.group import create
 from hbmcomm.torch.memory import empty, handle, is_in_arena, kind_of, memory
 
-__all__ = ["empty", "handle", "is_in_arena", "kind_of", "memory"]
+__all__ = ["empty", "handle", "is_in_arena", "kind_of", "memory", "register"]
 
-distributed.Backend.register_backend("hbm", create, extended_api=True, devices=["cpu"])
+
+def register() -> None:
+    """Register the backend, once; torch 2.14 calls this by the entry point."""
+    if "HBM" not in distributed.Backend._plugins:
+        distributed.Backend.register_backend("hbm", create, extended_api=True, devices=["cpu"])
+
+
+register()

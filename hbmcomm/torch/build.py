@@ -77,13 +77,13 @@ def _compile(folder: Path) -> None:
 
     (folder / "lock").unlink(missing_ok=True)  # of a build that was killed; ours is the flock
     whole = folder / "whole.cpp"  # torch's headers take most of the time: they are read once
-    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(_SOURCES.glob("*.cpp"))))
+    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(_SOURCES.rglob("*.cpp"))))
     try:
         cpp_extension.load(
             folder.name,
             [str(whole)],
             extra_cflags=_FLAGS,
-            extra_include_paths=[str(_NATIVE)],
+            extra_include_paths=[str(_SOURCES), str(_NATIVE)],
             build_directory=str(folder),
             is_python_module=False,
         )
@@ -106,7 +106,7 @@ def _check_tools() -> None:
 def _folder() -> Path:
     """Where the build for this torch and Python is kept."""
     inputs = hashlib.sha256()
-    for path in (*sorted(_SOURCES.iterdir()), _NATIVE / "interface.h"):
+    for path in (*sorted(_SOURCES.rglob("*.*")), _NATIVE / "interface.h"):
         inputs.update(path.read_bytes())
     about = (torch.__version__, sysconfig.get_config_var("SOABI"), platform.machine(), *_FLAGS)
     inputs.update(repr(about).encode())

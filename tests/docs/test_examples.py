@@ -19,8 +19,12 @@ from experiments.model.environment import MPIS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-NEEDS = {"libmemkind": hbmcomm.memkind_version() is not None, "a device": False}
-"""What a block may need beside two ranks, and whether it is here."""
+NEEDS = {
+    "libmemkind": hbmcomm.memkind_version() is not None,
+    "a device": False,
+    "torchrun": False,  # tests/hbmcomm/torch/test_page.py runs these
+}
+"""What a block may need beside two ranks of MPI, and whether it is here."""
 READER = "docs/results-format.md"
 """Its program needs a results folder: tests/plots/test_documentation.py runs it."""
 _BLOCK = re.compile(

@@ -3,8 +3,8 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 
-#include "allocator.h"
-#include "group.h"
+#include "tensors/allocator.h"
+#include "groups/group.h"
 
 namespace py = pybind11;
 using hbmcomm::Group;

@@ -1,5 +1,6 @@
 """The backend "hbm" of torch.distributed, on ranks that share memory and use no MPI."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,20 @@ def test_a_rank_that_does_not_come_is_named_within_two_seconds(
         if how != "late" or "was interrupted" not in text:
             assert words in text, output
     assert how != "late" or any(words in output for output in found.outputs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
+    seed: int, torch_ranks: Start
+) -> None:
+    draw = random.Random(seed)
+    victim, delay = draw.randrange(3), draw.uniform(0, 0.5)
+    found = torch_ranks("killed", 3, str(delay), str(victim))
+    assert [code for rank, code in enumerate(found.codes) if rank != victim] == [0, 0]
+    for rank in {0, 1, 2} - {victim}:
+        seconds, _, text = found.outputs[rank].partition(" ")
+        assert float(seconds) <= 2.0, text
+        assert f"rank {victim} died" in text, text
 
 
 def test_gradients_lie_in_the_arena_and_the_loss_is_that_of_gloo(torch_ranks: Start) -> None:

@@ -1,5 +1,5 @@
 /* torch's allocator of the CPU's memory, with a kind of memory for a while. */
-#include "allocator.h"
+#include "tensors/allocator.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

@@ -1,5 +1,5 @@
 /* Ordering: the queue runs one operation of a group at a time, as the core requires. */
-#include "group.h"
+#include "groups/group.h"
 
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/utils/pybind.h>
@@ -55,7 +55,7 @@ WorkPtr Group::enqueue(c10d::OpType type, Tensors outputs, Limit limit,
                                                 at::NoGradGuard no_grad;
                                                 act(limit);
                                             });
-    queue_.push(work);
+    queue_.push([work] { work->run(); });
     return work;
 }
 

@@ -1,6 +1,6 @@
 /* Operations that reduce data. The core reduces in the order of the ranks, so that all ranks get the
    same bits; averages are sums that every rank then divides. */
-#include "group.h"
+#include "groups/group.h"
 
 namespace hbmcomm {
 

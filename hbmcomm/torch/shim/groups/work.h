@@ -1,14 +1,7 @@
-/* Handles of operations, and the queue of a group that completes them in order.
-
-   An operation that need not return before it is complete, or that finds others before it, is run
-   by the group's worker: one thread, which starts with the first such operation. */
+/* Handles of operations, as torch's programs wait for them. */
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
-#include <thread>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -32,7 +25,7 @@ private:
     c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/* An operation that the worker completes. */
+/* An operation that a group's worker completes. */
 class Queued : public c10d::Work {
 public:
     Queued(c10d::OpType type, Tensors outputs, std::function<void()> act);
@@ -46,30 +39,6 @@ private:
     Tensors outputs_;
     std::function<void()> act_;
     c10::intrusive_ptr<c10::ivalue::Future> future_;
-};
-
-class Queue {
-public:
-    ~Queue();
-
-    /* Whether nothing is queued or running: the caller then runs its operation and calls leave(). */
-    bool enter();
-    void leave();
-
-    void push(c10::intrusive_ptr<Queued> work);
-
-    /* Ends the worker once what it runs has returned; what is queued is run too, and may fail. */
-    void close();
-
-private:
-    void refuse_if_closed() const;
-    void serve();
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<c10::intrusive_ptr<Queued>> waiting_;
-    bool running_ = false, closed_ = false;
-    std::thread worker_;
 };
 
 } // namespace hbmcomm

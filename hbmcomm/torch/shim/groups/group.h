@@ -8,9 +8,10 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "blocks.h"
-#include "codes.h"
-#include "work.h"
+#include "tensors/blocks.h"
+#include "tensors/codes.h"
+#include "groups/queue.h"
+#include "groups/work.h"
 
 namespace hbmcomm {
 

@@ -1,5 +1,5 @@
 /* Operations that move data. */
-#include "group.h"
+#include "groups/group.h"
 
 namespace hbmcomm {
 

@@ -2,7 +2,7 @@
    groups in between, for programs that call them thousands of times a second.
 
    Ordering: the registry's mutex guards it; a group takes part in its own queue. */
-#include "group.h"
+#include "groups/group.h"
 
 #include <torch/library.h>
 

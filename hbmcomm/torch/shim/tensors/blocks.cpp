@@ -1,4 +1,4 @@
-#include "blocks.h"
+#include "tensors/blocks.h"
 
 #include <algorithm>
 

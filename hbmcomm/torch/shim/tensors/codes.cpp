@@ -1,4 +1,4 @@
-#include "codes.h"
+#include "tensors/codes.h"
 
 namespace hbmcomm {
 
