@@ -8,12 +8,15 @@
 
 static constexpr int THREADS = 4, ROUNDS = 5000;
 
+static volatile int spent;
 static int done, inside, last[THREADS], wrong;
 
 static void operate(int thread, int number)
 {
     wrong += inside++ != 0 || number != last[thread] + 1;
     last[thread] = number;
+    for (int i = 0; i < 300; i++) /* long enough to meet another thread */
+        spent = spent + i;
     done++;
     inside--;
 }
