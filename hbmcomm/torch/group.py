@@ -108,11 +108,15 @@ def _gloo(
 
 
 def _on_this_host(timeout: Any) -> Any:
-    """Options of gloo: connections within this host, each made when it is first used."""
+    """Options of gloo: connections within this host.
+
+    They are made at once: a lazy one blocks irecv, and a monitored barrier past its timeout, until
+    the other rank makes a call.
+    """
     options = distributed.ProcessGroupGloo._Options()
     options._timeout = timeout
     options._threads = 1
     options._devices = [
-        distributed.ProcessGroupGloo.create_device(hostname="127.0.0.1", lazy_init=True)
+        distributed.ProcessGroupGloo.create_device(hostname="127.0.0.1", lazy_init=False)
     ]
     return options
