@@ -92,13 +92,14 @@ public:
     template <class Act> void complete(const char *name, Act act);
 
 private:
-    /* Runs `act(limit)` now, or has the worker run it, and returns its handle. */
+    /* Runs `act(limit)` now, or has the worker run it, and returns its handle. The profiler shows
+       the shapes of `inputs`. */
     template <class Given, class Act>
-    WorkPtr submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
-                   Act act);
+    WorkPtr submit(c10d::OpType type, const char *name, const Tensors &inputs, Tensors outputs,
+                   const Given &options, Act act);
     template <class Act> bool runs_now(Limit limit, const Act &act);
     WorkPtr enqueue(c10d::OpType type, Tensors outputs, Limit limit,
-                    std::function<void(Limit)> act);
+                    std::function<void()> end_event, std::function<void(Limit)> act);
     Milliseconds chosen(Milliseconds timeout) const;
 
     /* One call of the core. Throws c10::DistBackendError where it fails. `input` is copied where
@@ -120,7 +121,6 @@ private:
 
 template <class Act> bool Group::runs_now(Limit limit, const Act &act)
 {
-    sequence_.fetch_add(1, std::memory_order_relaxed);
     if (!queue_.enter())
         return false;
     struct Leave {
@@ -133,13 +133,18 @@ template <class Act> bool Group::runs_now(Limit limit, const Act &act)
 }
 
 template <class Given, class Act>
-WorkPtr Group::submit(c10d::OpType type, const char *name, Tensors outputs, const Given &options,
-                      Act act)
+WorkPtr Group::submit(c10d::OpType type, const char *name, const Tensors &inputs, Tensors outputs,
+                      const Given &options, Act act)
 {
     const Limit limit{name, chosen(options.timeout)};
-    if (!options.asyncOp && runs_now(limit, act))
+    auto end_event = begin_event(name, inputs);
+    sequence_.fetch_add(1, std::memory_order_relaxed);
+    if (!options.asyncOp && runs_now(limit, act)) {
+        if (end_event)
+            end_event();
         return c10::make_intrusive<Done>(type, std::move(outputs));
-    auto work = enqueue(type, std::move(outputs), limit, std::move(act));
+    }
+    auto work = enqueue(type, std::move(outputs), limit, std::move(end_event), std::move(act));
     if (!options.asyncOp)
         work->wait();
     return work;
@@ -148,8 +153,9 @@ WorkPtr Group::submit(c10d::OpType type, const char *name, Tensors outputs, cons
 template <class Act> void Group::complete(const char *name, Act act)
 {
     const Limit limit{name, options_->timeout};
+    sequence_.fetch_add(1, std::memory_order_relaxed);
     if (!runs_now(limit, act))
-        enqueue(c10d::OpType::UNKNOWN, {}, limit, std::move(act))->wait();
+        enqueue(c10d::OpType::UNKNOWN, {}, limit, {}, std::move(act))->wait();
 }
 
 /* The number by which the bare operators name a group; numbers are not reused. */

@@ -18,7 +18,7 @@ void Group::run_broadcast(const at::Tensor &tensor, int64_t root, Limit limit)
 WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &options)
 {
     check("broadcast", tensors);
-    return submit(OpType::BROADCAST, "broadcast", tensors, options,
+    return submit(OpType::BROADCAST, "broadcast", tensors, tensors, options,
                   [this, tensors, root = options.rootRank](Limit limit) {
                       for (const auto &tensor : tensors)
                           run_broadcast(tensor, root, limit);
@@ -55,7 +55,7 @@ WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs
                           ": output has ", outputs[i].numel(), " elements; ", size_,
                           " inputs of ", inputs[i].numel(), " need ", inputs[i].numel() * size_);
     }
-    return submit(OpType::_ALLGATHER_BASE, name, outputs, options,
+    return submit(OpType::_ALLGATHER_BASE, name, inputs, outputs, options,
                   [this, outputs, inputs](Limit limit) {
                       for (size_t i = 0; i < inputs.size(); i++)
                           run_allgather(outputs[i], inputs[i], limit);
@@ -83,7 +83,7 @@ WorkPtr Group::allgather(TensorLists &outputs, Tensors &inputs,
     TORCH_CHECK_VALUE(outputs.size() == 1 && inputs.size() == 1,
                       "hbm: all_gather takes one tensor, found ", inputs.size());
     check_blocks("all_gather", outputs[0], inputs[0]);
-    return submit(OpType::ALLGATHER, "all_gather", outputs[0], options,
+    return submit(OpType::ALLGATHER, "all_gather", inputs, outputs[0], options,
                   [this, output = outputs[0], input = inputs[0]](Limit limit) {
                       gather_blocks(call_of(HBM_ALLGATHERV, input), output, input,
                                     [&](hbm_call &call, const at::Tensor &sent) {
@@ -104,7 +104,7 @@ WorkPtr Group::allgather_coalesced(TensorLists &outputs, Tensors &inputs,
         check_blocks("all_gather_coalesced", by_input[i], inputs[i]);
         all.insert(all.end(), by_input[i].begin(), by_input[i].end());
     }
-    return submit(OpType::ALLGATHER_COALESCED, "all_gather_coalesced", all, options,
+    return submit(OpType::ALLGATHER_COALESCED, "all_gather_coalesced", inputs, all, options,
                   [this, by_input, inputs](Limit limit) {
                       for (size_t i = 0; i < inputs.size(); i++)
                           gather_blocks(call_of(HBM_ALLGATHERV, inputs[i]), by_input[i], inputs[i],
@@ -128,7 +128,7 @@ WorkPtr Group::gather(TensorLists &outputs, Tensors &inputs, const c10d::GatherO
         TORCH_CHECK_VALUE(outputs.empty() || outputs[0].empty(),
                           "hbm: gather takes outputs at the root only, rank ", options.rootRank);
     }
-    return submit(OpType::GATHER, "gather", output, options,
+    return submit(OpType::GATHER, "gather", inputs, output, options,
                   [this, output, input = inputs[0], root = options.rootRank](Limit limit) {
                       hbm_call call = call_of(HBM_GATHERV, input);
                       call.root = static_cast<int32_t>(root);
@@ -155,7 +155,7 @@ WorkPtr Group::scatter(Tensors &outputs, TensorLists &inputs, const c10d::Scatte
         TORCH_CHECK_VALUE(inputs.empty() || inputs[0].empty(),
                           "hbm: scatter takes inputs at the root only, rank ", options.rootRank);
     }
-    return submit(OpType::SCATTER, "scatter", outputs, options,
+    return submit(OpType::SCATTER, "scatter", input, outputs, options,
                   [this, input, output = outputs[0], root = options.rootRank](Limit limit) {
                       Output received(output);
                       Blocks blocks = Blocks::read(input);
@@ -187,7 +187,7 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
 {
     check_blocks("all_to_all", outputs, inputs.at(0));
     check_blocks("all_to_all", inputs, outputs[0]);
-    return submit(OpType::ALLTOALL, "all_to_all", outputs, options,
+    return submit(OpType::ALLTOALL, "all_to_all", inputs, outputs, options,
                   [this, outputs, inputs](Limit limit) {
                       Blocks sent = Blocks::read(inputs), received = Blocks::written(outputs);
                       hbm_call call = swap_call(inputs[0], sent, received);
@@ -241,7 +241,7 @@ WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     TORCH_CHECK(!output_splits.empty() || !input_splits.empty() || output.numel() == input.numel(),
                 "hbm: all_to_all_single: the output has ", output.numel(), " elements, the input ",
                 input.numel(), "; pass split sizes where blocks differ in length");
-    return submit(OpType::ALLTOALL_BASE, "all_to_all_single", {output}, options,
+    return submit(OpType::ALLTOALL_BASE, "all_to_all_single", {input}, {output}, options,
                   [this, output, input, output_splits, input_splits](Limit limit) {
                       run_alltoall(output, input, output_splits, input_splits, limit);
                   });

@@ -53,7 +53,7 @@ WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &options
     check("all_reduce", tensors);
     for (const auto &tensor : tensors)
         reduction_code(options.reduceOp, tensor.scalar_type());
-    return submit(OpType::ALLREDUCE, "all_reduce", tensors, options,
+    return submit(OpType::ALLREDUCE, "all_reduce", tensors, tensors, options,
                   [this, tensors, op = options.reduceOp](Limit limit) {
                       for (const auto &tensor : tensors)
                           run_allreduce(tensor, op, limit);
@@ -70,7 +70,7 @@ WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &options)
     check("reduce", tensors);
     for (const auto &tensor : tensors)
         reduction_code(options.reduceOp, tensor.scalar_type());
-    return submit(OpType::REDUCE, "reduce", tensors, options,
+    return submit(OpType::REDUCE, "reduce", tensors, tensors, options,
                   [this, tensors, op = options.reduceOp, root = options.rootRank](Limit limit) {
                       for (const auto &tensor : tensors) {
                           const bool is_root = rank_ == root;
@@ -125,7 +125,7 @@ WorkPtr Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs
                           " outputs of ", outputs[i].numel(), " need ",
                           outputs[i].numel() * size_);
     }
-    return submit(OpType::_REDUCE_SCATTER_BASE, name, outputs, options,
+    return submit(OpType::_REDUCE_SCATTER_BASE, name, inputs, outputs, options,
                   [this, outputs, inputs, op = options.reduceOp](Limit limit) {
                       for (size_t i = 0; i < outputs.size(); i++)
                           run_reduce_scatter(outputs[i], inputs[i], op, limit);
@@ -144,7 +144,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, TensorLists &inputs,
     for (const auto &input : inputs[0])
         TORCH_CHECK_VALUE(input.numel() == outputs[0].numel(), "hbm: ", name, ": an input has ",
                           input.numel(), " elements, the output ", outputs[0].numel());
-    return submit(OpType::REDUCE_SCATTER, name, outputs, options,
+    return submit(OpType::REDUCE_SCATTER, name, inputs[0], outputs, options,
                   [this, output = outputs[0], list = inputs[0], op = options.reduceOp](Limit limit) {
                       Tensors flat;
                       for (const auto &input : list)

@@ -1,9 +1,26 @@
 /* Ordering: a work's mutex publishes its end. */
 #include "groups/work.h"
 
+#include <ATen/ThreadLocalState.h>
+#include <ATen/record_function.h>
+
 namespace hbmcomm {
 
 using c10::ivalue::Future;
+
+std::function<void()> begin_event(const char *name, const Tensors &inputs)
+{
+    if (!at::hasCallbacks())
+        return {};
+    auto event = std::make_shared<at::RecordFunction>(at::RecordScope::USER_SCOPE);
+    if (!event->isActive())
+        return {};
+    event->_setAsync(); // the worker, another thread, may end it
+    const std::vector<c10::IValue> shown(inputs.begin(), inputs.end());
+    event->before(c10::str("hbm:", name),
+                  c10::ArrayRef<const c10::IValue>(shown.data(), shown.size()));
+    return at::wrapPropagateTLSState([event] { event->end(); });
+}
 
 static c10::intrusive_ptr<Future> tensors_future()
 {
@@ -22,9 +39,11 @@ c10::intrusive_ptr<Future> Done::getFuture()
     return future_;
 }
 
-Queued::Queued(c10d::OpType type, Tensors outputs, std::function<void()> act)
+Queued::Queued(c10d::OpType type, Tensors outputs, std::function<void()> end_event,
+               std::function<void()> act)
     : Work(-1, type), outputs_(std::move(outputs)), act_(std::move(act)), future_(tensors_future())
 {
+    recordFunctionEndCallback_ = std::move(end_event); // finish() calls it
 }
 
 void Queued::run()

@@ -9,6 +9,9 @@ namespace hbmcomm {
 
 using Tensors = std::vector<at::Tensor>;
 
+/* Begins the profiler's event of an operation. Returns what ends it; empty where nobody profiles. */
+std::function<void()> begin_event(const char *name, const Tensors &inputs);
+
 /* An operation that was complete when its call returned. */
 class Done : public c10d::Work {
 public:
@@ -28,7 +31,8 @@ private:
 /* An operation that a group's worker completes. */
 class Queued : public c10d::Work {
 public:
-    Queued(c10d::OpType type, Tensors outputs, std::function<void()> act);
+    Queued(c10d::OpType type, Tensors outputs, std::function<void()> end_event,
+           std::function<void()> act);
     Tensors result() override { return outputs_; }
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
