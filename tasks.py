@@ -168,7 +168,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
         "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
         "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
-        "peers": "of openmpi,mpich,impi,pickle,gloo (default: all that can be had)",
+        "peers": "of openmpi,mpich,impi,pickle,gloo,torch (default: all that can be had)",
         "peers-tuned": "each MPI in all settings known to make it faster; its best counts per cell",
         "forms": "of plain,persistent,nonblocking (default: plain,persistent)",
         "against": "a checkout or installed tree of another build of hbmcomm, to compare with",
@@ -204,7 +204,7 @@ def bench(
     json=False,
     results="",
 ):
-    """hbmcomm against Open MPI, MPICH, Intel MPI, pickle and gloo on this machine.
+    """hbmcomm against Open MPI, MPICH, Intel MPI, pickle, gloo and torch on this machine.
 
     All MPIs are alive at the same time and take turns; each measures itself and hbmcomm over the
     same buffers, and ratios are paired within it. Ctrl-C shows what there is.

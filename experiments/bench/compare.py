@@ -51,8 +51,8 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
         time with its own (NaN below 6 blocks). floor: the smallest effect that may be claimed in
         the cell, NaN where it is unknown; verdict: what interval and floor let one say. An MPI is
         shown in the setting in which it did best; a peer that ran beside several MPIs (pickle,
-        gloo), beside the one with which it did best. Another build, which no MPI changes, is shown
-        over all launches. `best` marks the MPI with the lowest ratio of each cell.
+        gloo, torch), beside the one with which it did best. Another build, which no MPI changes, is
+        shown over all launches. `best` marks the MPI with the lowest ratio of each cell.
     """
     found = pd.concat(
         [

@@ -55,7 +55,7 @@ class Question:
 
     Attributes:
         named: the user named the peers, so that an MPI that cannot be had is an error; gloo
-            without torch is a note all the same.
+            and torch are notes all the same.
         against: a checkout or installed tree of another build of the library; "": none.
     """
 

@@ -26,7 +26,7 @@ from experiments.bench.compare import (
     slower_cells,
     tried,
 )
-from experiments.model.contender_names import CALLS, FORMS, GLOO, OTHER_BUILD, PICKLE, SHOWN
+from experiments.model.contender_names import CALLS, FORMS, LACKING, OTHER_BUILD, SHOWN
 from experiments.model.experiment import NUMPY
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import (
@@ -133,7 +133,7 @@ def _legend(bench: Campaign, theirs: pd.DataFrame) -> Iterator[RenderableType]:
         f"direct: its median time over launches, of the slowest rank, {where}, "
         f"{measurement.cadence} cadence. Others: their time over direct's in the same launch, the "
         "median over launches; above 1 direct is faster. *: the best MPI.",
-        *_of_pickle_and_gloo(theirs),
+        *_of_others_than_mpis(theirs),
         "Of bound: the time that the operation's bytes take at the rate at which all ranks copy at "
         "once, over direct's time. In caches it can exceed 100 %: the copy reads and writes other "
         "buffers on each rank, and what several ranks read at once is fetched once.",
@@ -162,9 +162,9 @@ def _noise(cells: pd.DataFrame) -> str:
     )
 
 
-def _of_pickle_and_gloo(theirs: pd.DataFrame) -> Iterator[str]:
-    if several := [peer for peer in (PICKLE, GLOO) if peer in set(theirs["peer"])]:
-        yield f"{' and '.join(several)}: beside the MPI with which it did best in the cell."
+def _of_others_than_mpis(theirs: pd.DataFrame) -> Iterator[str]:
+    if several := [peer for peer in LACKING if peer in set(theirs["peer"])]:
+        yield f"{', '.join(several)}: beside the MPI with which it did best in the cell."
 
 
 def _of_settings(bench: Campaign) -> Iterator[str]:

@@ -22,12 +22,13 @@ FORMS = (PLAIN, PERSISTENT, NONBLOCKING)
 
 DIRECT, AGAIN = "direct", "direct-again"
 OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
-MPI_ITSELF, PICKLE, GLOO = "mpi", "pickle", "gloo"
+MPI_ITSELF, PICKLE, GLOO, TORCH = "mpi", "pickle", "gloo", "torch"
 """Contenders where MPIs are the arms. AGAIN is DIRECT once more: what differs between the two is
 noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
-twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes."""
+twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and
+TORCH are torch.distributed with its own backend and with this library's."""
 
-CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO)
+CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO, TORCH)
 
 NO_TRANSPORT = "none"
 """A plain copy's: each rank copies its own buffer."""
@@ -35,14 +36,14 @@ NO_TRANSPORT = "none"
 OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
 """A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
 
-LACKING = {PICKLE: ("reduce_scatter", BARRIER), GLOO: ("reduce_scatter",)}
-"""Operations that a contender does not have."""
+LACKING: dict[str, tuple[str, ...]] = {PICKLE: ("reduce_scatter", BARRIER), GLOO: (), TORCH: ()}
+"""Operations that a contender that is no MPI does not have. Such a one has plain calls alone."""
 
 BROKEN = {"impi": ("gather", "scatter", "allgather")}
 """Persistent calls that an MPI has and cannot do. Intel MPI 2021.18: the second Start of these
 leaves the receive buffer as it was with 2 ranks, and crashes or hangs with 3."""
 
-PEERS = (*MPIS, PICKLE, GLOO)
+PEERS = (*MPIS, PICKLE, GLOO, TORCH)
 """Whom direct is compared with over all launches: each MPI by its flavour."""
 
 SHOWN = (OTHER_BUILD, *PEERS)

@@ -95,8 +95,8 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
         ratios_name(ranks),
         "",
         f"Peers over direct, {ranks_text(ranks)}",
-        "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; pickle "
-        "and gloo are shown beside the MPI with which they did best.",
+        "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; others "
+        "than MPIs are shown beside the MPI with which they did best.",
         f"Line charts of ratios against message size. Best MPI: {sentences}",
         figure,
     )

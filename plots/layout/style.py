@@ -40,6 +40,7 @@ DARK = {
     "#8a6d00": "#e0b93c",
     "#2b8cbe": "#8fd3f4",
     "#4d4d4d": "#c4c4c4",
+    "#6a3d9a": "#b99be8",
     "#bdd7e7": "#24506e",
     "#8ab8d6": "#3a7299",
     "#4f90bc": "#5a9ac6",
@@ -85,6 +86,7 @@ PARTIES = {
     "impi": Look("#b0568a", "D"),
     "pickle": Look("#8a6d00", "v"),
     "gloo": Look("#4d4d4d", "X"),
+    "torch": Look("#6a3d9a", "<"),
 }
 """Who takes part in a bench."""
 OTHER = Look("#4d4d4d", "*")

@@ -1,1 +1,1 @@
-"""What takes turns in a cell: direct, the MPI, pickle, gloo, another build."""
+"""What takes turns in a cell: direct, the MPI, pickle, torch's groups, another build."""

@@ -25,6 +25,7 @@ from experiments.model.contender_names import (
     OTHER_PACKAGE,
     PERSISTENT,
     PICKLE,
+    TORCH,
 )
 from experiments.model.experiment import NUMPY
 from experiments.model.launch import Cell, Launch
@@ -38,8 +39,8 @@ from experiments.programs.contenders.contender import (
     pickled,
     plain,
 )
-from experiments.programs.contenders.gloo import GlooMissing, gloo, leave
 from experiments.programs.contenders.second_copy import load
+from experiments.programs.contenders.torch_groups import GroupMissing, TorchGroups
 from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call
@@ -69,6 +70,7 @@ class Entrants:
         self._comm, self._launch = comm, launch
         self._starter: Any = starter.make_starter(comm, folder) if launch.spares_peers else None
         self._build: tuple[Any, Pool] | None = None
+        self._groups = TorchGroups(comm, folder, cpus)
         self._only: dict[str, Contender] = {}  # have no other forms
         self._absent: dict[str, str] = {}
         if not launch.spares_peers:
@@ -76,11 +78,12 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked:
             self._only[PICKLE] = pickled(comm.Dup())
-        if GLOO in asked:
-            try:
-                self._only[GLOO] = gloo(comm, folder, cpus)
-            except GlooMissing as reason:
-                self._absent[GLOO] = f"{GLOO} is left out: {reason}"
+        for name, make in ((GLOO, self._groups.gloo), (TORCH, self._groups.hbm)):
+            if name in asked:
+                try:
+                    self._only[name] = make()
+                except GroupMissing as reason:
+                    self._absent[name] = f"{name} is left out: {reason}"
 
     def of(self, cell: Cell, pool: Pool) -> Entrant:
         """What a cell is timed with.
@@ -159,8 +162,7 @@ class Entrants:
 
     def close(self) -> None:
         """Close what was made here."""
-        if GLOO in self._only:  # leave() imports torch
-            leave()
+        self._groups.leave()
         if self._build is not None:
             self._build[0].Free()
         if self._starter is not None:

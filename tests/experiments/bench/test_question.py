@@ -16,7 +16,7 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     asked = ask(2)
     factors, launches = asked.experiment.factors, asked.experiment.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
-    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "gloo")
+    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "gloo", "torch")
     assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
     assert factors.forms == ("plain", "persistent")
@@ -95,7 +95,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
         ({"operations": "Alreduce"}, "--ops: unknown 'Alreduce'; did you mean 'allreduce'?"),
         ({"operations": ","}, "--ops: unknown ''; Known: Bcast"),
         ({"forms": "blocking"}, "--forms: unknown 'blocking'; did you mean 'nonblocking'?"),
-        ({"peers": "lam"}, "--peers: unknown 'lam'; Known: openmpi, mpich, impi, pickle, gloo"),
+        ({"peers": "lam"}, "unknown 'lam'; Known: openmpi, mpich, impi, pickle, gloo, torch"),
         ({"sizes": "6"}, "multiples of the 4 bytes"),
         ({"ranks": "1,2"}, "2 ranks or more"),
         ({"ranks": "many"}, "ranks 'many' do not parse"),

@@ -68,14 +68,13 @@ def test_the_contests_of_a_block_are_those_of_all_its_launches_each_cell_once() 
     assert set(cells) == {cell for launch in found for cell in launch.plan}
 
 
-def test_pickle_and_gloo_meet_direct_once_beside_each_mpi_in_their_one_form() -> None:
+def test_what_is_no_mpi_meets_direct_once_beside_each_mpi_in_their_one_form() -> None:
     found = launches(tuned=True, operations="all", forms="plain,persistent")
     for launch in found:
         asked = {(cell.transport, cell.form) for cell in launch.cells}
-        expected = (
-            {("pickle", "plain"), ("gloo", "plain")} if launch.setting == "default" else set()
-        )
-        assert {each for each in asked if each[0] in ("pickle", "gloo")} == expected
+        others = ("pickle", "gloo", "torch")
+        expected = {(name, "plain") for name in others if launch.setting == "default"}
+        assert {each for each in asked if each[0] in others} == expected
         pickled = {cell.operation for cell in launch.cells if cell.transport == "pickle"}
         assert not pickled & {"reduce_scatter", "barrier"}
         assert ("mpi", "persistent") in asked

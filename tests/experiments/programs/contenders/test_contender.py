@@ -12,6 +12,8 @@ from experiments.model.environment import MPIS
 pytestmark = pytest.mark.ranks
 
 PROGRAM = Path(__file__).parent / "ranks" / "same_bytes.py"
+TORCH = importlib.util.find_spec("torch")
+"""That of Open MPI's ranks too, which run in this environment."""
 
 
 @pytest.mark.parametrize("flavour", MPIS)
@@ -27,13 +29,29 @@ def test_every_contender_of_every_mpi_is_right(
     assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in printed
 
 
-def test_without_torch_gloo_is_left_out_with_the_reason(mpirun: Callable[..., Any]) -> None:
-    if importlib.util.find_spec("torch") is not None:
-        pytest.skip("torch is here")
-    assert "gloo: torch cannot be imported" in mpirun(PROGRAM, 2, "openmpi").output
+@pytest.mark.skipif(TORCH is not None, reason="torch is installed: see the next test")
+def test_without_torch_its_groups_are_left_out_with_the_reason(
+    mpirun: Callable[..., Any],
+) -> None:
+    printed = mpirun(PROGRAM, 2, "openmpi").output
+    for name in ("gloo", "torch"):
+        assert f"{name}: torch cannot be imported" in printed
 
 
-def test_with_torch_gloo_is_right_too(mpirun: Callable[..., Any]) -> None:
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("no torch here; install it: pip install torch")
-    assert "gloo: 8" in mpirun(PROGRAM, 2, "openmpi").output
+@pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_with_torch_its_groups_are_right_too(mpirun: Callable[..., Any], ranks: int) -> None:
+    printed = mpirun(PROGRAM, ranks, "openmpi").output
+    for line in ("gloo: 9", "torch: 9"):
+        assert line in printed
+
+
+@pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
+def test_without_a_compiler_only_the_backend_of_this_library_is_left_out(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    unbuilt = {"CXX": "no-compiler", "TORCH_EXTENSIONS_DIR": str(tmp_path)}
+    printed = mpirun(PROGRAM, 2, "openmpi", env=unbuilt).output
+    assert "gloo: 9" in printed
+    assert "torch: hbmcomm.torch: its C++ part is built at the first use" in printed
+    assert "needs no-compiler; none was found" in printed

@@ -8,24 +8,58 @@ import pytest
 from mpi4py import MPI
 
 from experiments.bench.question import ask
+from experiments.model.launch import Cell
 from experiments.programs.contenders import entrants
+from experiments.programs.contenders.contender import Contender, plain
+from experiments.programs.contenders.torch_groups import GroupMissing
+from experiments.programs.measure.buffers import Unavailable, make_pool
 from experiments.schedule.blocks import schedule
 
 pytestmark = pytest.mark.ranks
 
 
-def test_gloo_is_left_only_where_it_took_part(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+class Groups:
+    """Those of torch, which only note what is asked of them."""
+
+    def __init__(self, noted: list[str]) -> None:
+        self._noted = noted
+
+    def gloo(self) -> Contender:
+        self._noted.append("gloo")
+        return plain(MPI.COMM_SELF)
+
+    def hbm(self) -> Contender:
+        self._noted.append("torch")
+        raise GroupMissing("there is no compiler")
+
+
+@pytest.mark.parametrize(
+    ("peers", "made"),
+    [
+        ("openmpi", []),
+        ("openmpi,gloo", ["gloo"]),
+        ("openmpi,torch", ["torch"]),
+        ("openmpi,gloo,torch", ["gloo", "torch"]),
+    ],
+)
+def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missing(
+    peers: str, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Leaving it imports torch, which takes seconds."""
-    left: list[str] = []
-    monkeypatch.setattr(entrants, "leave", lambda: left.append("left"))
-    monkeypatch.setattr(entrants, "gloo", lambda *_: entrants.plain(MPI.COMM_SELF))
+    """Making one imports torch, which takes a second."""
+    noted: list[str] = []
+    monkeypatch.setattr(entrants, "TorchGroups", lambda *_: Groups(noted))
     monkeypatch.setattr(entrants.starter, "make_starter", lambda *_: None)
-    for peers, expected in (("openmpi", []), ("openmpi,gloo", ["left"])):
-        launch = schedule(ask(2, peers=peers).experiment, 1)[0].launches[0]
-        entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0}).close()
-        assert left == expected
+    launch = schedule(ask(2, peers=peers).experiment, 1)[0].launches[0]
+    found = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
+    assert noted == made
+    pool = make_pool(MPI.COMM_SELF, "regular", "local", ["direct"], "float32", (100, 100), 0)
+    for name in made:
+        cell = Cell("allreduce", name, "regular", "local", 64, "arena", "plain")
+        if name == "gloo":
+            assert found.of(cell, pool)[1] is pool
+        else:
+            with pytest.raises(Unavailable, match="torch is left out: there is no compiler"):
+                found.of(cell, pool)
 
 
 @pytest.mark.parametrize("buffers", ["arena", "numpy"])

@@ -1,5 +1,6 @@
 """Rank program: every contender leaves the same right bytes, of every operation it has."""
 
+import importlib
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from experiments.programs.contenders.contender import (
     pickled,
     plain,
 )
-from experiments.programs.contenders.gloo import GlooMissing, gloo, leave
+from experiments.programs.contenders.torch_groups import GroupMissing, TorchGroups
 from experiments.programs.contenders.trial import Trial
 from experiments.programs.measure import operations
 from experiments.schedule import footprint
@@ -38,11 +39,18 @@ contenders: dict[str, Contender] = {
     "pickle": pickled(COMM.Dup()),
 }
 folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
-try:
-    contenders["gloo"] = gloo(COMM, Path(folder), os.sched_getaffinity(0))
-except GlooMissing as reason:
-    if COMM.rank == 0:
-        print(f"gloo: {reason}")
+groups = TorchGroups(COMM, Path(folder), os.sched_getaffinity(0))
+for name, of in (("gloo", groups.gloo), ("torch", groups.hbm)):
+    try:
+        contenders[name] = of()
+    except GroupMissing as reason:
+        if COMM.rank == 0:
+            print(f"{name}: {reason}")
+if "torch" in contenders:  # its own layers are timed, and no copies to another arena
+    torch = importlib.import_module("torch")
+    own = torch.distributed.new_group(backend="hbm")
+    array = torch.from_numpy(direct.empty(ELEMENTS, "float32"))
+    assert importlib.import_module("hbmcomm.torch").is_in_arena(array, own)
 
 makers: list[Callable[[int], operations.Array]] = [
     lambda length: direct.empty(length, "float32"),
@@ -64,7 +72,7 @@ for make in makers:
                 trial.check()
             trial.close()
             done.append((name, operation))
-leave()
+groups.leave()
 direct.Free()
 if COMM.rank == 0:
     for name in contenders:

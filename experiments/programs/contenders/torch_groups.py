@@ -1,0 +1,162 @@
+"""torch.distributed as contenders, where torch can be imported: gloo, and this library's "hbm".
+
+Both see NumPy arrays as tensors, and are called alike: what differs between them is the backend.
+"hbm" uses arrays of a Communicator's arena in place, since a process has one segment for a kind.
+"""
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.lower_bound import BARRIER
+from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.measure.operations import Array
+from experiments.schedule.footprint import ROOT
+
+
+class GroupMissing(Exception):
+    """A process group cannot be had; the text says why, alike on every rank."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A process group of all ranks.
+
+    Attributes:
+        keeps_input: reduce() leaves the tensors of other ranks than the root as they were.
+    """
+
+    made: Any
+    rank: int
+    ranks: int
+    keeps_input: bool
+
+
+class TorchGroups:
+    """The process groups of a launch; each is made, by all ranks together, when it is asked for."""
+
+    def __init__(self, comm: MPI.Intracomm, folder: Path, cpus: Collection[int]) -> None:
+        """Make nothing yet.
+
+        Args:
+            folder: of the launch; ranks find each other through a file in it.
+            cpus: where gloo's own threads may run. On this rank's one CPU they would wait for it
+                whenever it waits for others.
+        """
+        self._comm, self._folder, self._cpus = comm, folder, cpus
+        self._dist: Any = None
+
+    def gloo(self) -> Contender:
+        """Torch's own backend for CPUs.
+
+        Raises:
+            GroupMissing: any rank has no torch, or a torch without gloo.
+        """
+        return self._contender(self._connected().group.WORLD, keeps_input=False)
+
+    def hbm(self) -> Contender:
+        """The backend of hbmcomm.torch; the first one for a version of torch is compiled here.
+
+        Raises:
+            GroupMissing: gloo() fails, or the C++ part cannot be built, or ranks share no memory.
+        """
+        dist = self._connected()
+        self._require(_build_failure())
+        backend: Any = importlib.import_module("hbmcomm.torch")
+        group = dist.new_group(backend="hbm")
+        try:
+            backend.handle(group)
+        except ValueError:  # the group is one of gloo, with a warning
+            raise GroupMissing("these ranks cannot share memory") from None
+        return self._contender(group, keeps_input=True)
+
+    def leave(self) -> None:
+        """Disconnect, where connected; collective."""
+        if self._dist is not None:
+            self._dist.destroy_process_group()
+
+    def _connected(self) -> Any:
+        """torch.distributed, after its first group has been made, which must be gloo's."""
+        if self._dist is not None:
+            return self._dist
+        found = importlib.util.find_spec("torch") is not None
+        self._require("" if found else "torch cannot be imported")
+        torch: Any = importlib.import_module("torch")
+        dist: Any = importlib.import_module("torch.distributed")
+        usable = dist.is_available() and dist.is_gloo_available()
+        self._require("" if usable else "this torch was built without gloo")
+        torch.set_num_threads(1)  # a rank has one CPU
+        rank, ranks = self._comm.rank, self._comm.size
+        store = dist.FileStore(str(self._folder / "torch"), ranks)
+        pinned = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._cpus)  # which threads that are made from here on inherit
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+        os.sched_setaffinity(0, pinned)
+        self._dist = dist
+        return dist
+
+    def _require(self, reason: str) -> None:
+        """Raise the first reason of any rank, on every rank."""
+        if reasons := [each for each in self._comm.allgather(reason) if each]:
+            raise GroupMissing(reasons[0])
+
+    def _contender(self, group: Any, keeps_input: bool) -> Contender:
+        return partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
+
+
+def _build_failure() -> str:
+    """Why hbmcomm.torch cannot be built, in one line; "" where it can."""
+    builder: Any = importlib.import_module("hbmcomm.torch.build")
+    try:
+        builder.build()
+    except hbmcomm.HbmcommError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | None:
+    """Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it."""
+    torch: Any = importlib.import_module("torch")
+    dist: Any = importlib.import_module("torch.distributed")
+    given, taken = torch.from_numpy(send), torch.from_numpy(recv)
+    at_root = group.rank == ROOT
+    on = {"group": group.made}
+
+    def rows(tensor: Any) -> list[Any]:
+        return list(tensor.view(group.ranks, -1).unbind()) if tensor.numel() else []
+
+    def allreduce() -> None:
+        taken.copy_(given)
+        dist.all_reduce(taken, **on)
+
+    scratch = torch.empty_like(given) if operation == "reduce" and not at_root else taken
+
+    def reduce() -> None:
+        scratch.copy_(given)
+        dist.reduce(scratch, ROOT, **on)
+
+    def reduce_kept() -> None:
+        dist.reduce(given, ROOT, **on)
+
+    sent = rows(given) if operation == "scatter" and at_root else None
+    received = rows(taken) if operation == "gather" and at_root else None
+    calls: dict[str, Callable[[], object]] = {
+        "bcast": lambda: dist.broadcast(given, ROOT, **on),
+        "gather": lambda: dist.gather(given, received, ROOT, **on),
+        "scatter": lambda: dist.scatter(taken, sent, ROOT, **on),
+        "reduce": reduce_kept if group.keeps_input and not at_root else reduce,
+        "allreduce": allreduce,
+        "allgather": lambda: dist.all_gather_into_tensor(taken, given, **on),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(taken, given, **on),
+        "alltoall": lambda: dist.all_to_all_single(taken, given, **on),
+        BARRIER: lambda: dist.barrier(**on),
+    }
+    return Ready(calls[operation]) if operation in calls else None
