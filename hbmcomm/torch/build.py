@@ -25,6 +25,7 @@ from hbmcomm.errors import HbmcommError
 _SOURCES = Path(__file__).parent / "shim"
 _NATIVE = Path(__file__).parents[1] / "_native"
 _FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
+_OLDEST = (2, 13)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
 
@@ -94,6 +95,12 @@ def _compile(folder: Path) -> None:
 
 
 def _check_tools() -> None:
+    version = tuple(int(each) for each in torch.__version__.split(".")[:2])
+    if version < _OLDEST:
+        raise BuildFailed(
+            f"hbmcomm.torch: the backend needs torch {_OLDEST[0]}.{_OLDEST[1]} or newer, whose "
+            f"backends can allocate tensors; found {torch.__version__}: pip install -U torch"
+        )
     compiler = os.environ.get("CXX", "c++").split()[0]
     for tool, remedy in ((compiler, "apt install g++, or set CXX"), ("ninja", "pip install ninja")):
         if shutil.which(tool, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") is None:

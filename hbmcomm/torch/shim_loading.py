@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ def shim() -> ModuleType:
     module = build.load()
     addresses = {name: address(ffi.addressof(lib, name)) for name in _FUNCTIONS}
     module.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
+    atexit.register(module.abort_groups)  # their workers must not need Python once it has ended
     return module
 
 

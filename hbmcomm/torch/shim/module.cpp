@@ -4,7 +4,7 @@
 #include <torch/extension.h>
 
 #include "tensors/allocator.h"
-#include "groups/group.h"
+#include "groups/registry.h"
 
 namespace py = pybind11;
 using hbmcomm::Group;
@@ -60,7 +60,9 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
         },
         std::move(companion),
     };
-    return c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
+    auto group = c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
+    hbmcomm::add_group(group);
+    return group;
 }
 
 c10::intrusive_ptr<Group> ours(const c10::intrusive_ptr<c10d::Backend> &backend)
@@ -84,8 +86,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
                py::arg("explain"), py::arg("close"), py::arg("companion"));
     module.def("use_kinds", &hbmcomm::use_kinds);
     module.def("choose_kind", &hbmcomm::choose_kind);
+    module.def("abort_groups", &hbmcomm::abort_groups,
+               py::call_guard<py::gil_scoped_release>());
     module.def("handle_of", [](const c10::intrusive_ptr<c10d::Backend> &backend) {
-        return hbmcomm::handle_of(ours(backend));
+        return hbmcomm::number_of(*ours(backend));
     });
     module.def("is_in_arena", [](const c10::intrusive_ptr<c10d::Backend> &backend,
                                  const at::Tensor &tensor) {

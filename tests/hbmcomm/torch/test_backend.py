@@ -56,6 +56,11 @@ def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
         assert f"rank {victim} died" in text, text
 
 
+def test_a_program_ends_although_an_operation_of_it_never_will(torch_ranks: Start) -> None:
+    found = torch_ranks("unfinished", 2)
+    assert found.codes == [0, 0] and found.outputs[0] == "right\n", found.outputs
+
+
 def test_gradients_lie_in_the_arena_and_the_loss_is_that_of_gloo(torch_ranks: Start) -> None:
     assert torch_ranks("zero_copy", 2).right() == ["right\n"] * 2
 

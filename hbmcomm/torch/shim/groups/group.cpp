@@ -6,6 +6,8 @@
 
 namespace hbmcomm {
 
+namespace {
+
 /* Releases the interpreter's lock where this thread holds it: the worker may need it to end. */
 class WithoutPython {
 public:
@@ -19,13 +21,20 @@ private:
     std::optional<pybind11::gil_scoped_release> release_;
 };
 
+} // namespace
+
 Group::Group(int rank, int size, Milliseconds timeout, Opening opening)
     : Backend(rank, size), options_(c10::make_intrusive<Options>("hbm", timeout)),
       opening_(std::move(opening)), comm_(reinterpret_cast<hbm_comm *>(opening_.comm))
 {
 }
 
-Group::~Group() { shutdown(); }
+/* Without shutdown() before, other ranks may never come: nothing is waited for. */
+Group::~Group()
+{
+    abort();
+    shutdown();
+}
 
 void Group::abort()
 {

@@ -59,6 +59,7 @@ public:
     WorkPtr allgather_into_tensor_coalesced(Tensors &, Tensors &,
                                             const c10d::AllgatherOptions &) override;
     WorkPtr gather(TensorLists &, Tensors &, const c10d::GatherOptions &) override;
+    WorkPtr gather_into_tensor(at::Tensor &, at::Tensor &, const c10d::GatherOptions &);
     WorkPtr scatter(Tensors &, TensorLists &, const c10d::ScatterOptions &) override;
     WorkPtr reduce_scatter(Tensors &, TensorLists &, const c10d::ReduceScatterOptions &) override;
     WorkPtr _reduce_scatter_base(at::Tensor &, at::Tensor &,
@@ -157,8 +158,5 @@ template <class Act> void Group::complete(const char *name, Act act)
     if (!runs_now(limit, act))
         enqueue(c10d::OpType::UNKNOWN, {}, limit, {}, std::move(act))->wait();
 }
-
-/* The number by which the bare operators name a group; numbers are not reused. */
-int64_t handle_of(const c10::intrusive_ptr<Group> &group);
 
 } // namespace hbmcomm

@@ -139,6 +139,22 @@ WorkPtr Group::gather(TensorLists &outputs, Tensors &inputs, const c10d::GatherO
                   });
 }
 
+/* Overrides a function that torch has from 2.14 on. */
+WorkPtr Group::gather_into_tensor(at::Tensor &output, at::Tensor &input,
+                                  const c10d::GatherOptions &options)
+{
+    TensorLists outputs;
+    Tensors inputs{input};
+    if (rank_ == options.rootRank) {
+        TORCH_CHECK_VALUE(output.is_contiguous() && output.numel() == input.numel() * size_,
+                          "hbm: gather_single takes a contiguous output of ", size_,
+                          " times the elements of the input; ", output.numel(), " are not ", size_,
+                          " times ", input.numel());
+        outputs.push_back(output.view({size_, input.numel()}).unbind());
+    }
+    return gather(outputs, inputs, options);
+}
+
 /* ---- scatter and alltoall ---- */
 
 WorkPtr Group::scatter(Tensors &outputs, TensorLists &inputs, const c10d::ScatterOptions &options)

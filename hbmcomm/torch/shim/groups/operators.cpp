@@ -1,36 +1,11 @@
 /* The bare operators torch.ops.hbmcomm.*: collectives on contiguous tensors without torch's process
-   groups in between, for programs that call them thousands of times a second.
-
-   Ordering: the registry's mutex guards it; a group takes part in its own queue. */
-#include "groups/group.h"
+   groups in between, for programs that call them thousands of times a second. They name a group by its
+   number, because numbers are the arguments that torch's dispatcher passes fastest. */
+#include "groups/registry.h"
 
 #include <torch/library.h>
 
 namespace hbmcomm {
-
-static std::mutex registry_mutex;
-static std::vector<c10::weak_intrusive_ptr<Group>> registry;
-
-int64_t handle_of(const c10::intrusive_ptr<Group> &group)
-{
-    std::lock_guard<std::mutex> lock(registry_mutex);
-    for (size_t i = 0; i < registry.size(); i++)
-        if (registry[i].lock() == group)
-            return static_cast<int64_t>(i);
-    registry.emplace_back(group);
-    return static_cast<int64_t>(registry.size()) - 1;
-}
-
-static c10::intrusive_ptr<Group> group_of(int64_t handle)
-{
-    std::lock_guard<std::mutex> lock(registry_mutex);
-    c10::intrusive_ptr<Group> found;
-    if (handle >= 0 && static_cast<size_t>(handle) < registry.size())
-        found = registry[handle].lock();
-    TORCH_CHECK_VALUE(found, "hbm: no process group has the handle ", handle,
-                      "; take hbmcomm.torch.handle(group) of one that exists");
-    return found;
-}
 
 static c10d::ReduceOp op_of(c10::string_view name)
 {
@@ -63,7 +38,7 @@ static void check_lengths(const char *name, const at::Tensor &all, const at::Ten
 static void all_reduce_(at::Tensor tensor, c10::string_view op, int64_t handle)
 {
     check("all_reduce_", tensor);
-    const auto group = group_of(handle);
+    const auto group = find_group(handle);
     group->complete("all_reduce_", [&, reduction = op_of(op)](Group::Limit limit) {
         group->run_allreduce(tensor, reduction, limit);
     });
@@ -72,7 +47,7 @@ static void all_reduce_(at::Tensor tensor, c10::string_view op, int64_t handle)
 static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
 {
     check("broadcast_", tensor);
-    const auto group = group_of(handle);
+    const auto group = find_group(handle);
     group->complete("broadcast_", [&](Group::Limit limit) {
         group->run_broadcast(tensor, root, limit);
     });
@@ -80,7 +55,7 @@ static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
 
 static void all_gather_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
 {
-    const auto group = group_of(handle);
+    const auto group = find_group(handle);
     check_lengths("all_gather_into_", output, input, group->getSize());
     group->complete("all_gather_into_", [&](Group::Limit limit) {
         group->run_allgather(output, input, limit);
@@ -90,7 +65,7 @@ static void all_gather_into_(at::Tensor output, const at::Tensor &input, int64_t
 static void reduce_scatter_into_(at::Tensor output, const at::Tensor &input, c10::string_view op,
                                  int64_t handle)
 {
-    const auto group = group_of(handle);
+    const auto group = find_group(handle);
     check_lengths("reduce_scatter_into_", input, output, group->getSize());
     group->complete("reduce_scatter_into_", [&, reduction = op_of(op)](Group::Limit limit) {
         group->run_reduce_scatter(output, input, reduction, limit);
@@ -99,7 +74,7 @@ static void reduce_scatter_into_(at::Tensor output, const at::Tensor &input, c10
 
 static void all_to_all_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
 {
-    const auto group = group_of(handle);
+    const auto group = find_group(handle);
     check("all_to_all_into_", output);
     check("all_to_all_into_", input);
     group->complete("all_to_all_into_", [&](Group::Limit limit) {
