@@ -4,9 +4,9 @@ Their source asks for gloo by name, to choose what to test and which group to ma
 replaced in it, so that nothing is left out because of a name. Ranks are forked from this process,
 which has loaded torch: a test takes half a second, not four.
 
-Usage: torch_suite.py BACKEND RANKS [PATTERN...], as in torch_suite.py hbm 3 'test_all_gather*'.
-BACKEND may be gloo, for comparison. Prints a line for each test with its outcome and seconds, the
-traceback of each that fails, and a line of counts.
+Usage: torch_suite.py BACKEND RANKS [PATTERN...], as in torch_suite.py hbm 3 '*gather*' '!*cuda*'.
+A name must match a pattern, and none with "!". BACKEND may be gloo, for comparison. Prints a line
+for each test with its outcome and seconds, the traceback of each that fails, and a line of counts.
 """
 
 import importlib.util
@@ -120,12 +120,19 @@ def _name(test: unittest.TestCase) -> str:
     return test.id().rpartition(".")[2]
 
 
+def is_wanted(name: str, patterns: list[str]) -> bool:
+    if any(fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern[0] == "!"):
+        return False
+    wanted = [pattern for pattern in patterns if pattern[0] != "!"]
+    return not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
+
+
 def run(backend: str, ranks: str, patterns: list[str]) -> int:
     """How many tests failed."""
     chosen, left_out, results = cases(backend, int(ranks)), 0, Results()
     suite = unittest.TestSuite()
     for name in unittest.defaultTestLoader.getTestCaseNames(chosen):
-        if not any(fnmatchcase(name, pattern) for pattern in patterns or ["*"]):
+        if not is_wanted(name, patterns):
             continue
         if backend == "hbm" and name in LEFT_OUT:
             print(f"left out {name}: {LEFT_OUT[name]}")
