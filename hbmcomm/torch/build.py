@@ -12,6 +12,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -88,7 +89,7 @@ def _compile(folder: Path) -> None:
             build_directory=str(folder),
             is_python_module=False,
         )
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         raise BuildFailed(
             f"hbmcomm.torch: its C++ part cannot be built for torch {torch.__version__}: {error}"
         ) from error

@@ -1,0 +1,132 @@
+"""The C++ part is built once for each torch; a build that cannot be made, or is killed, says so."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+WHOLE = "the whole library"
+
+FAKE = f"""
+import os, signal, sys, time
+from pathlib import Path
+from hbmcomm.torch import build
+
+def compile(folder):
+    with Path("compiled").open("a") as log:
+        log.write("x")
+    library = folder / f"{{folder.name}}.so"
+    library.write_text("a part")
+    if sys.argv[1] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.5)
+    library.write_text("{WHOLE}")
+
+build._compile = compile
+Path(f"ready{{os.getpid()}}").touch()
+while len(list(Path().glob("ready*"))) < int(sys.argv[2]):
+    time.sleep(0.01)
+print(build.build().read_text())
+"""
+"""A process that builds by a compiler that writes a text.
+
+Its arguments: whether it is killed or completes, and the number of such processes that must have
+been started in this folder before it builds.
+"""
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hbmcomm.torch.build, for which nothing is built yet."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
+    monkeypatch.chdir(tmp_path)
+    from hbmcomm.torch import build
+
+    return build
+
+
+def _start(how: str, begun: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(FAKE), how, str(begun)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_without_a_compiler_the_error_names_it_and_the_remedy(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler -m64")
+    with pytest.raises(build.BuildFailed, match=r"needs no-such-compiler; .*: apt install g\+\+"):
+        build.build()
+
+
+def test_the_command_prints_an_error_without_a_traceback(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    command = [sys.executable, "-m", "hbmcomm.torch", "build"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("hbmcomm.torch: ") and "no-such-compiler" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_prints_the_path_of_the_library(built: None) -> None:
+    command = [sys.executable, "-m", "hbmcomm.torch", "build"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    path = Path(done.stdout.removesuffix("\n"))
+    assert path.is_absolute() and path.suffix == ".so" and path.is_file()
+    assert "building" not in done.stderr
+
+
+@pytest.mark.timeout(60)
+def test_a_compiler_that_fails_is_reported_whatever_a_killed_build_has_left(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "false")
+    folder = build._folder()
+    folder.mkdir(parents=True)
+    (folder / "lock").touch()  # torch waits for a file of this name to go away
+    with pytest.raises(build.BuildFailed, match="cannot be built for torch"):
+        build.build()
+    assert not (folder / "complete").exists()
+
+
+def test_a_build_that_was_killed_is_made_again(build: ModuleType) -> None:
+    killed = _start("killed", 1)
+    assert killed.communicate()[0] == "" and killed.returncode < 0
+    output, errors = _start("complete", 2).communicate()
+    assert output == f"{WHOLE}\n", errors
+    assert Path("compiled").read_text() == "xx"
+
+
+def test_of_processes_that_start_at_once_one_builds_and_all_wait(build: ModuleType) -> None:
+    running = [_start("complete", 2) for _ in range(2)]
+    outputs = [each.communicate() for each in running]
+    assert [output for output, _ in outputs] == [f"{WHOLE}\n"] * 2, outputs
+    assert Path("compiled").read_text() == "x"
+    assert sum("building its C++ part" in errors for _, errors in outputs) == 1
+
+
+def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folder() -> Path:
+        found: Path = build._folder()
+        return found
+
+    first = folder()
+    assert folder() == first
+    with monkeypatch.context() as patch:
+        patch.setattr(build.torch, "__version__", "9.9.9")
+        assert folder() != first
+    copied = tmp_path / "shim"
+    copied.mkdir()
+    (copied / "changed.cpp").write_text("int changed;")
+    monkeypatch.setattr(build, "_SOURCES", copied)
+    assert folder() != first
+    assert folder().is_relative_to(os.environ["TORCH_EXTENSIONS_DIR"])
