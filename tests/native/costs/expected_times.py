@@ -9,7 +9,9 @@ replaces the old tables there.
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -117,16 +119,24 @@ def is_fastest(found: Times) -> list[bool]:
     ]
 
 
+_given: list[tuple[Calls, dict[str, list[Call | None]], list[bool]]] = []
+"""What flips() is about: given once to each process, because it is large."""
+
+
+def flips(parameter: str, factor: float) -> int:
+    """The number of cells that change if a parameter is so many times as large."""
+    ((calls, by, base),) = _given
+    changed = is_fastest(times(calls, by, **{parameter: factor}))
+    return sum(a != b for a, b in zip(base, changed, strict=True))
+
+
 def doubts(calls: Calls, by: dict[str, list[Call | None]], base: list[bool]) -> str:
     """The number of cells that change if a parameter is half or twice as large."""
-    found = []
-    for parameter in PARAMETERS:
-        flips = []
-        for factor in (0.5, 2.0):
-            changed = is_fastest(times(calls, by, **{parameter: factor}))
-            flips.append(sum(a != b for a, b in zip(base, changed, strict=True)))
-        found.append(f"{parameter.replace('_', ' ')} {flips[0]} / {flips[1]}")
-    return f"Cells that change if a parameter is halved / doubled: {', '.join(found)}.\n"
+    changes = [*product(PARAMETERS, (0.5, 2.0))]
+    with ProcessPoolExecutor(initializer=_given.append, initargs=((calls, by, base),)) as pool:
+        found = dict(zip(changes, pool.map(flips, *zip(*changes, strict=True)), strict=True))
+    shown = [f"{p.replace('_', ' ')} {found[p, 0.5]} / {found[p, 2.0]}" for p in PARAMETERS]
+    return f"Cells that change if a parameter is halved / doubled: {', '.join(shown)}.\n"
 
 
 def tables(calls: Calls) -> str:
