@@ -231,6 +231,7 @@ void hbm_heap_delete(hbm_heap *heap);
    must not use that: they hold the data of earlier users. */
 uint64_t hbm_heap_reserve(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 uint64_t hbm_heap_allocate(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
+uint64_t hbm_heap_array(hbm_heap *heap, uint64_t bytes); /* long ones begin at a huge page */
 void hbm_heap_on_grow(hbm_heap *heap, int (*populate)(void *context, uint64_t start, uint64_t end),
                       void *context);
 void hbm_heap_fills_itself(hbm_heap *heap);

@@ -15,7 +15,7 @@ _FUNCTIONS = (
     "hbm_dtype_size",
     "hbm_awaited",
     "hbm_reduces",
-    "hbm_heap_allocate",
+    "hbm_heap_array",
     "hbm_heap_free",
     "hbm_on_wait",
 )

@@ -144,6 +144,11 @@ uint64_t hbm_heap_allocate(hbm_heap *h, uint64_t bytes, uint64_t alignment)
     return nowhere(ENOMEM);
 }
 
+uint64_t hbm_heap_array(hbm_heap *h, uint64_t bytes)
+{
+    return hbm_heap_allocate(h, bytes, bytes < HUGE_FROM ? GRAIN : HUGE_PAGE);
+}
+
 void hbm_heap_use(hbm_heap *h, hbm_heap_usage *usage)
 {
     *usage = (hbm_heap_usage){.bytes = h->bytes};

@@ -9,6 +9,8 @@
 #include "heap/extents.h"
 #include "cpu/fork.h"
 
+#define HUGE_FROM (4u * 1024u * 1024u) /* arrays of so many bytes begin at a huge page */
+#define HUGE_PAGE (2u * 1024u * 1024u)
 #define GRAIN 64u /* extents are whole cache lines: two arrays never share one */
 #define KEEP_ALL UINT64_MAX
 

@@ -19,9 +19,6 @@
 #include "api.h"
 
 #define SHARED_FROM (64u * 1024u)
-#define HUGE_FROM (4u * 1024u * 1024u)
-#define HUGE_PAGE (2u * 1024u * 1024u)
-#define GRAIN 64u
 #define CAPSULE "mem_handler"
 
 /* PyDataMem_Handler of numpy/ndarraytypes.h, version 1. */
@@ -66,7 +63,7 @@ static void *shared_block(const shared_handler *h, size_t size)
     if (size < SHARED_FROM)
         return NULL;
     int before = errno;
-    uint64_t offset = hbm_heap_allocate(h->heap, size, size < HUGE_FROM ? GRAIN : HUGE_PAGE);
+    uint64_t offset = hbm_heap_array(h->heap, size);
     errno = before;
     return offset == HBM_NOWHERE ? NULL : (void *)(h->address + offset);
 }

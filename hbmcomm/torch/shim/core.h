@@ -22,7 +22,7 @@ namespace hbmcomm {
     X(hbm_dtype_size)                                                                              \
     X(hbm_awaited)                                                                                 \
     X(hbm_reduces)                                                                                 \
-    X(hbm_heap_allocate)                                                                           \
+    X(hbm_heap_array)                                                                              \
     X(hbm_heap_free)                                                                               \
     X(hbm_on_wait)                                                                                 \
     X(hbm_interrupted)

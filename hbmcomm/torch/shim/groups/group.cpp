@@ -132,7 +132,7 @@ at::Tensor Group::allocateTensor(long size, at::TensorOptions options)
 {
     auto *heap = reinterpret_cast<hbm_heap *>(opening_.arrays);
     const auto bytes = static_cast<uint64_t>(size) * options.dtype().itemsize();
-    const uint64_t offset = core.hbm_heap_allocate(heap, std::max<uint64_t>(bytes, 1), 64);
+    const uint64_t offset = core.hbm_heap_array(heap, bytes);
     TORCH_CHECK_WITH(OutOfMemoryError, offset != HBM_NOWHERE, "hbm: the arena has no ", bytes,
                      " bytes left on this rank; free tensors, or ask for less");
     return at::from_blob(

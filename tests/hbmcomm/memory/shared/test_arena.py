@@ -108,7 +108,7 @@ def test_what_peers_may_still_write_into_is_not_handed_out(cast: Any) -> None:
     done[0] = True
     own.allocate(1)
     assert np.asarray(own.allocate(2 * MIB)).ctypes.data == address
-    assert own._arrays.heap.usage.parked == 0
+    assert own.pool.heap.usage.parked == 0
 
 
 def test_without_a_test_a_quarantine_ends_when_all_have_left(cast: Any) -> None:

@@ -41,7 +41,7 @@ def arena() -> Iterator[Arena]:
 
 
 def taken(arena: Arena) -> int:
-    return arena._arrays.heap.usage.taken
+    return arena.pool.heap.usage.taken
 
 
 def shared(arena: Arena, array: Any) -> bool:

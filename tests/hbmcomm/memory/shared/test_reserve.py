@@ -131,11 +131,11 @@ def test_a_keep_that_no_one_can_read_is_an_error_on_all(
 def test_an_arena_keeps_what_it_was_asked_to(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (own,) = cast(1).arenas()
     total = sum(node.total_bytes for node in idle_limit.current().nodes)
-    assert own._arrays.heap.usage.idle_limit == min(256 * MIB, total // 8)
+    assert own.pool.heap.usage.idle_limit == min(256 * MIB, total // 8)
     assert idle_limit.default(resolve("regular"), 64) == min(256 * MIB, total // 64 // 8)
     monkeypatch.setenv(idle_limit.VARIABLE, "10MiB")
     (own,) = cast(1).arenas()
     block = own.allocate(100 * MIB)
     del block
-    assert own._arrays.heap.usage.populated == 10 * MIB
-    assert os.fstat(own._arrays.segment.descriptor).st_blocks * 512 == 10 * MIB
+    assert own.pool.heap.usage.populated == 10 * MIB
+    assert os.fstat(own.pool.segment.descriptor).st_blocks * 512 == 10 * MIB
