@@ -15,6 +15,7 @@ from experiments.provision.images import image, seccomp
 def test(marks: str) -> None:
     """Install the tools of the tests, then run them all."""
     test_runner.ensure_tools()
+    test_runner.ensure_torch()
     test_runner.run(test_runner.commands(marks, passthrough.cores()))
 
 

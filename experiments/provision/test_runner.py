@@ -5,6 +5,8 @@ measure time: they run one after the other, alone. All others run on every core 
 """
 
 import hashlib
+import importlib.util
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ ALONE = "ranks or container or alone"
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
+TORCH_STAMP = ".test-torch"
 
 
 class SuiteFailed(ExperimentsError):
@@ -72,17 +75,43 @@ def ensure_tools(root: Path = ROOT) -> None:
     Raises:
         ExperimentsError: pip could not install them.
     """
-    wanted = hashlib.sha256()
-    for name in ("pyproject.toml", "constraints.txt"):
-        wanted.update((root / name).read_bytes())
+    wanted = _pins(root)
     stamp = Path(sys.prefix) / STAMP
-    if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted.hexdigest():
+    if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted:
         return
     print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    command += ["--constraint", "constraints.txt", "--no-build-isolation", "--group", "test"]
-    if subprocess.run(command, cwd=root, check=False).returncode:
+    if subprocess.run(_install("test"), cwd=root, check=False).returncode:
         raise ExperimentsError(
             "pip could not install the tools for tests and pages; see that it reaches its registry"
         )
-    stamp.write_text(wanted.hexdigest(), encoding="ascii")
+    stamp.write_text(wanted, encoding="ascii")
+
+
+def ensure_torch(root: Path = ROOT) -> None:
+    """torch for CPUs, pinned, tried once; without it, one line says that its tests are skipped."""
+    wanted = _pins(root)
+    stamp = Path(sys.prefix) / TORCH_STAMP
+    if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
+        print("installing torch for its tests, where pip can get it", file=sys.stderr)
+        subprocess.run(_install("torch"), cwd=root, capture_output=True, check=False)
+        importlib.invalidate_caches()
+        stamp.write_text(wanted, encoding="ascii")
+    if importlib.util.find_spec("torch") is None:
+        print(
+            "tests of torch are skipped: pip gets no wheel of it for CPUs; to see why: "
+            f"{shlex.join(_install('torch'))}",
+            file=sys.stderr,
+        )
+
+
+def _pins(root: Path) -> str:
+    """Changes with what is to be installed."""
+    found = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        found.update((root / name).read_bytes())
+    return found.hexdigest()
+
+
+def _install(group: str) -> list[str]:
+    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    return [*command, "--constraint", "constraints.txt", "--no-build-isolation", "--group", group]

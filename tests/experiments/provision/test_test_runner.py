@@ -1,11 +1,19 @@
 """Every test belongs to one part of the suite, and a part that fails is not passed over."""
 
+import importlib.util
+import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from experiments.model.checkout import ROOT
+from experiments.model.errors import ExperimentsError
 from experiments.provision import test_runner
 from experiments.provision.test_runner import SuiteFailed
 
@@ -87,3 +95,111 @@ def test_what_a_checker_refuses_is_not_tested(
     with pytest.raises(SuiteFailed, match="no_such_checker failed"):
         test_runner.run([["no_such_checker"], *parts("")], project)
     assert "passed" not in capfd.readouterr().out
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with an environment of its own, in which torch is not installed."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text("some pins")
+    return tmp_path
+
+
+class Pip:
+    """Counts what is installed, in the place of pip."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.groups: list[str] = []
+
+    def __call__(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        assert command[:4] == [sys.executable, "-m", "pip", "install"]
+        assert command[command.index("--constraint") + 1] == "constraints.txt"
+        self.groups.append(command[command.index("--group") + 1])
+        return subprocess.CompletedProcess(command, self.code)
+
+
+@pytest.fixture
+def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Pip]:
+    """pip(code): from now on, pip ends with this code."""
+
+    def begin(code: int) -> Pip:
+        started = Pip(code)
+        monkeypatch.setattr(subprocess, "run", started)
+        return started
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    ("ensure", "group"), [(test_runner.ensure_tools, "test"), (test_runner.ensure_torch, "torch")]
+)
+@pytest.mark.parametrize("changed", ["pyproject.toml", "constraints.txt"])
+def test_pip_runs_once_and_again_when_a_pin_changes(
+    checkout: Path,
+    pip: Callable[[int], Pip],
+    ensure: Callable[[Path], None],
+    group: str,
+    changed: str,
+) -> None:
+    good = pip(0)
+    for expected in ([group], [group]):
+        ensure(checkout)
+        assert good.groups == expected
+    (checkout / changed).write_text("other pins")
+    ensure(checkout)
+    assert good.groups == [group, group]
+
+
+def test_tools_that_pip_cannot_install_are_tried_again(
+    checkout: Path, pip: Callable[[int], Pip]
+) -> None:
+    pip(1)
+    with pytest.raises(ExperimentsError, match="see that it reaches its registry"):
+        test_runner.ensure_tools(checkout)
+    good = pip(0)
+    test_runner.ensure_tools(checkout)
+    assert good.groups == ["test"]
+
+
+def test_torch_that_pip_cannot_get_is_tried_once_and_reported_in_one_line_every_time(
+    checkout: Path,
+    pip: Callable[[int], Pip],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = pip(1)
+    test_runner.ensure_torch(checkout)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "installing torch for its tests, where pip can get it"
+    assert len(lines) == 2 and lines[1].startswith("tests of torch are skipped: ")
+    assert lines[1].endswith("--group torch")
+    test_runner.ensure_torch(checkout)
+    assert capsys.readouterr().err.splitlines() == lines[1:]
+    assert bad.groups == ["torch"]
+    monkeypatch.undo()  # now there is one, from elsewhere
+    monkeypatch.setattr(sys, "prefix", str(checkout))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    test_runner.ensure_torch(checkout)
+    assert capsys.readouterr().err == ""
+
+
+def test_torch_and_all_that_it_needs_are_pinned() -> None:
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="ascii").splitlines()
+        if not line.startswith("#")
+    )
+    assert pins["torch"].endswith("+cpu")
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    direct = {re.split("[><=]", each)[0] for each in groups["torch"]}
+    assert direct >= {"torch", "ninja"}
+    assert direct <= set(pins)
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    needed = [each for each in metadata.requires("torch") or [] if "extra ==" not in each]
+    names = {re.split(r"[ ;<>=!~(\[]", each)[0] for each in needed}
+    assert {name.replace("-", "_") for name in names} <= {
+        name.replace("-", "_").lower() for name in pins
+    }
