@@ -5,16 +5,19 @@ why.
 """
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import docker
 import pytest
 
+from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
 from experiments.provision.engines import engine as engine_provision
 from experiments.provision.images import building
@@ -36,10 +39,33 @@ def engine() -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="session")
-def image(engine: docker.DockerClient) -> Image:
+def images(engine: docker.DockerClient) -> Iterator[Callable[[str], Future[Image]]]:
+    """images(mpi): the harness image with an MPI, which is made while tests run; one at a time."""
+    with ThreadPoolExecutor(1) as pool:
+
+        @functools.cache
+        def begun(mpi: str) -> Future[Image]:
+            return pool.submit(image_provision.ensure, engine, mpi=mpi)
+
+        yield begun
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _images_ahead(request: pytest.FixtureRequest) -> None:
+    """Begin with all images at once, where tests of jobs want them all: one core makes an image."""
+    if any("prepared" in item.fixturenames for item in request.session.items):
+        with contextlib.suppress(pytest.skip.Exception):
+            begun = request.getfixturevalue("images")
+            for mpi in MPIS:
+                begun(mpi)
+
+
+@pytest.fixture(scope="session")
+def image(images: Callable[[str], Future[Image]]) -> Image:
     """The harness image with Open MPI."""
     try:
-        return image_provision.ensure(engine)
+        return images("openmpi").result()
     except building.ImageBuildFailed:
         raise  # a defect of ours, never a lack of the machine
     except ExperimentsError as error:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,13 @@ def sent(client: docker.DockerClient, network: str) -> int:
 
 
 @pytest.fixture
-def prepared(engine: docker.DockerClient, tmp_path: Path) -> Callable[..., Prepared]:
+def prepared(
+    engine: docker.DockerClient, images: Callable[[str], Future[Image]], tmp_path: Path
+) -> Callable[..., Prepared]:
     """prepared(layout, flavour, **changes of the launch)"""
 
     def prepare(layout: str, flavour: str, **changes: Any) -> Prepared:
-        found = image_provision.ensure(engine, mpi=flavour)
-        job = made(found.id, layout, flavour, tmp_path / "launch", **changes)
+        job = made(images(flavour).result().id, layout, flavour, tmp_path / "launch", **changes)
         return Prepared(job, tmp_path / "launch", tmp_path / "log", engine)
 
     return prepare
