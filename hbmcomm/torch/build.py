@@ -80,6 +80,8 @@ def _compile(folder: Path) -> None:
     (folder / "lock").unlink(missing_ok=True)  # of a build that was killed; ours is the flock
     whole = folder / "whole.cpp"  # torch's headers take most of the time: they are read once
     whole.write_text("".join(f'#include "{path}"\n' for path in sorted(_SOURCES.rglob("*.cpp"))))
+    before = os.environ["PATH"]
+    os.environ["PATH"] = _tools_path()  # torch starts ninja by its name
     try:
         cpp_extension.load(
             folder.name,
@@ -93,6 +95,13 @@ def _compile(folder: Path) -> None:
         raise BuildFailed(
             f"hbmcomm.torch: its C++ part cannot be built for torch {torch.__version__}: {error}"
         ) from error
+    finally:
+        os.environ["PATH"] = before
+
+
+def _tools_path() -> str:
+    """PATH with the folder of this Python first, where pip puts ninja."""
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 def _check_tools() -> None:
@@ -104,7 +113,7 @@ def _check_tools() -> None:
         )
     compiler = os.environ.get("CXX", "c++").split()[0]
     for tool, remedy in ((compiler, "apt install g++, or set CXX"), ("ninja", "pip install ninja")):
-        if shutil.which(tool, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") is None:
+        if shutil.which(tool, path=_tools_path()) is None:
             raise BuildFailed(
                 "hbmcomm.torch: its C++ part is built at the first use, which needs "
                 f"{tool}; none was found: {remedy}"
