@@ -26,6 +26,7 @@ KERNEL_PARAMETERS = (
     *("console=ttyS0", "quiet"),
     "panic=-1",  # a panic ends QEMU at once (-no-reboot)
     "mitigations=off",  # they empty TCG's address translations at every system call
+    "no5lvl",  # a fifth level of page tables makes each of TCG's many walks longer
     "nokaslr",  # the kernel's 32 MiB must not be on a random node, such as HBM
     "swiotlb=noforce",  # no device needs the 64 MiB that it would take of a node
     "transparent_hugepage=madvise",  # memkind's heaps would take 2 MiB for each of 32 arenas a kind
