@@ -56,8 +56,10 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(experiment: Path, disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    """One boot, one launch in each arm."""
+def measured(
+    experiment: Path, disk: Disk, visits: object, tmp_path_factory: pytest.TempPathFactory
+) -> Campaign:
+    """One boot, one launch in each arm; the visits begin, because this keeps one core busy."""
     out = tmp_path_factory.mktemp("measured") / "out"
     assert campaign.run(spec.load(str(experiment)), Request(out, seed=1), Stages()) == []
     return reading.load(out)
