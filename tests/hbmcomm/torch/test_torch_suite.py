@@ -1,7 +1,7 @@
 """torch's own tests of torch.distributed pass on the backend "hbm".
 
 They come with torch's wheel. Run here are those of collectives, messages, groups and DDP with 3
-ranks, and a few with 4. All of them with 2, 3 and 4 ranks, about 5 minutes:
+ranks, and a few with 4. All of them with 2, 3 and 4 ranks, 5 to 8 minutes:
     HBMCOMM_TORCH_TESTS=all .venv/bin/pytest tests/hbmcomm/torch/test_torch_suite.py
 Which tests are left out, and why: torch_suite.py, which runs on gloo too, for comparison.
 """
