@@ -1,5 +1,9 @@
-"""The backend "hbm" of torch.distributed, on ranks that share memory and use no MPI."""
+"""The backend "hbm" of torch.distributed, on ranks that share memory and use no MPI.
 
+More kills than in CI: HBMCOMM_TORCH_KILLS=300 pytest tests/hbmcomm/torch/test_backend.py -k killed
+"""
+
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +47,7 @@ def test_a_rank_that_does_not_come_is_named_within_two_seconds(
     assert how != "late" or any(words in output for output in found.outputs)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("HBMCOMM_TORCH_KILLS", "2"))))
 def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
     seed: int, torch_ranks: Start
 ) -> None:
