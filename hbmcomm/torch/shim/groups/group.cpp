@@ -94,7 +94,8 @@ void Group::run(hbm_call &call, const at::Tensor &input, Limit limit)
 void Group::fail(int status, Limit limit, bool late)
 {
     TORCH_CHECK_VALUE(status != HBM_COPY_FIRST, "hbm: ", limit.name,
-                      ": input and output overlap; pass tensors that do not, or clone the input");
+                      ": tensors overlap, or begin at no multiple of their element's size; clone "
+                      "the input, or take tensors that torch has allocated");
     const int awaited = core.hbm_awaited(comm_);
     const std::string why = opening_.explain(status, awaited);
     if (late)
@@ -118,6 +119,12 @@ void Group::check(const char *name, const Tensors &tensors) const
                           " takes tensors of one type, found ", tensors[0].scalar_type(), " and ",
                           tensor.scalar_type());
     }
+}
+
+void Group::check_root(const char *name, int64_t root) const
+{
+    TORCH_CHECK_VALUE(root >= 0 && root < size_, "hbm: ", name, ": no rank ", root,
+                      " in a group of ", size_, " ranks");
 }
 
 void Group::check_blocks(const char *name, const Tensors &tensors, const at::Tensor &own) const

@@ -80,6 +80,7 @@ public:
         const char *name;
         Milliseconds timeout;
     };
+    void check_root(const char *name, int64_t root) const;
     void run_broadcast(const at::Tensor &, int64_t root, Limit);
     void run_allreduce(const at::Tensor &, const c10d::ReduceOp &, Limit);
     void run_allgather(const at::Tensor &output, const at::Tensor &input, Limit);

@@ -18,6 +18,7 @@ void Group::run_broadcast(const at::Tensor &tensor, int64_t root, Limit limit)
 WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &options)
 {
     check("broadcast", tensors);
+    check_root("broadcast", options.rootRank);
     return submit(OpType::BROADCAST, "broadcast", tensors, tensors, options,
                   [this, tensors, root = options.rootRank](Limit limit) {
                       for (const auto &tensor : tensors)
@@ -118,6 +119,7 @@ WorkPtr Group::gather(TensorLists &outputs, Tensors &inputs, const c10d::GatherO
 {
     TORCH_CHECK_VALUE(inputs.size() == 1, "hbm: gather takes one tensor, found ", inputs.size());
     check("gather", inputs);
+    check_root("gather", options.rootRank);
     const bool is_root = rank_ == options.rootRank;
     Tensors output;
     if (is_root) {
@@ -161,6 +163,7 @@ WorkPtr Group::scatter(Tensors &outputs, TensorLists &inputs, const c10d::Scatte
 {
     TORCH_CHECK_VALUE(outputs.size() == 1, "hbm: scatter takes one output, found ", outputs.size());
     check("scatter", outputs);
+    check_root("scatter", options.rootRank);
     const bool is_root = rank_ == options.rootRank;
     Tensors input;
     if (is_root) {
@@ -201,7 +204,9 @@ hbm_call Group::swap_call(const at::Tensor &example, const Blocks &from, const B
 
 WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &options)
 {
-    check_blocks("all_to_all", outputs, inputs.at(0));
+    TORCH_CHECK_VALUE(!inputs.empty(), "hbm: all_to_all takes one tensor for each of ", size_,
+                      " ranks, found 0");
+    check_blocks("all_to_all", outputs, inputs[0]);
     check_blocks("all_to_all", inputs, outputs[0]);
     return submit(OpType::ALLTOALL, "all_to_all", inputs, outputs, options,
                   [this, outputs, inputs](Limit limit) {

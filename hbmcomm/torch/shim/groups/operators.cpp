@@ -48,6 +48,7 @@ static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
 {
     check("broadcast_", tensor);
     const auto group = find_group(handle);
+    group->check_root("broadcast_", root);
     group->complete("broadcast_", [&](Group::Limit limit) {
         group->run_broadcast(tensor, root, limit);
     });

@@ -68,6 +68,7 @@ WorkPtr Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoales
 WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &options)
 {
     check("reduce", tensors);
+    check_root("reduce", options.rootRank);
     for (const auto &tensor : tensors)
         reduction_code(options.reduceOp, tensor.scalar_type());
     return submit(OpType::REDUCE, "reduce", tensors, tensors, options,

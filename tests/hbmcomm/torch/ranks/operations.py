@@ -15,6 +15,7 @@ SUMMED = (
 )
 MOVED = (*SUMMED, torch.bool, torch.uint16, torch.float8_e4m3fn)
 LENGTHS = (0, 1, 37, 70_000)
+UNALIGNED = torch.frombuffer(bytearray(9), dtype=torch.float32, offset=1, count=2)
 
 assert "mpi4py" not in sys.modules, "a process group needs no MPI"
 dist.init_process_group("hbm")
@@ -144,6 +145,10 @@ def between_two() -> None:
 def refusals() -> None:
     for call, words in (
         (lambda: dist.all_reduce(torch.ones(2), Op.BAND), "BAND is not defined for Float"),
+        (lambda: dist.broadcast(torch.ones(2), SIZE), f"no rank {SIZE} in a group"),
+        (lambda: dist.reduce(torch.ones(2), SIZE), f"no rank {SIZE} in a group"),
+        (lambda: dist.all_to_all([torch.ones(1)] * SIZE, []), "found 0"),
+        (lambda: dist.all_reduce(UNALIGNED), "multiple of their element's size"),
         (lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)), f"found {SIZE + 1}"),
         (lambda: dist.all_to_all_single(torch.ones(SIZE), torch.ones(2 * SIZE)), "split sizes"),
     ):

@@ -30,6 +30,8 @@ assert swapped.tolist() == [float(rank) for rank in range(SIZE)]
 gloo = dist.new_group(backend="gloo")
 for call, words in (
     (lambda: ops.all_reduce_(mine, "mean", GROUP), "no reduction is called mean"),
+    (lambda: ops.broadcast_(mine, SIZE, GROUP), f"no rank {SIZE} in a group of {SIZE} ranks"),
+    (lambda: ops.broadcast_(mine, -1, GROUP), "no rank -1"),
     (lambda: ops.all_reduce_(mine, "sum", 99), "no process group has the handle 99"),
     (lambda: ops.all_reduce_(torch.ones(3, 3).t()[1:], "sum", GROUP), "contiguous"),
     (lambda: ops.all_gather_into_(every, torch.ones(3), GROUP), f"not {SIZE} times 3"),
