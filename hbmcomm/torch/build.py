@@ -60,8 +60,15 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
         BuildFailed: There is no compiler, or it failed.
     """
     folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "building").open("w") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / "building").open("w")
+    except OSError as error:
+        raise BuildFailed(
+            f"hbmcomm.torch: its C++ part cannot be kept in {folder} ({error}); set "
+            "TORCH_EXTENSIONS_DIR to a folder that can be written to"
+        ) from error
+    with opened as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMPLETE).exists():
             _check_tools()

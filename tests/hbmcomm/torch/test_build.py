@@ -130,3 +130,13 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     monkeypatch.setattr(build, "_SOURCES", copied)
     assert folder() != first
     assert folder().is_relative_to(os.environ["TORCH_EXTENSIONS_DIR"])
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_with_the_variable(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(file))
+    with pytest.raises(build.BuildFailed, match=f"kept in {file}/.*set TORCH_EXTENSIONS_DIR"):
+        build.build()
