@@ -13,6 +13,7 @@ from torch import distributed
 from hbmcomm.collectives.core.native import Core, Setting, lib, setting
 from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
+from hbmcomm.memory.shared import consensus
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import MOST_RANKS, create_arena
 from hbmcomm.memory.shared.consensus import Allgather
@@ -45,9 +46,8 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
         options.group_size,
         options.timeout,
     )
-    backends = shim()
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
-    hosts = set(gather(procfs.boot(Path("/proc"))))
+    hosts = set(consensus.run_on_all(gather, _prepared))
     if len(hosts) > 1 or size > MOST_RANKS:
         return _gloo(store, rank, size, timeout, f"its {size} ranks are on {len(hosts)} hosts")
     try:
@@ -58,7 +58,7 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     companion = distributed.ProcessGroupGloo(
         distributed.PrefixStore("companion", store), rank, size, _on_this_host(timeout)
     )
-    found: distributed.Backend = backends.make_group(
+    found: distributed.Backend = shim().make_group(
         rank,
         size,
         timeout,
@@ -71,6 +71,12 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
         companion=companion,
     )
     return found
+
+
+def _prepared() -> int:
+    """A number of this host, once the C++ part is loaded: a rank without it must not be awaited."""
+    shim()
+    return procfs.boot(Path("/proc"))
 
 
 def _share_memory(gather: Allgather, rank: int, size: int) -> tuple[Core, Arena]:
@@ -89,7 +95,7 @@ def _kind() -> Kind:
     return resolve(os.environ.get(VARIABLE) or default_kind(), None)
 
 
-def _explain(core: Core, status: int, awaited: int) -> str:
+def _explain(core: Core, status: int) -> str:
     """Why a call failed; an interrupt by a signal's handler is raised."""
     error = core.error(status)
     if not isinstance(error, Exception):

@@ -30,10 +30,10 @@ public:
         (*function_)();
     }
 
-    std::string text(int status, int awaited) const
+    std::string text(int status) const
     {
         py::gil_scoped_acquire acquire;
-        return (*function_)(status, awaited).cast<std::string>();
+        return (*function_)(status).cast<std::string>();
     }
 
 private:
@@ -51,9 +51,7 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
         arrays,
         base,
         bytes,
-        [explains](int status, int awaited) {
-            return explains.text(status, awaited);
-        },
+        [explains](int status) { return explains.text(status); },
         [closes] {
             if (Py_IsInitialized())
                 closes.run();

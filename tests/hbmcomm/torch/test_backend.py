@@ -72,6 +72,10 @@ def test_ranks_on_two_hosts_get_gloo_and_a_warning(torch_ranks: Start, tmp_path:
     assert said == "hbm: its 2 ranks are on 2 hosts: this process group is one of gloo"
 
 
+def test_where_one_rank_cannot_build_its_part_all_ranks_say_so(torch_ranks: Start) -> None:
+    assert torch_ranks("unbuilt", 2).right() == ["rank 1: no compiler\n"] * 2
+
+
 def test_gradients_lie_in_the_arena_and_the_loss_is_that_of_gloo(torch_ranks: Start) -> None:
     assert torch_ranks("zero_copy", 2).right() == ["right\n"] * 2
 

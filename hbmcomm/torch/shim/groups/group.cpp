@@ -97,7 +97,7 @@ void Group::fail(int status, Limit limit, bool late)
                       ": tensors overlap, or begin at no multiple of their element's size; clone "
                       "the input, or take tensors that torch has allocated");
     const int awaited = core.hbm_awaited(comm_);
-    const std::string why = opening_.explain(status, awaited);
+    const std::string why = opening_.explain(status);
     if (late)
         C10_THROW_ERROR(DistBackendError,
                         c10::str("hbm: ", limit.name, " took longer than its timeout of ",

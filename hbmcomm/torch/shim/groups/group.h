@@ -25,8 +25,8 @@ struct Opening {
     uintptr_t arrays; /* hbm_heap * of this rank's part of the arena */
     uintptr_t base;   /* the address of that part */
     uint64_t bytes;
-    std::function<std::string(int status, int awaited)> explain; /* why a call failed */
-    std::function<void()> close;                                 /* leaves the communicator */
+    std::function<std::string(int status)> explain; /* why a call failed */
+    std::function<void()> close;                    /* leaves the communicator */
     c10::intrusive_ptr<c10d::Backend> companion;
 };
 
@@ -109,6 +109,7 @@ private:
     void run(hbm_call &call, const at::Tensor &input, Limit limit);
     [[noreturn]] void fail(int status, Limit limit, bool late);
     hbm_call call_of(hbm_operation_code operation, const at::Tensor &tensor) const;
+    void gather_blocks(hbm_call call, const Tensors &outputs, const at::Tensor &input, Limit limit);
     hbm_call swap_call(const at::Tensor &example, const Blocks &from, const Blocks &to) const;
     void check(const char *name, const Tensors &tensors) const;
     void check_blocks(const char *name, const Tensors &tensors, const at::Tensor &own) const;

@@ -63,9 +63,9 @@ WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs
                   });
 }
 
-/* Runs a call that gathers `input` of every rank into blocks. */
-template <class Run>
-static void gather_blocks(hbm_call call, const Tensors &outputs, const at::Tensor &input, Run run)
+/* Gathers `input` of every rank into blocks, where this rank has outputs. */
+void Group::gather_blocks(hbm_call call, const Tensors &outputs, const at::Tensor &input,
+                          Limit limit)
 {
     const at::Tensor sent = input.contiguous();
     Blocks blocks = Blocks::written(outputs);
@@ -74,7 +74,7 @@ static void gather_blocks(hbm_call call, const Tensors &outputs, const at::Tenso
         call.recv = blocks.address();
         call.recv_parts = blocks.parts();
     }
-    run(call, sent);
+    run(call, sent, limit);
     blocks.finish();
 }
 
@@ -86,10 +86,7 @@ WorkPtr Group::allgather(TensorLists &outputs, Tensors &inputs,
     check_blocks("all_gather", outputs[0], inputs[0]);
     return submit(OpType::ALLGATHER, "all_gather", inputs, outputs[0], options,
                   [this, output = outputs[0], input = inputs[0]](Limit limit) {
-                      gather_blocks(call_of(HBM_ALLGATHERV, input), output, input,
-                                    [&](hbm_call &call, const at::Tensor &sent) {
-                                        run(call, sent, limit);
-                                    });
+                      gather_blocks(call_of(HBM_ALLGATHERV, input), output, input, limit);
                   });
 }
 
@@ -109,9 +106,7 @@ WorkPtr Group::allgather_coalesced(TensorLists &outputs, Tensors &inputs,
                   [this, by_input, inputs](Limit limit) {
                       for (size_t i = 0; i < inputs.size(); i++)
                           gather_blocks(call_of(HBM_ALLGATHERV, inputs[i]), by_input[i], inputs[i],
-                                        [&](hbm_call &call, const at::Tensor &sent) {
-                                            run(call, sent, limit);
-                                        });
+                                        limit);
                   });
 }
 
@@ -134,10 +129,7 @@ WorkPtr Group::gather(TensorLists &outputs, Tensors &inputs, const c10d::GatherO
                   [this, output, input = inputs[0], root = options.rootRank](Limit limit) {
                       hbm_call call = call_of(HBM_GATHERV, input);
                       call.root = static_cast<int32_t>(root);
-                      gather_blocks(call, output, input,
-                                    [&](hbm_call &filled, const at::Tensor &sent) {
-                                        run(filled, sent, limit);
-                                    });
+                      gather_blocks(call, output, input, limit);
                   });
 }
 
