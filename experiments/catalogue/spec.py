@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from experiments.model import quantities
-from experiments.model.contender_names import CALLS, CONTENDERS, FORMS
+from experiments.model.contender_names import CALLS, CONTENDERS, FORMS, TORCH_GROUPS
 from experiments.model.environment import (
     BARE_HOST,
     ENVIRONMENTS,
@@ -57,6 +57,8 @@ from experiments.model.validation import (
 
 CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
+IN_ENVIRONMENTS = (*TRANSPORTS, *TORCH_GROUPS)
+"""Transports where environments are the arms."""
 
 
 def _sizes(given: object) -> object:
@@ -212,10 +214,11 @@ class _Experiment(Form):
     measurement: _Measurement = _Measurement()
 
     @model_validator(mode="after")
-    def _contenders_meet_mpis_alone(self) -> Self:
+    def _arms_meet_their_contenders(self) -> Self:
+        known = CONTENDERS if self.launches.arms == MPIS_ARE_ARMS else IN_ENVIRONMENTS
         for transport in self.factors.transports:
-            if self.launches.arms != MPIS_ARE_ARMS and transport not in TRANSPORTS:
-                raise ValueError(f"{unknown('transports', transport, TRANSPORTS)} [factors]")
+            if transport not in known:
+                raise ValueError(f"{unknown('transports', transport, known)} [factors]")
         return self
 
 

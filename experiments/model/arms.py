@@ -5,7 +5,7 @@ from functools import cache
 from itertools import product
 from typing import Protocol
 
-from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN
+from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN, TORCH_GROUPS
 from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, EnvironmentId
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
@@ -60,11 +60,12 @@ class Arm:
     def measures(self, cell: CellOf) -> bool:
         """Whether a cell of its block is one of its own.
 
-        Where MPIs are the arms, contenders that are no MPI take part once beside each, in the form
-        that they have; direct's nonblocking calls, where it does those itself.
+        Groups of torch have plain calls alone. Where MPIs are the arms, contenders that are no MPI
+        take part once beside each, in the form that they have; direct's nonblocking calls, where it
+        does those itself.
         """
         if not self.setting:
-            return True
+            return cell.form == PLAIN or cell.transport not in TORCH_GROUPS
         if cell.operation in LACKING.get(cell.transport, ()):
             return False
         if cell.transport in LACKING:

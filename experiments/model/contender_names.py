@@ -28,6 +28,9 @@ noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns 
 twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and
 TORCH are torch.distributed with its own backend and with this library's."""
 
+TORCH_GROUPS = (GLOO, TORCH)
+"""Contenders that may take part where environments are the arms, too."""
+
 CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO, TORCH)
 
 NO_TRANSPORT = "none"

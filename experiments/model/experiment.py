@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import hbmcomm
-from experiments.model.contender_names import CALLS, PLAIN
+from experiments.model.contender_names import CALLS, PLAIN, TORCH_GROUPS
 from experiments.model.environment import BARE_HOST, EnvironmentId
 from experiments.model.lower_bound import BARRIER
 
@@ -109,6 +109,12 @@ class Experiment:
         values = asdict(self)
         values["launches"]["environments"] = tuple(map(str, self.launches.environments))
         return values
+
+    @property
+    def uses_torch(self) -> bool:
+        """Whether its environments need torch; a bench takes it where it is."""
+        groups = set(TORCH_GROUPS) & set(self.factors.transports)
+        return bool(groups) and self.launches.arms != MPIS_ARE_ARMS
 
     @property
     def machine(self) -> str:

@@ -41,10 +41,8 @@ def load() -> ModuleType:
     Raises:
         BuildFailed: There is no compiler, or it failed.
     """
-    folder = _folder()
-    if not (folder / _COMPLETE).exists():
-        build()
-    spec = importlib.util.spec_from_file_location(folder.name, folder / f"{folder.name}.so")
+    library = build()
+    spec = importlib.util.spec_from_file_location(library.stem, library)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -60,6 +58,9 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
         BuildFailed: There is no compiler, or it failed.
     """
     folder = _folder()
+    library = folder / f"{folder.name}.so"
+    if (folder / _COMPLETE).exists():
+        return library
     try:
         folder.mkdir(parents=True, exist_ok=True)
         opened = (folder / "building").open("w")
@@ -78,7 +79,7 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
             )
             _compile(folder)
             (folder / _COMPLETE).touch()
-    return folder / f"{folder.name}.so"
+    return library
 
 
 def _compile(folder: Path) -> None:

@@ -73,10 +73,8 @@ class Entrants:
         self._groups = TorchGroups(comm, folder, cpus)
         self._only: dict[str, Contender] = {}  # have no other forms
         self._absent: dict[str, str] = {}
-        if not launch.spares_peers:
-            return
         asked = {cell.transport for cell in launch.cells}
-        if PICKLE in asked:
+        if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
         for name, make in ((GLOO, self._groups.gloo), (TORCH, self._groups.hbm)):
             if name in asked:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.bench.question import ask
+from experiments.catalogue import spec
 from experiments.execution import together
 from experiments.model import mpi_settings
 from experiments.model.arms import Arm, arms, named
@@ -78,6 +79,16 @@ def test_what_is_no_mpi_meets_direct_once_beside_each_mpi_in_their_one_form() ->
         pickled = {cell.operation for cell in launch.cells if cell.transport == "pickle"}
         assert not pickled & {"reduce_scatter", "barrier"}
         assert ("mpi", "persistent") in asked
+
+
+def test_groups_of_torch_have_plain_calls_alone_in_environments_too() -> None:
+    factors = {"transports": ["direct", "gloo", "torch"], "forms": ["plain", "persistent"]}
+    asked = spec.from_dict({"name": "x", "title": "t", "question": "q", "factors": factors}, "mine")
+    cells = schedule(asked, 1)[0].launches[0].cells
+    assert {(cell.transport, cell.form) for cell in cells} == {
+        *(("direct", form) for form in ("plain", "persistent")),
+        *((name, "plain") for name in ("gloo", "torch")),
+    }
 
 
 def test_where_direct_leaves_nonblocking_calls_to_mpi_they_are_not_compared() -> None:

@@ -38,6 +38,22 @@ def test_the_paper_campaign_has_the_papers_factors() -> None:
     assert {"regular", "hbw"} <= set(paper.factors.kinds)
 
 
+@pytest.mark.parametrize(
+    ("transports", "arms", "uses"),
+    [
+        (["direct", "gloo"], "environments", True),
+        (["torch"], "environments", True),
+        (["direct", "mpi"], "environments", False),
+        (["direct", "torch"], "mpis", False),
+    ],
+)
+def test_torch_is_needed_where_environments_measure_its_groups(
+    transports: list[str], arms: str, uses: bool
+) -> None:
+    values = {"factors": {"transports": transports}, "launches": {"arms": arms}}
+    assert spec.from_dict(LEAST | values, "mine.toml").uses_torch == uses
+
+
 def test_an_experiment_survives_its_stored_form() -> None:
     quick = spec.load("quick")
     assert spec.from_dict(quick.to_dict(), "stored") == quick
@@ -51,6 +67,10 @@ def test_an_experiment_survives_its_stored_form() -> None:
         ({"factors": {"operations": ["bcsat"]}}, ["'bcsat'", "did you mean 'bcast'"]),
         ({"factors": {"dtype": "flaot32"}}, ["'flaot32'", "did you mean 'float32'"]),
         ({"factors": {"transports": "mpi"}}, ["transports", "must be a list"]),
+        (
+            {"factors": {"transports": ["direct-again"]}},
+            ["Known: direct, mpi, pickle, gloo, torch"],
+        ),
         ({"factors": {"sizes": "1KB:1MiB"}}, ["'1KB'", "KiB"]),
         ({"factors": {"sizes": 7}}, ["sizes 7", "list"]),
         ({"factors": {"sizes": []}}, ["sizes []", "list"]),

@@ -1,5 +1,6 @@
 """The MPI program: what it measures, checks, proves and refuses, on real ranks."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from experiments.results import store
 
 pytestmark = pytest.mark.ranks
 
+TORCH = importlib.util.find_spec("torch") is not None
 QUICK = Measurement(time_cap=0.02, min_iterations=6, max_iterations=50)
 LAUNCH = Launch(
     experiment="test",
@@ -175,6 +177,22 @@ def test_all_transports_work_on_memory_of_the_one_that_needs_its_own(
     result = harness(replace(LAUNCH, cells=cells))
     assert {pool["source"] for rank in result["ranks"] for pool in rank["pools"]} <= sources
     assert not any("skipped" in cell for cell in result["cells"])
+
+
+@pytest.mark.skipif(not TORCH, reason="torch is not installed: pip install torch ninja")
+def test_groups_of_torch_alone_are_measured(harness: Callable[..., Any]) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("gloo", "torch"))
+    result = harness(replace(LAUNCH, cells=cells))
+    assert [cell["transport"] for cell in result["cells"]] == ["none", "gloo", "torch"]
+    assert not any("skipped" in cell for cell in result["cells"])
+
+
+@pytest.mark.skipif(TORCH, reason="torch is installed: see the test before")
+def test_without_torch_its_groups_are_skipped_with_the_reason(harness: Callable[..., Any]) -> None:
+    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "gloo"))
+    result = harness(replace(LAUNCH, cells=cells))
+    (skipped,) = [cell for cell in result["cells"] if "skipped" in cell]
+    assert skipped["skipped"] == "gloo is left out: torch cannot be imported"
 
 
 def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(

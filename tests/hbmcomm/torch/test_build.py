@@ -132,6 +132,16 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     assert folder().is_relative_to(os.environ["TORCH_EXTENSIONS_DIR"])
 
 
+def test_a_complete_build_is_used_from_a_folder_that_cannot_be_written_to(
+    build: ModuleType,
+) -> None:
+    """An image's, whose root ranks may only read."""
+    folder = build._folder()
+    (folder / "building").mkdir(parents=True)  # cannot be opened to be written, by root either
+    (folder / "complete").touch()
+    assert build.build() == folder / f"{folder.name}.so"
+
+
 def test_a_folder_that_cannot_be_written_to_is_named_with_the_variable(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

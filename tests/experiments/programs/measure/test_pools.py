@@ -75,6 +75,14 @@ def test_pages_of_other_kinds_that_moved_are_recorded(
     assert shown["placement_after"] == {"0": nbytes - 4096, "1": 4096}
 
 
+def test_groups_of_torch_work_over_the_arena_without_a_cell_of_direct(launch: Launch) -> None:
+    cells = tuple(replace(launch.cells[0], transport=name) for name in ("gloo", "torch"))
+    found = made(replace(launch, cells=cells))
+    assert set(found.of(REGULAR).communicators) == {"direct", "mpi"}
+    found.close()
+    assert [each["source"] for each in found.described] == ["arena"]
+
+
 def test_private_arrays_are_no_part_of_a_transports_memory(launch: Launch) -> None:
     direct = tuple(replace(cell, transport="direct") for cell in launch.cells)
     found = made(replace(launch, cells=direct))
