@@ -19,6 +19,7 @@ from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.experiment import PRIVATE, Experiment
 from experiments.model.lower_bound import COPY, least_seconds
+from experiments.model.workloads import WORKLOADS
 from experiments.results import recorded, store, stored
 
 OVER_PRIVATE = f"-{PRIVATE}"
@@ -67,7 +68,8 @@ class Campaign:
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
             the medians of its turns, `company` the launches that it took them with; `barrier` is
             what each interval began with, "" where that is not stored; `skew_s` is the median time
-            from the first rank's begin to the last one's, NaN where none is stored; `contest`
+            from the first rank's begin to the last one's, NaN where none is stored; `bound_s` is
+            the least time of a collective, and the computation alone of a workload; `contest`
             numbers the cells of a launch that took turns with each other.
         alone: the same of the reference arm's launch without company, of which `cells` has nothing;
             empty where a campaign has none.
@@ -108,13 +110,15 @@ def load(folder: str | Path) -> Campaign:
     for name, launch in launches.items():
         rows.extend(_rows(launch, store.read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
+    stepped = every["operation"].isin(WORKLOADS)
+    bounding = (every["operation"] == COPY) | stepped & (every["transport"] == NO_TRANSPORT)
     lonely = every["arm"] == ALONE
-    alone, every = every[lonely & (every["operation"] != COPY)], every[~lonely]
+    alone, every = every[lonely & ~bounding], every[~lonely]
     launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
     copied = every["operation"] == COPY
     private = every["transport"].str.endswith(OVER_PRIVATE)
     uncarried = np.where(private[copied], NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
-    cells = every[~copied].reset_index(drop=True)
+    cells = every[~bounding[~lonely]].reset_index(drop=True)
     controls = every[copied].assign(transport=uncarried).reset_index(drop=True)
     broken = store.failed(folder)
     return Campaign(
@@ -159,15 +163,17 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
     common |= {recorded.COLUMN: recorded.machine(launch), "company": " ".join(launch["company"])}
     measured = [cell for cell in launch["cells"] if "samples" in cell]
-    copies = {
+    bounding = {
         _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
         for cell in measured
-        if cell["operation"] == COPY
+        if cell["operation"] == COPY or cell["transport"] == NO_TRANSPORT
     }
     for cell in measured:
         times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
         middle = median_interval(times)
-        copy = copies.get(_memory(cell), np.nan)
+        bound = bounding.get(_memory(cell), np.nan)
+        if cell["operation"] not in WORKLOADS:
+            bound = least_seconds(cell["operation"], asked["ranks"], bound)
         yield (
             common
             | {key: cell[key] for key in OF_CELL}
@@ -181,15 +187,16 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
                 "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
                 "min_s": float(times.min()),
                 "skew_s": _skew(cell, samples),
-                "bound_s": least_seconds(cell["operation"], asked["ranks"], copy),
+                "bound_s": bound,
                 "unstable": _unstable(times),
             }
         )
 
 
 def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a cell has in common with the copy that bounds it."""
-    return cell["kind"], cell["locality"], cell["buffers"], cell["bytes"]
+    """What a cell has in common with what bounds it: a copy, or a workload's computation."""
+    step = cell["operation"] if cell["operation"] in WORKLOADS else COPY
+    return step, cell["kind"], cell["locality"], cell["buffers"], cell["bytes"]
 
 
 def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:

@@ -54,6 +54,7 @@ from experiments.model.validation import (
     read,
     unknown,
 )
+from experiments.model.workloads import WORKLOADS, refusal
 
 CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
@@ -110,7 +111,7 @@ class _Factors(Form):
     """[factors] of a file."""
 
     dtype: Annotated[Name, among(*DTYPES)] = Factors.dtype
-    operations: Annotated[Names, among(*CALLS)] = Factors.operations
+    operations: Annotated[Names, among(*CALLS, *WORKLOADS)] = Factors.operations
     transports: Annotated[Names, among(*CONTENDERS)] = Factors.transports
     kinds: Annotated[Names, among(*KINDS)] = Factors.kinds
     localities: Annotated[Names, among(*LOCALITIES)] = Factors.localities
@@ -229,7 +230,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
         SpecError: naming source, key, and the nearest name that would be valid.
     """
     found = read(_Experiment, values, source)
-    return Experiment(
+    experiment = Experiment(
         name=found.name,
         title=found.title,
         question=found.question,
@@ -237,6 +238,9 @@ def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
         launches=Launches(**dict(found.launches)),
         measurement=Measurement(**dict(found.measurement)),
     )
+    if reason := refusal(experiment):
+        raise SpecError(f"{source}: {reason}")
+    return experiment
 
 
 def names() -> list[str]:

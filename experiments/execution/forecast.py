@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from experiments.model.launch import Block, Cell, Launch
 from experiments.model.lower_bound import COPY, least_seconds
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.schedule import footprint
 from experiments.schedule.turns import FIRST, MOST_ROUNDS
@@ -18,6 +19,7 @@ CONTAINER_START = 1.0  # seconds more for a container
 CELL = 0.03  # seconds to begin and end a cell and to give its turns
 UNTIMED = 10 + MOST_ROUNDS * FIRST  # operations of a cell that do not count, about
 CALL = 5e-6  # seconds of an operation without data
+STEP = 0.02  # seconds of a workload's step
 YIELD = 1e-3  # seconds more where ranks share a CPU
 
 
@@ -140,6 +142,8 @@ def _seconds(own: Launch, host: Host) -> float:
 
 def _cell(cell: Cell, launch: Launch, host: Host) -> float:
     """Operations until the time cap or the most iterations, and those that do not count."""
+    if cell.operation in WORKLOADS:
+        return CELL + launch.measurement.time_cap + UNTIMED * STEP
     working = min(launch.ranks, host.cores)
     copy = launch.ranks * cell.bytes / (host.copied * working)  # of all ranks at once
     one = CALL + copy + least_seconds(cell.operation, launch.ranks, copy)  # rewriting, then moving

@@ -10,6 +10,7 @@ from experiments.model.contender_names import NO_TRANSPORT, PLAIN
 from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import ARENA, Measurement
 from experiments.model.lower_bound import BARRIER, COPY
+from experiments.model.workloads import WORKLOADS
 
 FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
 
@@ -123,16 +124,18 @@ class Launch:
         """The cells that take turns with each other, in the order in which they are measured.
 
         Kinds and localities come one after the other, in the order of their first cells, since one
-        has buffers at a time. Each kind and size is preceded by the copy that bounds it.
+        has buffers at a time. Each kind and size is preceded by the copy that bounds it, each
+        workload by its computation alone.
         """
         memories = list(dict.fromkeys(cell.memory for cell in self.cells))
         found: dict[Contest, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
             if any(each.covers(cell) for each in self.without):
                 continue
-            copy = replace(cell, operation=COPY, transport=NO_TRANSPORT, form=PLAIN)
+            bounding = COPY if cell.operation not in WORKLOADS else cell.operation
+            bound = replace(cell, operation=bounding, transport=NO_TRANSPORT, form=PLAIN)
             if cell.operation != BARRIER:
-                found.setdefault(copy.contest, [copy])
+                found.setdefault(bound.contest, [bound])
             found.setdefault(cell.contest, []).append(cell)
         return tuple(map(tuple, found.values()))
 

@@ -10,7 +10,7 @@ BARRIER = "barrier"
 
 
 def traffic(operation: str, ranks: int) -> float:
-    """Bytes that must cross the memory bus, read and written, per byte of message and in all.
+    """Bytes that must cross the memory bus, read and written, per byte of message; NaN if unknown.
 
     Counted for one node, where each rank holds a message of one byte: every input byte that is
     needed is read once, every output byte is written once.
@@ -27,7 +27,7 @@ def traffic(operation: str, ranks: int) -> float:
         "reduce_scatter": n * n + 1.0 * n,
         "alltoall": 2.0 * n * n,
         BARRIER: 0.0,
-    }[operation]
+    }.get(operation, math.nan)
 
 
 def bus_bytes(operation: str, ranks: int) -> float:

@@ -11,6 +11,7 @@ from experiments.model.contender_names import OTHER_BUILD
 from experiments.model.experiment import NUMPY
 from experiments.model.launch import Launch
 from experiments.model.lower_bound import BARRIER, COPY
+from experiments.model.workloads import WORKLOADS
 
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
@@ -50,6 +51,7 @@ def sizes(operation: str, rank: int, ranks: int) -> Sizes:
         "reduce_scatter": Sizes(ranks, 1),
         "alltoall": Sizes(ranks, ranks),
         BARRIER: Sizes(0, 0),
+        **dict.fromkeys(WORKLOADS, Sizes(0, 1)),
     }[operation]
 
 

@@ -30,11 +30,13 @@ class Ready:
         call: what is timed.
         collect: puts the result where it is checked, if it is not there yet.
         close: frees what was made for the operation.
+        wrong: does it once and counts wrong elements, where the buffers do not hold the result.
     """
 
     call: Call
     collect: Callable[[], object] = nothing
     close: Callable[[], object] = nothing
+    wrong: Callable[[], int] | None = None
 
 
 class Contender(Protocol):

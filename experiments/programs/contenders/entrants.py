@@ -19,6 +19,7 @@ from experiments.model.contender_names import (
     DIRECT,
     GLOO,
     MPI_ITSELF,
+    NO_TRANSPORT,
     NONBLOCKING,
     OTHER_AGAIN,
     OTHER_BUILD,
@@ -90,8 +91,8 @@ class Entrants:
             Unavailable: these ranks cannot have its transport.
         """
         name = cell.transport
-        if cell.operation == COPY:
-            return plain(self._comm), pool
+        if name == NO_TRANSPORT:
+            return self._bound(cell.operation), pool
         if name in self._absent:
             raise Unavailable(self._absent[name])
         pool.require(name)
@@ -106,6 +107,15 @@ class Entrants:
             broken = BROKEN.get(self._launch.mpi, ()) if name == MPI_ITSELF else ()
             return persistent(theirs, broken), memory
         return (nonblocking if cell.form == NONBLOCKING else plain)(theirs), memory
+
+    def _bound(self, operation: str) -> Contender:
+        """A plain copy, or the computation of a workload."""
+        if operation == COPY:
+            return plain(self._comm)
+        try:
+            return self._groups.computation()
+        except GroupMissing as reason:
+            raise Unavailable(f"{operation} is left out: {reason}") from None
 
     def lacks(self, cell: Cell) -> str:
         """Why a contender lacks an operation in this form of call."""

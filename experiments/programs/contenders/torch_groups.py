@@ -17,8 +17,11 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.lower_bound import BARRIER
+from experiments.model.workloads import DECODE, WORKLOADS
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.decode import decode
+from experiments.programs.workloads.training import training
 from experiments.schedule.footprint import ROOT
 
 
@@ -78,6 +81,15 @@ class TorchGroups:
             raise GroupMissing("these ranks cannot share memory") from None
         return self._contender(group, keeps_input=True)
 
+    def computation(self) -> Contender:
+        """Workloads in which ranks do not communicate.
+
+        Raises:
+            GroupMissing: as gloo().
+        """
+        self._connected()
+        return partial(_stepped, self._comm, None)
+
     def leave(self) -> None:
         """Disconnect, where connected; collective."""
         if self._dist is not None:
@@ -94,6 +106,7 @@ class TorchGroups:
         usable = dist.is_available() and dist.is_gloo_available()
         self._require("" if usable else "this torch was built without gloo")
         torch.set_num_threads(1)  # a rank has one CPU
+        os.environ["DDP_DISABLE_COMM_MEM"] = "0"  # gradients in the arena, where a group has one
         rank, ranks = self._comm.rank, self._comm.size
         store = dist.FileStore(str(self._folder / "torch"), ranks)
         pinned = os.sched_getaffinity(0)
@@ -109,7 +122,13 @@ class TorchGroups:
             raise GroupMissing(reasons[0])
 
     def _contender(self, group: Any, keeps_input: bool) -> Contender:
-        return partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
+        called = partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
+        stepped = partial(_stepped, self._comm, group)
+
+        def contender(operation: str, send: Array, recv: Array) -> Ready | None:
+            return (stepped if operation in WORKLOADS else called)(operation, send, recv)
+
+        return contender
 
 
 def _build_failure() -> str:
@@ -120,6 +139,17 @@ def _build_failure() -> str:
     except hbmcomm.HbmcommError as error:
         return str(error).partition("\n")[0]
     return ""
+
+
+def _stepped(
+    comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv: Array
+) -> Ready | None:
+    """A workload over a group; its receive buffer has the bytes of the cell."""
+    if operation == DECODE:
+        step = decode(comm, group, recv)
+    else:
+        step = training(operation, comm, group, recv.nbytes)
+    return Ready(step.call, wrong=step.wrong)
 
 
 def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | None:

@@ -90,14 +90,19 @@ class Trial:
         recv.fill(UNSET)
         self._rewrite(number, iteration)
         ready = self._of(number)
-        ready.call()
-        ready.collect()
-        wrong = operations.wrong(self._operation, self._comm, send, recv, self._pattern, iteration)
+        if ready.wrong:
+            wrong = ready.wrong()
+        else:
+            ready.call()
+            ready.collect()
+            wrong = operations.wrong(
+                self._operation, self._comm, send, recv, self._pattern, iteration
+            )
         wrong_anywhere = self._comm.allreduce(wrong)
         if wrong_anywhere:
             raise WrongResult(
-                f"{self._operation} of {send.nbytes} bytes left {wrong_anywhere} wrong elements "
-                f"in iteration {iteration}"
+                f"{self._operation} of {send.nbytes or recv.nbytes} bytes left {wrong_anywhere} "
+                f"wrong elements in iteration {iteration}"
             )
 
     def close(self) -> None:
