@@ -23,6 +23,7 @@ from plots.figures.map import placement_map
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.times import times
+from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
 from plots.tables.results import tables
@@ -82,7 +83,8 @@ def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skippe
     Of an emulated machine the map comes first, which alone is real; the words of all say so.
     """
     with style(printed=printed):
-        timed = [*times(found), *speedup(found), *placement(found), *baselines(found)]
+        timed = [*workloads(found), *times(found), *speedup(found), *placement(found)]
+        timed += baselines(found)
         maps = placement_map(found)
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:

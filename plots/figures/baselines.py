@@ -6,8 +6,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.arms import HOST
-from plots.figures.facets import Part, parts
-from plots.figures.marks import hollow, points, size_axis, transport_handles
+from plots.figures.panels.facets import Part, parts
+from plots.figures.panels.marks import hollow, points, size_axis, transport_handles
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,

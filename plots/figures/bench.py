@@ -16,7 +16,7 @@ from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import ratio_text, seconds_text
 from experiments.results import recorded
-from plots.figures.marks import bound_handle, hollow, points, size_axis
+from plots.figures.panels.marks import bound_handle, hollow, points, size_axis
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import bytes_text, mpi_name, ranks_text, tick_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES, Look

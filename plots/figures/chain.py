@@ -20,7 +20,7 @@ from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES, Family, family
 from experiments.model.arms import named
 from experiments.model.quantities import percent_text, ratio_text
-from plots.figures.marks import hollow, ratio_axis
+from plots.figures.panels.marks import hollow, ratio_axis
 from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (

@@ -20,9 +20,9 @@ from experiments.analysis.findings.selection import in_order, numbered, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
-from plots.figures.container_axis import NEAR, Sight, draw_axes, ends
-from plots.figures.facets import Part, heads, parts
-from plots.figures.marks import hollow, kind_handles
+from plots.figures.panels.container_axis import NEAR, Sight, draw_axes, ends
+from plots.figures.panels.facets import Part, heads, parts
+from plots.figures.panels.marks import hollow, kind_handles
 from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (

@@ -7,7 +7,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order
 from experiments.model.quantities import counted, percent_text, ratio_text
-from plots.figures.marks import ratio_axis
+from plots.figures.panels.marks import ratio_axis
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import MPIS, mpi_name
 from plots.layout.style import MUTED, party

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
-from plots.figures.facets import Part, parts
-from plots.figures.marks import (
+from plots.figures.panels.facets import Part, parts
+from plots.figures.panels.marks import (
     dodge,
     hollow,
     kind_handles,

@@ -16,8 +16,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
 from experiments.analysis.findings.selection import in_order, rows
-from plots.figures.facets import parts, some_arms
-from plots.figures.marks import (
+from plots.figures.panels.facets import parts, some_arms
+from plots.figures.panels.marks import (
     colour_handle,
     dodge,
     hollow,

@@ -9,8 +9,8 @@ from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Finding
 from experiments.analysis.findings.selection import in_order, usual
 from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
-from plots.figures.facets import Part, parts, some_arms
-from plots.figures.marks import (
+from plots.figures.panels.facets import Part, parts, some_arms
+from plots.figures.panels.marks import (
     bound_handle,
     dodge,
     hollow,

@@ -15,14 +15,15 @@ from experiments.model.contender_names import CALLS
 from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import BARRIER
 from experiments.model.quantities import NOTHING, TIMES, ratio_text, significant
+from experiments.model.workloads import WORKLOADS
 from experiments.results import recorded
 
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
 )
 
-OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER}
-"""Name in the code and as MPI spells it, in the order in which figures show them."""
+OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | WORKLOADS
+"""Name in the code, and as MPI spells it or texts name it, in the order of figures."""
 
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 """Name in the code and as its makers spell it, in the order in which figures show them."""

@@ -9,24 +9,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from experiments.analysis.arm_order import arm_key
-from experiments.analysis.findings.campaign import BASELINE, OURS, PLACEMENTS, Findings
+from experiments.analysis.findings.campaign import BASELINE, PLACEMENTS, Findings
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST
-from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
+from experiments.model.quantities import percent_text
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
     STEPS,
-    bandwidth_text,
-    bytes_text,
-    interval_text,
     mpi_name,
-    operation_name,
-    p_text,
 )
-from plots.layout.placement_text import percent
 from plots.layout.style import TRANSPORTS
+from plots.tables.columns import FACTORS, GROUPS, PAGES, RATIOS, STEP_TIMES, TIMES, Column, Row
 from plots.tables.published import comparison
 from plots.tables.table import Table
 
@@ -43,29 +38,20 @@ _PAIRED = (
     "can reach."
 )
 _ALWAYS = ("operation", "bytes", "rank")  # factors that have a column even if they never vary
-_Row = dict[Any, Any]
-
-
-class _Column(NamedTuple):
-    """A column: its head, what it shows of a row, and whether that is a number."""
-
-    head: str
-    text: Callable[[_Row], str]
-    numeric: bool = True
 
 
 class _Kind(NamedTuple):
     """A kind of table: its words, the findings it shows, and its columns after the factors.
 
     Attributes:
-        caption: {floors} in it is replaced by the noise floors.
+        caption: {floors} in it is replaced by the noise floors, {ours} by our transport.
     """
 
     name: str
     title: str
     caption: str
     data: Callable[[Findings], pd.DataFrame]
-    columns: tuple[_Column, ...]
+    columns: tuple[Column, ...]
     detail: bool = False
 
 
@@ -77,16 +63,14 @@ def tables(found: Findings) -> list[Table]:
 
 def _table(kind: _Kind, found: Findings) -> Table:
     data = kind.data(found)
-    factors = [key for key in _FACTORS if key in data]
+    factors = [key for key in FACTORS if key in data]
     varied = [key for key in factors if data[key].nunique() > 1 or key in _ALWAYS]
     ordered = data.sort_values(varied, key=_reading_order, kind="stable")
     shown = [_with_kind(row) for row in ordered.to_dict("records")]
     constant = [
-        f"{_FACTORS[key].head} {_FACTORS[key].text(shown[0])}"
-        for key in factors
-        if key not in varied
+        f"{FACTORS[key].head} {FACTORS[key].text(shown[0])}" for key in factors if key not in varied
     ]
-    columns = [*(_FACTORS[key] for key in varied), *kind.columns]
+    columns = [*(FACTORS[key] for key in varied), *kind.columns]
     return Table(
         kind.name,
         kind.title,
@@ -103,13 +87,13 @@ def _table(kind: _Kind, found: Findings) -> Table:
 
 def _caption(kind: _Kind, found: Findings, constant: list[str]) -> str:
     """What the table shows, how, and what all its rows have in common."""
-    sentences = [found.machine, kind.caption.format(floors=_floors(found))]
-    sentences += [_paired(kind.data(found))] if kind.columns is _RATIOS else []
+    sentences = [found.machine, kind.caption.format(floors=_floors(found), ours=found.ours)]
+    sentences += [_paired(kind.data(found))] if kind.columns is RATIOS else []
     sentences += [f"All rows: {', '.join(constant)}."] if constant else []
     return " ".join(filter(None, sentences))
 
 
-def _with_kind(row: _Row) -> _Row:
+def _with_kind(row: Row) -> Row:
     """The row with "(emulated)" beside its kind of memory where that is so."""
     return row | {"kind": f"{row['kind']} (emulated)"} if row.get("emulated") else row
 
@@ -148,92 +132,6 @@ def _floors(found: Findings) -> str:
     return "; ".join([*parts, f"{percent_text(found.floor)} over all cells"])
 
 
-def launches_text(count: int, of: int, names: str) -> str:
-    """ "6 of 6"; of fewer than half their names as well: "1 of 6: 0003-host"."""
-    return f"{count} of {of}" + (f": {names}" if 2 * count < of else "")
-
-
-def share_text(share: float | None) -> str:
-    """ "99.8 %"; "" of a share that is not known."""
-    return NOTHING if pd.isna(share) else percent(share)
-
-
-def placed_text(placed: str) -> str:
-    """ "4: 8 MiB; 5: 4 KiB" of "4: 8388608; 5: 4096"."""
-    pairs = (each.split(": ") for each in placed.split("; ") if each)
-    return "; ".join(f"{node}: {bytes_text(int(size))}" for node, size in pairs) or NOTHING
-
-
-def _word(head: str, key: str, words: Callable[[Any], str] = str) -> _Column:
-    return _Column(head, lambda row: words(row[key]), numeric=False)
-
-
-def _number(head: str, key: str, words: Callable[[Any], str] = str) -> _Column:
-    return _Column(head, lambda row: words(row[key]))
-
-
-_FACTORS: dict[str, _Column] = {
-    "factor": _word("factor", "factor"),
-    "step": _word("step", "step"),
-    "above": _word("above", "above"),
-    "below": _word("below", "below"),
-    "arm": _word("arm", "arm"),
-    "mpi": _word("MPI", "mpi", mpi_name),
-    "ranks": _number("ranks", "ranks"),
-    "binding": _word("binding", "binding"),
-    "rank": _number("rank", "rank"),
-    "locality": _word("locality", "locality"),
-    "operation": _word("operation", "operation", operation_name),
-    "transport": _word("transport", "transport"),
-    "kind": _word("kind", "kind"),
-    "dtype": _word("dtype", "dtype"),
-    "cadence": _word("cadence", "cadence"),
-    "cache": _word("cache", "cache"),
-    "bytes": _number("message per rank", "bytes", lambda size: bytes_text(int(size))),
-}
-"""What names a row, in the order of the columns."""
-
-_TIMES = (
-    _number("median", "median_s", seconds_text),
-    _number("95 % from", "low_s", seconds_text),
-    _number("to", "high_s", seconds_text),
-    _number("p95", "p95_s", seconds_text),
-    _number("p99", "p99_s", seconds_text),
-    _number("memory bound", "bound_s", seconds_text),
-    _number("skew", "skew_s", seconds_text),
-    _number("bus", "bus_bytes_per_s", bandwidth_text),
-    _number("group", "group"),
-    _number("n", "n"),
-    _number("launches", "launches"),
-)
-_GROUPS = (
-    _number("ratio", "ratio", ratio_text),
-    _Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
-    _word("verdict", "verdict"),
-    _number("sizes", "cells"),
-    _number("blocks", "blocks"),
-    _number("p", "p", p_text),
-)
-_RATIOS = (
-    _number("ratio", "ratio", ratio_text),
-    _Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
-    _word("verdict", "verdict"),
-    _number("blocks", "blocks"),
-    _number("p", "p", p_text),
-    _number("p (Holm)", "p_holm", p_text),
-    _number("least", "least_p_holm", p_text),
-)
-_PAGES = (
-    _number("CPU", "cpu"),
-    _Column("its node", lambda row: str(row["cpu_node"]) if row["cpu_node"] >= 0 else NOTHING),
-    _number("asked for", "asked"),
-    _word("on nodes", "placed", placed_text),
-    _number("as asked", "as_asked", share_text),
-    _number("local", "local", share_text),
-    _word("method", "method"),
-    _Column("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
-)
-
 _KINDS = (
     _Kind(
         "times",
@@ -246,36 +144,44 @@ _KINDS = (
         "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
         "operations an iteration times back to back, at most.",
         lambda found: found.times,
-        _TIMES,
+        TIMES,
+    ),
+    _Kind(
+        "workloads",
+        "Computation and communication",
+        "Time of a step; of the same step without communication, which took turns with it; and "
+        "the share of the step that is communication.",
+        lambda found: found.workloads,
+        STEP_TIMES,
     ),
     _Kind(
         "transport",
         "Transports",
-        f"Time with the transport named over time with {OURS}, over the same buffers in the "
-        "same launch.",
+        "Time with the transport named over time with {ours}, over the same buffers in the same "
+        "launch.",
         lambda found: found.transports,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "speedup",
         "Speed-up of high-bandwidth memory",
         f"Time in {BASELINE} memory over time in the kind named.",
         lambda found: found.speedups,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "placement",
         "Placement",
         "Time spread over packed (binding), remote over local (locality).",
         lambda found: _with_levels(found.placements),
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "container",
         "Cost of a container",
         f"Time in the arm named over time on the {HOST}.",
         lambda found: found.containers,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "groups",
@@ -283,7 +189,7 @@ _KINDS = (
         f"Time in the arm named over time on the {HOST}: in each block the median over the "
         f"sizes, then {_OVER_BLOCKS} p is of Wilcoxon's signed-rank test, not corrected.",
         lambda found: found.groups,
-        _GROUPS,
+        GROUPS,
     ),
     _Kind(
         "isolation",
@@ -291,7 +197,7 @@ _KINDS = (
         "Time in the arm named over time in the arm userland, which runs the image's files on "
         "the host.",
         lambda found: found.isolation,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "chain",
@@ -300,7 +206,7 @@ _KINDS = (
         f"the median over the sizes, then {_OVER_BLOCKS} "
         + " ".join(f"{name.capitalize()}: {what}." for name, what in STEPS.items()),
         lambda found: found.whole_steps,
-        _GROUPS,
+        GROUPS,
     ),
     _Kind(
         "tails",
@@ -308,7 +214,7 @@ _KINDS = (
         "p99 of a launch in the arm named over that in the arm userland, or on the "
         f"{HOST} where there is none.",
         lambda found: found.tails,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "twins",
@@ -316,7 +222,7 @@ _KINDS = (
         f"Time of the repeated {HOST} arm over the first: no container causes this. "
         "The noise floor holds 95 of 100 of these ratios: {floors}.",
         lambda found: found.twins,
-        _RATIOS,
+        RATIOS,
         detail=True,
     ),
     _Kind(
@@ -325,7 +231,7 @@ _KINDS = (
         f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
         "by the Intel MPI Benchmarks (IMB-MPI1).",
         lambda found: found.python,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "baselines",
@@ -333,7 +239,7 @@ _KINDS = (
         f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
         "from Python: of buffers for threads and shared memory, of objects for queues.",
         lambda found: found.baselines,
-        _RATIOS,
+        RATIOS,
     ),
     _Kind(
         "pages",
@@ -343,6 +249,6 @@ _KINDS = (
         "or on a node without CPUs beside it. Launches of an arm that agree to the byte share a "
         "row.",
         lambda found: found.pages,
-        _PAGES,
+        PAGES,
     ),
 )

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND
+from experiments.analysis.arm_order import USERLAND, arm_key
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
 from experiments.analysis.findings.selection import emulated, in_order, rows, usual
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST
-from experiments.model.quantities import ratio_text
+from experiments.model.quantities import percent_text, ratio_text
 from experiments.programs.external.imb import DIFFERENCES
-from plots.figures import baselines, chain, container, placement, speedup, times
+from plots.figures import baselines, chain, container, placement, speedup, times, workloads
 from plots.figures.map import NAME as MAP
 from plots.layout import confounder_text, data_path_text, placement_text
 from plots.layout.labels import (
@@ -60,10 +60,10 @@ def answers(found: Findings) -> list[Answer]:
     if found.machine:
         return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
     memory = "How much faster are collectives in high-bandwidth memory?"
-    asked = [Answer(memory, _memory(found), figure=speedup.NAME)]
+    asked = [Answer(memory, _memory(found), figure=speedup.NAME), *_workloads(found)]
     asked += [
         Answer(
-            f"How much slower than {OURS} is {transport}?",
+            f"How much slower than {found.ours} is {transport}?",
             _transport(found, transport),
             figure=times.NAME,
         )
@@ -82,6 +82,30 @@ def answers(found: Findings) -> list[Answer]:
     ]
     asked += [*where, *_containers(found), *_python(found), *_baselines(found)]
     return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
+
+
+def _workloads(found: Findings) -> list[Answer]:
+    """How much of each step is communication, on the host or the first arm there is."""
+    every = found.workloads
+    if every.empty:
+        return []
+    arm = min(every["arm"], key=arm_key)
+    answered = []
+    for operation in in_order(every["operation"], OPERATIONS):
+        steps = every[(every["operation"] == operation) & (every["arm"] == arm)]
+        shares = [
+            f"{_least_to_most(steps.loc[steps['transport'] == transport, 'share'])} of its time "
+            f"on {transport}"
+            for transport in in_order(steps["transport"], TRANSPORTS)
+        ]
+        question = f"How much of a {operation_name(operation)} is communication?"
+        sentence = f"{arm_name(arm).capitalize()}, from size to size: {', '.join(shares)}."
+        answered.append(Answer(question, sentence, figure=workloads.NAME))
+    return answered
+
+
+def _least_to_most(shares: "pd.Series[float]") -> str:
+    return f"{percent_text(shares.min(), 0)} to {percent_text(shares.max(), 0)}"
 
 
 def _where(found: Findings) -> list[Answer]:
@@ -194,7 +218,7 @@ def _transport(found: Findings, transport: str) -> str:
     frame = found.transports
     frame = usual(frame[frame["transport"] == transport])
     shared = "" if transport.endswith(OVER_PRIVATE) else ", over the same buffers"
-    return _slowdown(frame, found, f"with {transport} as with {OURS}{shared}")
+    return _slowdown(frame, found, f"with {transport} as with {found.ours}{shared}")
 
 
 def _containers(found: Findings) -> list[Answer]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.arm_order import USERLAND, arm_key
-from experiments.analysis.findings.campaign import OURS, Findings
+from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import Loss
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
@@ -55,8 +55,8 @@ def headline(found: Findings) -> list[str]:
     changed = " and ".join(names[arm] for arm in others)
     verb = "change" if len(others) > 1 else "changes"
     sentences += _bounded(f"{changed} {verb}", cells[kept], groups[of_mpi], "an MPI's operations")
-    own, whole = (each[each["transport"] == OURS] for each in (cells, groups))
-    sentences += _bounded("Every container changes", own, whole, f"the operations of {OURS}")
+    own, whole = (each[each["transport"] == found.ours] for each in (cells, groups))
+    sentences += _bounded("Every container changes", own, whole, f"the operations of {found.ours}")
     end = f"All {base_name(every.base)}.{ending(cells, found)}"
     return [*sentences, end] if sentences else []
 

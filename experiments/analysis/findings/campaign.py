@@ -24,6 +24,8 @@ from experiments.analysis.ratios import (
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
 from experiments.model.arms import HOST, TWIN
+from experiments.model.contender_names import TORCH
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS
 from experiments.programs.machine.facts import NOT_EMULATED
 from experiments.results import recorded
@@ -62,7 +64,7 @@ class Findings:
             operation and transport (ratios.group_ratio).
         steps, whole_steps: what each step from the host to a container costs (columns `step`,
             `above`, `below`; see steps.py), by size and for all sizes.
-        transports: each transport (column `transport`) over direct; above 1 is slower.
+        transports: each transport (column `transport`) over `ours`; above 1 is slower.
         python: the host's MPI calls from Python over those of the benchmark in C.
         baselines: Python's own means (column `transport`) over the host's MPI calls whose turns
             they took; above 1 is slower.
@@ -107,6 +109,17 @@ class Findings:
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
     paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
     company: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def workloads(self) -> pd.DataFrame:
+        """The rows of `times` that are steps; `share` of a step is communication."""
+        steps = self.times[self.times["operation"].isin(WORKLOADS)]
+        return steps.assign(share=1 - steps["bound_s"] / steps["median_s"])
+
+    @property
+    def ours(self) -> str:
+        """The transport that others are held against."""
+        return _ours(self.times)
 
     @property
     def floor(self) -> float:
@@ -213,12 +226,19 @@ def _placements(ours: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _transports(ours: pd.DataFrame) -> list[pd.DataFrame]:
-    """Each other transport over direct."""
+    """Each other transport over this library's."""
+    own = _ours(ours)
     return [
-        paired_ratio(ours, "transport", transport, OURS).assign(transport=transport)
+        paired_ratio(ours, "transport", transport, own).assign(transport=transport)
         for transport in levels(ours, "transport")
-        if transport != OURS
+        if transport != own
     ]
+
+
+def _ours(cells: pd.DataFrame) -> str:
+    """This library's transport among those of a campaign: direct, or else torch's."""
+    present = set(cells["transport"])
+    return TORCH if TORCH in present and OURS not in present else OURS
 
 
 def _on(machines: list[str], frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.confounders import StrayingCopies
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.figures.container import container
-from plots.figures.container_axis import MOST
+from plots.figures.panels.container_axis import MOST
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import BAND, PAPER, style
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from experiments.analysis.findings.campaign import Findings
-from plots.figures.facets import heads, parts, some_arms
+from plots.figures.panels.facets import heads, parts, some_arms
 
 Find = Callable[..., Findings]
 

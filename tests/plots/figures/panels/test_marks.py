@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from plots.figures.marks import dodge, ratio_axis, ratio_span, spread
+from plots.figures.panels.marks import dodge, ratio_axis, ratio_span, spread
 
 
 def test_labels_are_spread_evenly_and_keep_both_ends() -> None:

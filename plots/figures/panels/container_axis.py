@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.figures.marks import ratio_axis
+from plots.figures.panels.marks import ratio_axis
 from plots.layout.labels import bytes_text
 
 MOST = 2.0

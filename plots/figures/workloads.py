@@ -1,0 +1,118 @@
+"""Figure 8: what a step of training or decoding computes, and how long it communicates."""
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.quantities import percent_text, seconds_text
+from experiments.model.workloads import WORKLOADS
+from plots.figures.panels.facets import Part, parts
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import (
+    alerts,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    setting,
+    short_arm,
+    tick_text,
+)
+from plots.layout.style import BAND, INK, TRANSPORTS, party
+
+NAME = "workloads"
+TITLE = "Computation and communication"
+BAR = 0.17  # inches from bar to bar
+
+
+def workloads(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per MPI and rank count: panels by step and size, bars by transport and arm."""
+    if found.workloads.empty:
+        return []
+    return [_drawing(part) for part in parts(found.workloads)]
+
+
+def _drawing(part: Part) -> Drawing:
+    frame = part.frame.sort_values(
+        ["transport", "arm"],
+        key=lambda column: column.map(
+            arm_key if column.name == "arm" else [*in_order(column, TRANSPORTS)].index
+        ),
+    )
+    panels = [
+        (operation, size)
+        for operation in in_order(frame["operation"], WORKLOADS)
+        for size in sorted(set(frame.loc[frame["operation"] == operation, "bytes"]))
+    ]
+    bars = len(frame[["transport", "arm"]].drop_duplicates())
+    page = sheet(
+        f"{TITLE}, {ranks_text(part.ranks)}",
+        setting(frame),
+        rows=len(panels),
+        columns=1,
+        panel_height=BAR * bars + 0.1,
+        row_heads=[f"{operation_name(name)}, {bytes_text(int(size))}" for name, size in panels],
+        legend=_legend(frame),
+        legend_columns=3,
+        alerts=alerts(frame),
+        notes=["At each bar: the share of the step that is communication."],
+        left=1.15,
+        shared=False,
+    )
+    for axes, (operation, size) in zip(page.flat(), panels, strict=True):
+        _panel(axes, frame[(frame["operation"] == operation) & (frame["bytes"] == size)])
+    page.flat()[-1].set_xlabel("time of a step")
+    return Drawing(
+        NAME,
+        f"{part.suffix}-{part.ranks}-ranks",
+        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
+        "Time of one step, the maximum over ranks, median over launches of the launch's median, "
+        "with its 95 % interval. Grey: the same step without communication, which took turns with "
+        "it; the rest is communication that did not overlap with computation.",
+        _description(frame, part),
+        page.figure,
+    )
+
+
+def _legend(frame: pd.DataFrame) -> list[Artist]:
+    transports = in_order(frame["transport"], TRANSPORTS)
+    own: list[Artist] = [Patch(color=party(name).colour, label=name) for name in transports]
+    return [Patch(color=BAND, label="computation"), *own]
+
+
+def _panel(axes: Axes, mine: pd.DataFrame) -> None:
+    """Bars from top to bottom in the frame's order."""
+    places = range(len(mine))
+    least = mine[["median_s", "bound_s"]].min(axis=1)
+    axes.barh(places, least, height=0.7, color=BAND)
+    colours = [party(name).colour for name in mine["transport"]]
+    axes.barh(places, mine["median_s"] - least, left=least, height=0.7, color=colours)
+    axes.hlines(places, mine["low_s"], mine["high_s"], color=INK, linewidth=0.8)
+    ends = mine[["median_s", "high_s"]].max(axis=1)
+    widest = float(ends.max())
+    for place, end, share in zip(places, ends, mine["share"], strict=True):
+        axes.text(end + widest * 0.015, place, percent_text(share, 0), va="center")
+    axes.set_xlim(0, widest * 1.15)
+    axes.set_ylim(len(mine) - 0.4, -0.6)
+    axes.set_yticks(
+        list(places), [f"{cell.transport}, {short_arm(cell.arm)}" for cell in rows(mine)]
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    axes.grid(visible=False, axis="y")
+
+
+def _description(frame: pd.DataFrame, part: Part) -> str:
+    lines = [
+        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}, "
+        f"{cell.arm}: {seconds_text(cell.median_s)}, {percent_text(cell.share, 0)} communication."
+        for cell in rows(frame)
+    ]
+    return (
+        f"Bar charts of the time of a step{part.title_end}, {ranks_text(part.ranks)}: "
+        + " ".join(lines)
+    )
