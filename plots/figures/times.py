@@ -54,7 +54,8 @@ def times(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count: a row of panels per operation, a column per arm."""
     if found.times.empty:
         return [Skipped(NAME, TITLE, "no cell was measured")]
-    frame = found.times[~found.times["arm"].isin(BASELINES)]  # baselines.py draws those
+    frame = found.collectives
+    frame = frame[~frame["arm"].isin(BASELINES)]  # baselines.py draws those
     return [_drawing(part, found.unmeasured) for part in parts(frame)]
 
 

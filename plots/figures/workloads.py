@@ -4,7 +4,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
@@ -20,13 +19,13 @@ from plots.layout.labels import (
     ranks_text,
     setting,
     short_arm,
-    tick_text,
 )
 from plots.layout.style import BAND, INK, TRANSPORTS, party
 
 NAME = "workloads"
 TITLE = "Computation and communication"
 BAR = 0.17  # inches from bar to bar
+LEFT = 1.45  # inches for the names of bars
 
 
 def workloads(found: Findings) -> list[Drawing | Skipped]:
@@ -59,13 +58,13 @@ def _drawing(part: Part) -> Drawing:
         legend=_legend(frame),
         legend_columns=3,
         alerts=alerts(frame),
-        notes=["At each bar: the share of the step that is communication."],
-        left=1.15,
+        notes=["At each bar: the time of a step, and the share of it that is communication."],
+        left=LEFT,
+        below=0.05,
         shared=False,
     )
     for axes, (operation, size) in zip(page.flat(), panels, strict=True):
         _panel(axes, frame[(frame["operation"] == operation) & (frame["bytes"] == size)])
-    page.flat()[-1].set_xlabel("time of a step")
     return Drawing(
         NAME,
         f"{part.suffix}-{part.ranks}-ranks",
@@ -94,16 +93,18 @@ def _panel(axes: Axes, mine: pd.DataFrame) -> None:
     axes.hlines(places, mine["low_s"], mine["high_s"], color=INK, linewidth=0.8)
     ends = mine[["median_s", "high_s"]].max(axis=1)
     widest = float(ends.max())
-    for place, end, share in zip(places, ends, mine["share"], strict=True):
-        axes.text(end + widest * 0.015, place, percent_text(share, 0), va="center")
-    axes.set_xlim(0, widest * 1.15)
+    for place, end, cell in zip(places, ends, rows(mine), strict=True):
+        words = f"{seconds_text(cell.median_s)}, {percent_text(cell.share, 0)}"
+        axes.text(end + widest * 0.015, place, words, va="center")
+    axes.set_xlim(0, widest * 1.5)
     axes.set_ylim(len(mine) - 0.4, -0.6)
     axes.set_yticks(
         list(places), [f"{cell.transport}, {short_arm(cell.arm)}" for cell in rows(mine)]
     )
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    axes.grid(visible=False, axis="y")
+    axes.tick_params(length=0)
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    axes.grid(visible=False)
 
 
 def _description(frame: pd.DataFrame, part: Part) -> str:

@@ -91,6 +91,8 @@ STEP_TIMES = (
     _number("to", "high_s", seconds_text),
     _number("computation", "bound_s", seconds_text),
     _number("communication", "share", percent_text),
+    _number("p95", "p95_s", seconds_text),
+    _number("n", "n"),
     _number("launches", "launches"),
 )
 GROUPS = (

@@ -143,14 +143,15 @@ _KINDS = (
         "buffer over the median, with r ranks times 2(r - 1)/r for Allreduce and (r - 1)/r for "
         "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
         "operations an iteration times back to back, at most.",
-        lambda found: found.times,
+        lambda found: found.collectives,
         TIMES,
     ),
     _Kind(
         "workloads",
         "Computation and communication",
         "Time of a step; of the same step without communication, which took turns with it; and "
-        "the share of the step that is communication.",
+        "the share of the step that is communication. p95: median over launches too. n: the steps "
+        "of all launches.",
         lambda found: found.workloads,
         STEP_TIMES,
     ),

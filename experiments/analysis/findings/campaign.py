@@ -117,6 +117,11 @@ class Findings:
         return steps.assign(share=1 - steps["bound_s"] / steps["median_s"])
 
     @property
+    def collectives(self) -> pd.DataFrame:
+        """The rows of `times` that are no steps."""
+        return self.times[~self.times["operation"].isin(WORKLOADS)]
+
+    @property
     def ours(self) -> str:
         """The transport that others are held against."""
         return _ours(self.times)

@@ -1,0 +1,23 @@
+"""Steps of training and decoding leave what one process, or MPI, computes."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.ranks,
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="torch is not installed: pip install torch ninja",
+    ),
+]
+
+PROGRAM = Path(__file__).parent / "ranks" / "steps.py"
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_every_workload_is_right_on_every_group(mpirun: Callable[..., Any], ranks: int) -> None:
+    assert mpirun(PROGRAM, ranks, mpi="openmpi").output.split().count("right") == ranks
