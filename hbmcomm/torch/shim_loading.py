@@ -7,6 +7,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.torch import build
 
@@ -31,6 +33,7 @@ def shim() -> ModuleType:
     module = build.load()
     addresses = {name: address(ffi.addressof(lib, name)) for name in _FUNCTIONS}
     module.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
+    module.quicken(torch.ops.hbmcomm)
     atexit.register(module.abort_groups)  # their workers must not need Python once it has ended
     return module
 

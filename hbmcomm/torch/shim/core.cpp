@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <c10/util/Exception.h>
 
 namespace hbmcomm {
@@ -24,13 +26,20 @@ void use_core(const std::map<std::string, uintptr_t> &addresses)
 
 static thread_local Wait *current = nullptr;
 
-Wait::Wait(Clock::time_point deadline, const std::atomic<bool> &closing)
-    : deadline_(deadline), closing_(closing), outer_(current)
+Wait::Wait(Clock::duration limit, const std::atomic<bool> &closing)
+    : limit_(limit), closing_(closing), outer_(current)
 {
     current = this;
 }
 
 Wait::~Wait() { current = outer_; }
+
+bool Wait::has_passed()
+{
+    const auto now = Clock::now();
+    deadline_ = std::min(deadline_, now + limit_);
+    return late_ = now >= deadline_;
+}
 
 /* Python runs handlers of signals in its main thread only. */
 static bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
@@ -39,10 +48,8 @@ int ends_wait()
 {
     if (current && current->closing_.load(std::memory_order_relaxed))
         return 1;
-    if (current && Clock::now() >= current->deadline_) {
-        current->late_ = true;
+    if (current && current->has_passed())
         return 1;
-    }
     return is_main_thread() ? core.hbm_interrupted() : 0;
 }
 

@@ -40,10 +40,12 @@ void use_core(const std::map<std::string, uintptr_t> &addresses);
 
 using Clock = std::chrono::steady_clock;
 
-/* While one exists, waits of this thread end at its deadline, or once `closing` is set. */
+/* While one exists, waits of this thread end after `limit`, or once `closing` is set. The limit counts
+   from the core's first question, some 50 ms after a wait has begun: most end before the clock is
+   read. */
 class Wait {
 public:
-    Wait(Clock::time_point deadline, const std::atomic<bool> &closing);
+    Wait(Clock::duration limit, const std::atomic<bool> &closing);
     ~Wait();
     Wait(const Wait &) = delete;
 
@@ -51,7 +53,10 @@ public:
 
 private:
     friend int ends_wait();
-    const Clock::time_point deadline_;
+    bool has_passed();
+
+    const Clock::duration limit_;
+    Clock::time_point deadline_ = Clock::time_point::max();
     const std::atomic<bool> &closing_;
     Wait *const outer_;
     bool late_ = false;

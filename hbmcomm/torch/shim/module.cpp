@@ -3,8 +3,9 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 
-#include "tensors/allocator.h"
 #include "groups/registry.h"
+#include "quick_calls.h"
+#include "tensors/allocator.h"
 
 namespace py = pybind11;
 using hbmcomm::Group;
@@ -82,6 +83,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
                py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
                py::arg("explain"), py::arg("close"), py::arg("companion"));
+    module.def("quicken", &hbmcomm::quicken);
     module.def("use_kinds", &hbmcomm::use_kinds);
     module.def("choose_kind", &hbmcomm::choose_kind);
     module.def("abort_groups", &hbmcomm::abort_groups,

@@ -80,7 +80,7 @@ hbm_call Group::call_of(hbm_operation_code operation, const at::Tensor &tensor) 
 
 void Group::run(hbm_call &call, const at::Tensor &input, Limit limit)
 {
-    Wait wait(Clock::now() + limit.timeout, closing_);
+    Wait wait(limit.timeout, closing_);
     int status = core.hbm_run(comm_, &call);
     if (status == HBM_COPY_FIRST && input.defined()) {
         const at::Tensor copy = input.clone();

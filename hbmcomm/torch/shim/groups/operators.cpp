@@ -1,13 +1,15 @@
 /* The bare operators torch.ops.hbmcomm.*: collectives on contiguous tensors without torch's process
    groups in between, for programs that call them thousands of times a second. They name a group by its
    number, because numbers are the arguments that torch's dispatcher passes fastest. */
+#include "groups/operators.h"
+
 #include "groups/registry.h"
 
 #include <torch/library.h>
 
 namespace hbmcomm {
 
-static c10d::ReduceOp op_of(c10::string_view name)
+static c10d::ReduceOp op_of(Name name)
 {
     using Op = c10d::ReduceOp;
     static const std::pair<const char *, Op::RedOpType> names[]
@@ -35,7 +37,7 @@ static void check_lengths(const char *name, const at::Tensor &all, const at::Ten
                       ranks, " times ", one.numel(), " of ", one.scalar_type());
 }
 
-static void all_reduce_(at::Tensor tensor, c10::string_view op, int64_t handle)
+static void all_reduce_(const at::Tensor &tensor, Name op, int64_t handle)
 {
     check("all_reduce_", tensor);
     const auto group = find_group(handle);
@@ -44,7 +46,7 @@ static void all_reduce_(at::Tensor tensor, c10::string_view op, int64_t handle)
     });
 }
 
-static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
+static void broadcast_(const at::Tensor &tensor, int64_t root, int64_t handle)
 {
     check("broadcast_", tensor);
     const auto group = find_group(handle);
@@ -54,7 +56,7 @@ static void broadcast_(at::Tensor tensor, int64_t root, int64_t handle)
     });
 }
 
-static void all_gather_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
+static void all_gather_into_(const at::Tensor &output, const at::Tensor &input, int64_t handle)
 {
     const auto group = find_group(handle);
     check_lengths("all_gather_into_", output, input, group->getSize());
@@ -63,7 +65,7 @@ static void all_gather_into_(at::Tensor output, const at::Tensor &input, int64_t
     });
 }
 
-static void reduce_scatter_into_(at::Tensor output, const at::Tensor &input, c10::string_view op,
+static void reduce_scatter_into_(const at::Tensor &output, const at::Tensor &input, Name op,
                                  int64_t handle)
 {
     const auto group = find_group(handle);
@@ -73,7 +75,7 @@ static void reduce_scatter_into_(at::Tensor output, const at::Tensor &input, c10
     });
 }
 
-static void all_to_all_into_(at::Tensor output, const at::Tensor &input, int64_t handle)
+static void all_to_all_into_(const at::Tensor &output, const at::Tensor &input, int64_t handle)
 {
     const auto group = find_group(handle);
     check("all_to_all_into_", output);
@@ -107,10 +109,10 @@ TORCH_LIBRARY_IMPL(hbmcomm, CPU, library)
 /* For tensors without data, with which torch.compile traces a program: nothing is done. */
 TORCH_LIBRARY_IMPL(hbmcomm, Meta, library)
 {
-    library.impl("all_reduce_", [](at::Tensor, c10::string_view, int64_t) {});
-    library.impl("broadcast_", [](at::Tensor, int64_t, int64_t) {});
-    library.impl("all_gather_into_", [](at::Tensor, const at::Tensor &, int64_t) {});
+    library.impl("all_reduce_", [](const at::Tensor &, hbmcomm::Name, int64_t) {});
+    library.impl("broadcast_", [](const at::Tensor &, int64_t, int64_t) {});
+    library.impl("all_gather_into_", [](const at::Tensor &, const at::Tensor &, int64_t) {});
     library.impl("reduce_scatter_into_",
-                 [](at::Tensor, const at::Tensor &, c10::string_view, int64_t) {});
-    library.impl("all_to_all_into_", [](at::Tensor, const at::Tensor &, int64_t) {});
+                 [](const at::Tensor &, const at::Tensor &, hbmcomm::Name, int64_t) {});
+    library.impl("all_to_all_into_", [](const at::Tensor &, const at::Tensor &, int64_t) {});
 }

@@ -4,6 +4,7 @@
    by the queue's worker: one thread, which starts with the first such operation. */
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -27,13 +28,16 @@ public:
     void close();
 
 private:
+    static constexpr int CLOSED = 1 << 30;
+
     void refuse_if_closed() const;
+    bool worker_may_go_on() const;
     void serve();
 
+    std::atomic<int> taken_{0}; /* operations that run or wait, and CLOSED */
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> waiting_;
-    bool running_ = false, closed_ = false;
     std::thread worker_;
 };
 

@@ -1,4 +1,4 @@
-/* Ordering: the mutex guards the list. */
+/* Ordering: the mutex guards the list; what a thread found last is its own. */
 #include "groups/registry.h"
 
 namespace hbmcomm {
@@ -22,15 +22,28 @@ int64_t number_of(const Group &group)
     return -1;
 }
 
-c10::intrusive_ptr<Group> find_group(int64_t number)
+/* None has the number -1. */
+static c10::weak_intrusive_ptr<Group> listed(int64_t number)
 {
     std::lock_guard<std::mutex> lock(mutex);
-    c10::intrusive_ptr<Group> found;
-    if (number >= 0 && static_cast<size_t>(number) < groups.size())
-        found = groups[number].lock();
-    TORCH_CHECK_VALUE(found, "hbm: no process group has the handle ", number,
+    if (number < 0 || static_cast<size_t>(number) >= groups.size())
+        return c10::weak_intrusive_ptr<Group>(c10::intrusive_ptr<Group>());
+    return groups[number];
+}
+
+c10::intrusive_ptr<Group> find_group(int64_t number)
+{
+    static thread_local int64_t last = -1;
+    static thread_local c10::weak_intrusive_ptr<Group> found = listed(last);
+    auto group = found.lock();
+    if (!group || last != number) {
+        last = number;
+        found = listed(number);
+        group = found.lock();
+    }
+    TORCH_CHECK_VALUE(group, "hbm: no process group has the handle ", number,
                       "; take hbmcomm.torch.handle(group) of one that exists");
-    return found;
+    return group;
 }
 
 void abort_groups()

@@ -1,7 +1,11 @@
 """torch.ops.hbmcomm: the same results as torch.distributed's, clear refusals, torch.compile."""
 
+from typing import Any
+
 import torch
 from torch import distributed as dist
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import hbmcomm.torch
 
@@ -27,6 +31,46 @@ swapped = torch.empty(SIZE)
 ops.all_to_all_into_(swapped, torch.full((SIZE,), float(RANK)), GROUP)
 assert swapped.tolist() == [float(rank) for rank in range(SIZE)]
 
+
+class Marked(torch.Tensor):
+    """A subclass, whose calls torch hands to __torch_function__."""
+
+
+class Names(TorchFunctionMode):
+    """Notes what is called."""
+
+    def __torch_function__(
+        self, function: Any, _types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+class Dispatched(TorchDispatchMode):
+    """Notes what is dispatched."""
+
+    def __torch_dispatch__(
+        self, function: Any, _types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+# Calls that the binding for plain tensors and arguments by position leaves to torch's own.
+seen: list[str] = []
+weight = torch.nn.Parameter(torch.ones(2))
+ops.all_reduce_(mine.fill_(RANK + 1), group=GROUP, op="max")
+assert mine.eq(SIZE).all()
+ops.all_reduce_(torch.ones(2).as_subclass(Marked), "sum", GROUP)
+ops.all_reduce_(weight.data, "sum", GROUP)
+ops.all_reduce_(weight, "max", GROUP)
+assert weight.eq(SIZE).all()
+for mode in (Names(), Dispatched()):
+    with mode:
+        ops.all_reduce_(mine.fill_(1), "sum", GROUP)
+assert mine.eq(SIZE).all()
+assert sum("hbmcomm.all_reduce_" in name for name in seen) == 2, seen
+
 gloo = dist.new_group(backend="gloo")
 for call, words in (
     (lambda: ops.all_reduce_(mine, "mean", GROUP), "no reduction is called mean"),
@@ -35,6 +79,9 @@ for call, words in (
     (lambda: ops.all_reduce_(mine, "sum", 99), "no process group has the handle 99"),
     (lambda: ops.all_reduce_(torch.ones(3, 3).t()[1:], "sum", GROUP), "contiguous"),
     (lambda: ops.all_gather_into_(every, torch.ones(3), GROUP), f"not {SIZE} times 3"),
+    (lambda: ops.all_reduce_(mine, "sum"), "missing value for argument 'group'"),
+    (lambda: ops.all_reduce_(mine, "sum", 2**64), "'group'"),
+    (lambda: ops.all_reduce_(mine, 3, GROUP), "'op'"),
     (lambda: hbmcomm.torch.handle(gloo), "this one is of gloo"),
 ):
     try:

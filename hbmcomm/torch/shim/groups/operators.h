@@ -1,0 +1,36 @@
+/* The bare operators torch.ops.hbmcomm.*: their names, and what they take. */
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/string_view.h>
+
+namespace hbmcomm {
+
+using Name = c10::string_view;
+
+struct AllReduce {
+    static constexpr const char *name = "hbmcomm::all_reduce_";
+    using Type = void(const at::Tensor &, Name op, int64_t group);
+};
+
+struct Broadcast {
+    static constexpr const char *name = "hbmcomm::broadcast_";
+    using Type = void(const at::Tensor &, int64_t root, int64_t group);
+};
+
+struct AllGather {
+    static constexpr const char *name = "hbmcomm::all_gather_into_";
+    using Type = void(const at::Tensor &output, const at::Tensor &input, int64_t group);
+};
+
+struct ReduceScatter {
+    static constexpr const char *name = "hbmcomm::reduce_scatter_into_";
+    using Type = void(const at::Tensor &output, const at::Tensor &input, Name op, int64_t group);
+};
+
+struct AllToAll {
+    static constexpr const char *name = "hbmcomm::all_to_all_into_";
+    using Type = void(const at::Tensor &output, const at::Tensor &input, int64_t group);
+};
+
+} // namespace hbmcomm
