@@ -4,10 +4,11 @@ Both see NumPy arrays as tensors, and are called alike: what differs between the
 "hbm" uses arrays of a Communicator's arena in place, since a process has one segment for a kind.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,8 +52,8 @@ class TorchGroups:
 
         Args:
             folder: of the launch; ranks find each other through a file in it.
-            cpus: where gloo's own threads may run. On this rank's one CPU they would wait for it
-                whenever it waits for others.
+            cpus: where the groups' own threads may run. On this rank's one CPU they would wait
+                for it whenever it waits for others.
         """
         self._comm, self._folder, self._cpus = comm, folder, cpus
         self._dist: Any = None
@@ -79,6 +80,8 @@ class TorchGroups:
             backend.handle(group)
         except ValueError:  # the group is one of gloo, with a warning
             raise GroupMissing("these ranks cannot share memory") from None
+        with self._unpinned_threads():
+            dist.barrier(group=group, async_op=True).wait()  # the first such call makes the worker
         return self._contender(group, keeps_input=True)
 
     def computation(self) -> Contender:
@@ -109,12 +112,20 @@ class TorchGroups:
         os.environ["DDP_DISABLE_COMM_MEM"] = "0"  # gradients in the arena, where a group has one
         rank, ranks = self._comm.rank, self._comm.size
         store = dist.FileStore(str(self._folder / "torch"), ranks)
-        pinned = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, self._cpus)  # which threads that are made from here on inherit
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
-        os.sched_setaffinity(0, pinned)
+        with self._unpinned_threads():
+            dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
         self._dist = dist
         return dist
+
+    @contextlib.contextmanager
+    def _unpinned_threads(self) -> Iterator[None]:
+        """Threads that are made within run on all CPUs of the launch, as under torchrun."""
+        pinned = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._cpus)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, pinned)
 
     def _require(self, reason: str) -> None:
         """Raise the first reason of any rank, on every rank."""

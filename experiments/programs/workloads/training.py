@@ -74,10 +74,10 @@ def _sharded(model: Any, group: Any) -> Any:
     mesh = importlib.import_module("torch.distributed.device_mesh").DeviceMesh.from_group(
         group, "cpu"
     )
+    allocates = dist.get_backend(group) == "hbm"
     for layer in (*model[::2], model):
-        fsdp.fully_shard(layer, mesh=mesh)
-    if dist.get_backend(group) == "hbm":  # gloo cannot allocate
-        model.set_allocate_memory_from_process_group_for_comm(True)
+        sharded = fsdp.fully_shard(layer, mesh=mesh)
+        sharded.set_allocate_memory_from_process_group_for_comm(allocates)
     return model
 
 

@@ -5,6 +5,8 @@ either order, so that the losses are equal to the bit.
 """
 
 import os
+from typing import Any
+from unittest import mock
 
 import torch
 from torch import distributed as dist
@@ -39,6 +41,20 @@ def losses(model: torch.nn.Module, steps: int = 30) -> list[float]:
     return found
 
 
+def watched(name: str, moved: list[bool]) -> Any:
+    """A call of torch.distributed that notes where its tensors lie."""
+    original = getattr(dist, name)
+
+    def call(*args: Any, **named: Any) -> Any:
+        every = (*args, *named.values())
+        moved.extend(
+            hbmcomm.torch.is_in_arena(each) for each in every if isinstance(each, torch.Tensor)
+        )
+        return original(*args, **named)
+
+    return mock.patch.object(dist, name, call)
+
+
 on_hbm = DistributedDataParallel(network(), gradient_as_bucket_view=True)
 curve = losses(on_hbm)
 assert curve[-1] < curve[0] / 2, curve
@@ -48,9 +64,11 @@ assert curve == gloo if SIZE == 2 else torch.allclose(torch.tensor(curve), torch
 
 sharded = network()
 for layer in (sharded[0], sharded[2], sharded):
-    fully_shard(layer)
-sharded.set_allocate_memory_from_process_group_for_comm(True)
-assert torch.allclose(torch.tensor(losses(sharded)), torch.tensor(curve), atol=1e-6)
+    fully_shard(layer).set_allocate_memory_from_process_group_for_comm(True)
+moved: list[bool] = []  # whether each tensor lies in the arena; later its storage may be empty
+with watched("all_gather_single", moved), watched("reduce_scatter_single", moved):
+    assert torch.allclose(torch.tensor(losses(sharded)), torch.tensor(curve), atol=1e-6)
+assert len(moved) >= 2 * 2 * 30 and all(moved), moved
 
 first = hbmcomm.torch.empty(1000)
 address = first.data_ptr()
