@@ -78,6 +78,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
         "--disable-quic",
         "--disable-dev-shm-usage",
         "--no-first-run",
+        "--force-prefers-reduced-motion",  # a click may miss what still scrolls
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
