@@ -10,6 +10,7 @@ REFUSED = (
     "versions.mpi",
     "versions.mpi4py",
     "versions.numpy",
+    "versions.torch",
     "hashes.hbmcomm",
     "hashes.core",
     "hashes.experiments",

@@ -21,7 +21,7 @@ from experiments.provision.engines import engine
 from experiments.provision.images import bootstrap, image, unpacked
 from experiments.provision.images.image import Image
 from experiments.provision.qemu import qemu_binary
-from experiments.provision.wheels import mpi, wheelhouse
+from experiments.provision.wheels import mpi, torch_of_ranks, wheelhouse
 
 LACKS = (
     engine.EngineMissing,
@@ -103,7 +103,11 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
                 missing[flavour] = f"left out, {lack}"
     with contextlib.ExitStack() as stack:
         present = tuple(flavour for flavour in flavours if flavour not in missing)
-        prepared = _Preparation(base, present, stages, stack)
+        if experiment.uses_torch and not experiment.machine:
+            for flavour in present:
+                with stages.stage(f"torch for {flavour}"):
+                    torch_of_ranks.ensure(flavour, stages.say)
+        prepared = _Preparation(base, present, stages, stack, experiment.uses_torch)
         prepared.missing |= missing
         for environment in experiment.launches.environments:
             try:
@@ -119,9 +123,15 @@ class _Preparation:
     """Makes one environment after the other ready; what was made serves the next, too."""
 
     def __init__(
-        self, base: str, mpis: tuple[str, ...], stages: Stages, stack: contextlib.ExitStack
+        self,
+        base: str,
+        mpis: tuple[str, ...],
+        stages: Stages,
+        stack: contextlib.ExitStack,
+        torch: bool,
     ) -> None:
         self._base, self._mpis, self._stages, self._stack = base, mpis, stages, stack
+        self._torch = torch
         self._reached: dict[str, docker.DockerClient] = {}
         self._images: dict[str, Image] = {}
         self.clients: dict[EnvironmentId, docker.DockerClient] = {}
@@ -155,18 +165,21 @@ class _Preparation:
         if flavour not in self._images:
             client = self._reach("docker")
             with self._stages.stage(f"{flavour} image"):
-                self._images[flavour] = image.ensure(client, self._base, flavour, self._stages.say)
+                self._images[flavour] = self._ensure(client, flavour)
         return self._images[flavour]
+
+    def _ensure(self, client: docker.DockerClient, flavour: str) -> Image:
+        return image.ensure(client, self._base, flavour, self._stages.say, self._torch)
 
     def _brought(self, flavour: str) -> Image:
         """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
-        target, say = self._reach("podman"), self._stages.say
+        target = self._reach("podman")
         if "docker" not in self._reached and engine.version() is None:
             with self._stages.stage(f"{flavour} image in podman"):
-                return image.ensure(target, self._base, flavour, say)
+                return self._ensure(target, flavour)
         found = self._built(flavour)
         with self._stages.stage(f"{flavour} image in podman"):
-            podman.bring(self._reach("docker"), target, found, say)
+            podman.bring(self._reach("docker"), target, found, self._stages.say)
         return found
 
     def _unpacked(self, flavour: str) -> Image:

@@ -48,6 +48,7 @@ class Commands:
 
     def __init__(self, campaign: Campaign, found: Backends) -> None:
         self._campaign, self._found = campaign, found
+        self._torch = campaign.experiment.uses_torch
         self._cores = passthrough.cores()
 
     def __call__(self, launch: Launch) -> Environment:
@@ -61,10 +62,12 @@ class Commands:
             return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
         if where == BARE_HOST:
             return Host(launch.mpi, prefix, self._cores, variables)
+        if self._torch:  # where no engine gives ranks the image's variables
+            variables |= image.TORCH_VARIABLES
         if where in (DOCKER, PODMAN):
             return self._in_engine(where, launch.mpi, variables)
         if where in TREES:
-            tree = unpacked.folder(launch.mpi)
+            tree = unpacked.folder(image.variant(launch.mpi, self._torch))
             passed = (image.PREFIX, self._cores, self._machine, variables)
             return TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
         return self._in_guest(where, launch.mpi, variables)
@@ -77,11 +80,14 @@ class Commands:
     def _versions(self) -> dict[EnvironmentId, str]:
         return {each: engine.version_of(client) for each, client in self._found.clients.items()}
 
+    def _tag(self, flavour: str) -> str:
+        return image.tag(image.variant(flavour, self._torch))
+
     def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
         ready = self._found.images.get((where, flavour))
         return Docker(
             flavour,
-            ready.id if ready else image.tag(flavour),
+            ready.id if ready else self._tag(flavour),
             image.PREFIX,
             self._cores,
             self._machine,
@@ -101,6 +107,6 @@ class Commands:
             own = {**variables, "HOME": "/tmp"}
             return Vm(Host(flavour, image.PREFIX, described.cpus, own), agent)
         passed = passthrough.emulated(described)
-        name, cpus = image.tag(flavour), described.cpus
+        name, cpus = self._tag(flavour), described.cpus
         there = Docker(flavour, name, image.PREFIX, cpus, passed, self._campaign.id, variables)
         return Vm(there, agent)

@@ -78,7 +78,7 @@ def ensure(
     """
     inputs = inputs_of(image)
     with scratch.locked(DISKS):
-        folder = DISKS / f"{image.mpi}-{inputs}"
+        folder = DISKS / f"{image.variant}-{inputs}"
         if not folder.is_dir():
             _refuse_others(image)
             progress(f"guest: building its system for {image.tag}")

@@ -6,6 +6,7 @@ why.
 
 import contextlib
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
@@ -39,13 +40,13 @@ def engine() -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="session")
-def images(engine: docker.DockerClient) -> Iterator[Callable[[str], Future[Image]]]:
-    """images(mpi): the harness image with an MPI, which is made while tests run; one at a time."""
+def images(engine: docker.DockerClient) -> Iterator[Callable[..., Future[Image]]]:
+    """images(mpi, torch=False): a harness image, which is made while tests run; one at a time."""
     with ThreadPoolExecutor(1) as pool:
 
         @functools.cache
-        def begun(mpi: str) -> Future[Image]:
-            return pool.submit(image_provision.ensure, engine, mpi=mpi)
+        def begun(mpi: str, torch: bool = False) -> Future[Image]:
+            return pool.submit(image_provision.ensure, engine, mpi=mpi, torch=torch)
 
         yield begun
         pool.shutdown(cancel_futures=True)
@@ -54,18 +55,32 @@ def images(engine: docker.DockerClient) -> Iterator[Callable[[str], Future[Image
 @pytest.fixture(scope="session", autouse=True)
 def _images_ahead(request: pytest.FixtureRequest) -> None:
     """Begin with all images at once, where tests of jobs want them all: one core makes an image."""
-    if any("prepared" in item.fixturenames for item in request.session.items):
-        with contextlib.suppress(pytest.skip.Exception):
-            begun = request.getfixturevalue("images")
-            for mpi in MPIS:
-                begun(mpi)
+    wanted = {name for item in request.session.items for name in item.fixturenames}
+    with contextlib.suppress(pytest.skip.Exception):
+        begun = request.getfixturevalue("images") if wanted & {"prepared", "torch_image"} else None
+        for mpi in MPIS if "prepared" in wanted else ():
+            begun(mpi)
+        if "torch_image" in wanted and importlib.util.find_spec("torch"):
+            begun("openmpi", torch=True)
 
 
 @pytest.fixture(scope="session")
-def image(images: Callable[[str], Future[Image]]) -> Image:
+def image(images: Callable[..., Future[Image]]) -> Image:
     """The harness image with Open MPI."""
+    return _made(images("openmpi"))
+
+
+@pytest.fixture(scope="session")
+def torch_image(images: Callable[..., Future[Image]]) -> Image:
+    """The harness image with Open MPI and torch."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch ninja")
+    return _made(images("openmpi", torch=True))
+
+
+def _made(begun: Future[Image]) -> Image:
+    """The image, or skip where the machine lacks what it is made from."""
     try:
-        return images("openmpi").result()
+        return begun.result()
     except building.ImageBuildFailed:
         raise  # a defect of ours, never a lack of the machine
     except ExperimentsError as error:

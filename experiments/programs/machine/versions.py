@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from experiments.programs.machine.facts import read
 def versions() -> dict[str, str]:
     """Of everything that both arms of a comparison must share."""
     library = MPI.Get_library_version().strip("\0").splitlines()[0]
-    return {
+    torch = {"torch": metadata.version("torch")} if "torch" in sys.modules else {}
+    return torch | {
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()),
         "numpy": np.__version__,

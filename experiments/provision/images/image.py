@@ -28,6 +28,8 @@ CHECKOUT_LABEL = "hbmcomm.checkout"
 MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
+TORCH_VARIABLES = {"TORCH_EXTENSIONS_DIR": str(PREFIX / "extensions")}
+"""What ranks need to find the C++ part of hbmcomm.torch in the image."""
 SUITE = ("pyproject.toml", "experiments")
 """The parts of the checkout in the image: programs of ranks, and the file that marks a checkout."""
 
@@ -54,6 +56,11 @@ class Image:
     dockerfile: str = ""
     wheels: tuple[Path, ...] = ()
 
+    @property
+    def variant(self) -> str:
+        """As variant() has it."""
+        return self.tag.rpartition(":")[2]
+
 
 @engine.required(
     "the container engine failed while the image was looked for", "see that it runs: ./inv doctor"
@@ -63,28 +70,31 @@ def ensure(
     base: str = base_image.AUTO,
     mpi: str = "openmpi",
     progress: Callable[[str], None] = print,
+    torch: bool = False,
 ) -> Image:
     """The image for an MPI on a base, built if it is missing or out of date.
 
     Args:
         base: "auto", "bootstrap", or the name of an image.
         mpi: "openmpi", "mpich" or "impi".
+        torch: with torch, and with the C++ part of hbmcomm.torch.
 
     Raises:
         EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
     """
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    name = tag(mpi)
+    more = wheelhouse.ensure_torch(foundation.python, progress) if torch else None
+    name = tag(variant(mpi, torch))
     dockerfile = DOCKERFILE.read_bytes()
     programs = suite()
-    inputs = inputs_hash(dockerfile, foundation, wheels, programs)
+    inputs = inputs_hash(dockerfile, foundation, wheels, programs, more)
     found = _current(client, name, inputs)
     rebuilt = found is None
     if found is None:
         progress(f"image: building {name} on {foundation.reference}")
-        options = build_options(name, mpi, foundation, wheels, inputs, revision())
-        files = context(DOCKERFILE, wheels.wheels, programs)
+        options = build_options(name, mpi, foundation, wheels, inputs, revision(), torch)
+        files = context(DOCKERFILE, wheels.wheels, programs, more.wheels if more else ())
         built = building.build(client, options, files, LOG)
         remove_superseded(client, mpi)
         found = str(client.images.get(built).id)
@@ -99,22 +109,35 @@ def ensure(
         rebuilt,
         foundation.id,
         dockerfile.decode(),
-        wheels.wheels,
+        (*wheels.wheels, *(more.wheels if more else ())),
     )
 
 
-def tag(mpi: str) -> str:
-    """The name of the image for an MPI, built or not."""
-    return f"hbmcomm:{mpi}"
+def variant(mpi: str, torch: bool) -> str:
+    """What tells images of a checkout apart."""
+    return f"{mpi}-torch" if torch else mpi
+
+
+def tag(variant: str) -> str:
+    """The name of an image, built or not."""
+    return f"hbmcomm:{variant}"
 
 
 def build_options(
-    tag: str, mpi: str, base: Base, wheels: Wheelhouse, inputs: str, git_revision: str
+    tag: str,
+    mpi: str,
+    base: Base,
+    wheels: Wheelhouse,
+    inputs: str,
+    git_revision: str,
+    torch: bool = False,
 ) -> dict[str, Any]:
     """The arguments of the engine's build, except for the context."""
     return {
         "tag": tag,
-        "buildargs": {"BASE": base.reference, "MPI": mpi},
+        "target": "image-torch" if torch else "image",
+        "buildargs": {"BASE": base.reference, "MPI": mpi}
+        | ({"EXTENSIONS": TORCH_VARIABLES["TORCH_EXTENSIONS_DIR"]} if torch else {}),
         "labels": {
             "org.opencontainers.image.revision": git_revision,
             "hbmcomm.wheelhouse": wheels.hash,
@@ -141,22 +164,35 @@ def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
 
 
 def context(
-    dockerfile: Path, wheels: Iterable[Path], suite: Iterable[tuple[str, Path]]
+    dockerfile: Path,
+    wheels: Iterable[Path],
+    suite: Iterable[tuple[str, Path]],
+    torch: Iterable[Path] = (),
 ) -> list[tuple[str, Path]]:
-    """All files of the build, each with its name in the build context."""
+    """All files of the build, each with its name in the build context.
+
+    Args:
+        torch: wheels of torch and of what it needs.
+    """
     return [
         ("Dockerfile", dockerfile),
         *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
+        *((f"torch/{wheel.name}", wheel) for wheel in torch),
         *suite,
     ]
 
 
 def inputs_hash(
-    dockerfile: bytes, base: Base, wheels: Wheelhouse, suite: Iterable[tuple[str, Path]]
+    dockerfile: bytes,
+    base: Base,
+    wheels: Wheelhouse,
+    suite: Iterable[tuple[str, Path]],
+    torch: Wheelhouse | None = None,
 ) -> str:
     """Changes exactly when the image would."""
     digest = hashlib.sha256(dockerfile)
     digest.update(f"{base.id} {base.reference} {wheels.hash}".encode())
+    digest.update(torch.hash.encode() if torch else b"")
     for name, path in suite:
         digest.update(f"\0{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -170,6 +206,7 @@ def checkout(root: Path = ROOT) -> str:
 def remove_superseded(client: docker.DockerClient, mpi: str) -> None:
     """Remove the nameless images that a new one for an MPI leaves behind.
 
+    Those of the stage `compiled` take minutes: the young ones stay for the next build.
     Young ones of other checkouts stay, and so do those for other MPIs: a campaign may run them
     though another checkout has taken their name.
     """

@@ -1,6 +1,6 @@
 """The image as a plain folder, for runtimes that need no engine: Charliecloud and Apptainer.
 
-One folder for each MPI, made again when the image changes; complete or missing.
+One folder for each image of a checkout, made again when the image changes; complete or missing.
 """
 
 import shutil
@@ -24,9 +24,9 @@ class UnpackingFailed(ExperimentsError):
     """The image could not be made a folder."""
 
 
-def folder(mpi: str, trees: Path = TREES) -> Path:
-    """The folder of an MPI's image, which may not exist yet."""
-    return trees / mpi
+def folder(variant: str, trees: Path = TREES) -> Path:
+    """The folder of an image, which may not exist yet."""
+    return trees / variant
 
 
 def ensure(
@@ -40,7 +40,7 @@ def ensure(
     Raises:
         UnpackingFailed: the engine or the disk refuses.
     """
-    tree = folder(image.mpi, trees)
+    tree = folder(image.variant, trees)
     stamp = tree.with_suffix(".id")
     with scratch.locked(trees):
         if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:

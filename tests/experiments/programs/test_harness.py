@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,7 @@ def test_groups_of_torch_alone_are_measured(harness: Callable[..., Any]) -> None
     result = harness(replace(LAUNCH, cells=cells))
     assert [cell["transport"] for cell in result["cells"]] == ["none", "gloo", "torch"]
     assert not any("skipped" in cell for cell in result["cells"])
+    assert result["environment"]["versions"]["torch"] == metadata.version("torch")
 
 
 @pytest.mark.skipif(TORCH, reason="torch is installed: see the test before")

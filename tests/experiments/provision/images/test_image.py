@@ -10,6 +10,7 @@ from experiments.provision.images import building
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.base_image import Base
 from experiments.provision.images.building import ImageBuildFailed
+from experiments.provision.images.image import Image
 from experiments.provision.wheels.wheelhouse import Wheelhouse
 
 BASE = Base("debian:bookworm-slim", "sha256:base", "3.11")
@@ -30,13 +31,18 @@ LEAST_PRIVILEGE = {
 }
 
 
-def test_the_build_is_asked_for_exactly_this():
+@pytest.mark.parametrize(
+    ("torch", "target", "more"),
+    [(False, "image", {}), (True, "image-torch", {"EXTENSIONS": "/opt/hbmcomm/extensions"})],
+)
+def test_the_build_is_asked_for_exactly_this(torch, target, more):
     options = image_provision.build_options(
-        "hbmcomm:openmpi", "openmpi", BASE, WHEELS, "inputs", "0123abc-dirty"
+        "hbmcomm:openmpi", "openmpi", BASE, WHEELS, "inputs", "0123abc-dirty", torch
     )
     assert options == {
         "tag": "hbmcomm:openmpi",
-        "buildargs": {"BASE": "debian:bookworm-slim", "MPI": "openmpi"},
+        "target": target,
+        "buildargs": {"BASE": "debian:bookworm-slim", "MPI": "openmpi"} | more,
         "labels": {
             "org.opencontainers.image.revision": "0123abc-dirty",
             "hbmcomm.wheelhouse": "wheels",
@@ -75,6 +81,18 @@ def test_the_context_is_the_dockerfile_the_wheels_and_the_programs_of_ranks(chec
         ("suite/pyproject.toml", checkout / "pyproject.toml"),
         ("suite/experiments/rank.py", checkout / "experiments" / "rank.py"),
     ]
+    wheel = Path("/t/torch-2.whl")
+    more = image_provision.context(Path("/d/Dockerfile"), WHEELS.wheels, suite, [wheel])
+    assert ("torch/torch-2.whl", wheel) in more
+
+
+@pytest.mark.parametrize(
+    ("torch", "tag"), [(False, "hbmcomm:mpich"), (True, "hbmcomm:mpich-torch")]
+)
+def test_an_image_with_torch_has_a_name_of_its_own(torch, tag):
+    variant = image_provision.variant("mpich", torch)
+    assert image_provision.tag(variant) == tag
+    assert Image(tag, "id", "base", "3.11", "mpich", "inputs", False).variant == variant
 
 
 def test_a_packed_context_can_be_read_by_every_user_of_the_image(tmp_path: Path) -> None:
@@ -104,6 +122,9 @@ def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None
         inputs(base=replace(BASE, id="sha256:new")),
         inputs(base=replace(BASE, reference="ubuntu")),
         inputs(wheels="new"),
+        image_provision.inputs_hash(
+            b"FROM x", BASE, WHEELS, image_provision.suite(checkout), WHEELS
+        ),
     ]
     (checkout / "plots" / "draw.py").write_text("changed")
     assert inputs() == first
@@ -111,7 +132,7 @@ def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None
     others.append(inputs())
     (checkout / "experiments" / "rank.py").rename(checkout / "experiments" / "harness.py")
     others.append(inputs())
-    assert len({first, *others}) == 7
+    assert len({first, *others}) == 8
 
 
 def test_a_folder_without_git_has_an_unknown_revision(tmp_path):
@@ -169,7 +190,7 @@ def test_an_image_that_does_not_build_ends_with_the_last_words_of_the_log(
     engine, image, tmp_path, monkeypatch
 ):
     broken = tmp_path / "Dockerfile"
-    broken.write_text("ARG BASE\nFROM ${BASE}\nRUN echo about to fail && exit 7\n")
+    broken.write_text("ARG BASE\nFROM ${BASE} AS image\nRUN echo about to fail && exit 7\n")
     monkeypatch.setattr(image_provision, "DOCKERFILE", broken)
     monkeypatch.setattr(image_provision, "LOG", tmp_path / "image.log")
     with pytest.raises(ImageBuildFailed) as failure:
@@ -184,9 +205,11 @@ def test_an_image_that_does_not_build_ends_with_the_last_words_of_the_log(
 def test_a_replaced_image_does_not_pile_up(engine, image, tmp_path, monkeypatch):
     edited = tmp_path / "Dockerfile"
     for number in range(2):
-        edited.write_text(f"ARG BASE\nFROM ${{BASE}}\nLABEL hbmcomm.stage=image n={number}\n")
+        edited.write_text(
+            f"ARG BASE\nFROM ${{BASE}} AS image\nLABEL hbmcomm.stage=image n={number}\n"
+        )
         monkeypatch.setattr(image_provision, "DOCKERFILE", edited)
-        monkeypatch.setattr(image_provision, "tag", lambda mpi: "hbmcomm:test")
+        monkeypatch.setattr(image_provision, "tag", lambda variant: "hbmcomm:test")
         built = image_provision.ensure(engine, progress=lambda line: None)
         assert built.rebuilt
     ours = [f"hbmcomm.checkout={image_provision.checkout()}", "hbmcomm.mpi=openmpi"]

