@@ -139,6 +139,10 @@ uint64_t hbm_link_bytes(const hbm_comm *comm);
 int hbm_run(hbm_comm *comm, const hbm_call *call);
 int hbm_must_copy(hbm_comm *comm, const hbm_call *call); /* would it return HBM_COPY_FIRST? */
 
+/* Reduces the call's `count` entries of each input, in this process alone, in the order of the
+   inputs. `out` may be one of them. */
+int hbm_fold(const hbm_call *call, const void *const *in, int ins, void *out);
+
 /* A call that runs again and again. It is passed by its address, because a number is the argument
    that Python passes fastest. 0: HBM_UNREADABLE. */
 typedef struct {

@@ -1,9 +1,14 @@
-"""Creates a process group: ranks share memory as those of a Communicator do, without MPI."""
+"""Creates a process group: ranks of a host share memory as those of a Communicator do, without MPI.
+
+Decides by the ranks' hosts what a group is made of.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +16,7 @@ from typing import Any
 from torch import distributed
 
 from hbmcomm.collectives.core.native import Core, Setting, lib, setting
-from hbmcomm.errors import ArenaUnavailable
+from hbmcomm.errors import ArenaUnavailable, HbmcommError
 from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.shared import consensus
 from hbmcomm.memory.shared.arena import Arena
@@ -25,6 +30,8 @@ from hbmcomm.torch.shim_loading import address, shim
 VARIABLE = "HBMCOMM_KIND"
 """The kind of memory of tensors that a group allocates."""
 
+_log = logging.getLogger("hbmcomm.torch")
+
 _pools: set[Pool] = set()
 """Tensors in them may outlive their group, and Python."""
 
@@ -32,7 +39,9 @@ _pools: set[Pool] = set()
 def create(options: Any, _backend_options: Any) -> distributed.Backend:
     """A backend for the ranks of a group; collective.
 
-    Ranks that cannot share memory, as those on several hosts, get torch's gloo, with a warning.
+    Ranks of one host share memory. Where ranks are on several hosts, gloo connects these; the group
+    is one of torch's gloo where no two ranks are on one host, and, with a warning, where ranks of
+    one host cannot share memory.
 
     Args:
         options: torch.distributed's own for backends with extended_api.
@@ -40,24 +49,26 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     Raises:
         HbmcommError, ValueError: On every rank: the first such error of any rank.
     """
-    store, rank, size, timeout = (
-        options.store,
-        options.group_rank,
-        options.group_size,
-        options.timeout,
-    )
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
+    store = options.store
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
-    hosts = set(consensus.run_on_all(gather, _prepared))
-    if len(hosts) > 1 or size > MOST_RANKS:
-        return _gloo(store, rank, size, timeout, f"its {size} ranks are on {len(hosts)} hosts")
+    hosts = _by_host(consensus.run_on_all(gather, _prepared))
+    most = max(map(len, hosts))
+    if most == 1 < size:
+        _say(rank, f"{size} ranks, each on a host of its own: gloo")
+        return _gloo(store, rank, size, timeout)
     try:
-        core, arena = _share_memory(gather, rank, size)
+        if most > MOST_RANKS:
+            raise ArenaUnavailable(f"{most} ranks are on one host, more than {MOST_RANKS}")
+        core, arena = _share_memory(gather, store, rank, hosts, timeout)
     except ArenaUnavailable as error:
-        return _gloo(store, rank, size, timeout, str(error))
+        if rank == 0:
+            warnings.warn(f"hbm: {error}: this process group is one of gloo", stacklevel=2)
+        return _gloo(store, rank, size, timeout)
     _pools.add(arena.pool)
-    companion = distributed.ProcessGroupGloo(
-        distributed.PrefixStore("companion", store), rank, size, _on_this_host(timeout)
-    )
+    between = f", and gloo between {len(hosts)} hosts" if len(hosts) > 1 else ""
+    _say(rank, f"{' + '.join(str(len(each)) for each in hosts)} ranks by shared memory{between}")
+    companion = _companion(distributed.PrefixStore("companion", store), rank, size, timeout, hosts)
     found: distributed.Backend = shim().make_group(
         rank,
         size,
@@ -69,6 +80,7 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
         explain=partial(_explain, core),
         close=core.close,
         companion=companion,
+        hosts=hosts,
     )
     return found
 
@@ -79,14 +91,55 @@ def _prepared() -> int:
     return procfs.boot(Path("/proc"))
 
 
-def _share_memory(gather: Allgather, rank: int, size: int) -> tuple[Core, Arena]:
+def _by_host(numbers: Sequence[int]) -> list[list[int]]:
+    """The ranks of each host, from the number of each rank's host."""
+    found: dict[int, list[int]] = {}
+    for rank, number in enumerate(numbers):
+        found.setdefault(number, []).append(rank)
+    return list(found.values())
+
+
+def _say(rank: int, what: str) -> None:
+    if rank == 0:
+        _log.info("hbm: a process group of %s", what)
+
+
+def _share_memory(
+    gather: Allgather, store: distributed.Store, rank: int, hosts: list[list[int]], timeout: Any
+) -> tuple[Core, Arena]:
+    """What the ranks of this one's host share; collective over the ranks of all hosts.
+
+    Raises:
+        HbmcommError, ValueError: On every rank: the first such error of any rank.
+    """
+    own = next(each for each in hosts if rank in each)
+    if len(hosts) == 1:
+        return _open(gather, own, rank)
+    inside = distributed.PrefixStore(f"host/{own[0]}", store)
+    made: list[tuple[Core, Arena]] = []
+
+    def make() -> None:
+        among = allgather(inside, own.index(rank), len(own), timeout)
+        made.append(_open(among, own, rank))
+
+    try:
+        consensus.run_on_all(gather, make)
+    except HbmcommError:
+        for core, _ in made:
+            core.close()
+        raise
+    return made[0]
+
+
+def _open(gather: Allgather, ranks: list[int], rank: int) -> tuple[Core, Arena]:
+    own = ranks.index(rank)
     states: list[Core] = []
 
     def begin(arena: Arena, settings: list[Setting]) -> None:
-        states[:] = [Core(arena, rank, settings)]
+        states[:] = [Core(arena, own, settings, ranks)]
 
     control = int(lib.hbm_control_bytes())
-    arena, _ = create_arena(gather, rank, size, _kind, control, extra=setting, begin=begin)
+    arena, _ = create_arena(gather, own, len(ranks), _kind, control, extra=setting, begin=begin)
     (core,) = states
     return core, arena
 
@@ -103,26 +156,26 @@ def _explain(core: Core, status: int) -> str:
     return str(error)
 
 
-def _gloo(
-    store: distributed.Store, rank: int, size: int, timeout: Any, why: str
-) -> distributed.Backend:
-    if rank == 0:
-        warnings.warn(f"hbm: {why}: this process group is one of gloo", stacklevel=2)
+def _gloo(store: distributed.Store, rank: int, size: int, timeout: Any) -> distributed.Backend:
     found = distributed.ProcessGroupGloo(store, rank, size, timeout)
     found._set_sequence_number_for_group()
     return found
 
 
-def _on_this_host(timeout: Any) -> Any:
-    """Options of gloo: connections within this host.
+def _companion(
+    store: distributed.Store, rank: int, size: int, timeout: Any, hosts: list[list[int]]
+) -> distributed.Backend:
+    """A group of gloo beside the core: between hosts by torch's choice of the network's interface.
 
-    They are made at once: a lazy one blocks irecv, and a monitored barrier past its timeout, until
-    the other rank makes a call.
+    Connections within one host are made at once: a lazy one blocks irecv, and a monitored barrier
+    past its timeout, until the other rank makes a call.
     """
+    if len(hosts) > 1:
+        return distributed.ProcessGroupGloo(store, rank, size, timeout)
     options = distributed.ProcessGroupGloo._Options()
     options._timeout = timeout
     options._threads = 1
     options._devices = [
         distributed.ProcessGroupGloo.create_device(hostname="127.0.0.1", lazy_init=False)
     ]
-    return options
+    return distributed.ProcessGroupGloo(store, rank, size, options)

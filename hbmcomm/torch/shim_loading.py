@@ -14,6 +14,7 @@ from hbmcomm.torch import build
 
 _FUNCTIONS = (
     "hbm_run",
+    "hbm_fold",
     "hbm_dtype_size",
     "hbm_awaited",
     "hbm_reduces",

@@ -77,10 +77,21 @@ def setting() -> Setting:
 
 
 class Core:
-    """One rank's state in the C core; `handle` is what its calls take."""
+    """One rank's state in the C core; `handle` is what its calls take.
 
-    def __init__(self, arena: Arena, rank: int, settings: Sequence[Setting]) -> None:
+    Args:
+        names: The numbers by which errors name the ranks; left out: those from 0 on.
+    """
+
+    def __init__(
+        self,
+        arena: Arena,
+        rank: int,
+        settings: Sequence[Setting],
+        names: Sequence[int] | None = None,
+    ) -> None:
         self._rank, self._arena = rank, arena
+        self._names = range(len(settings)) if names is None else names
         self.tuning = agreed_tuning(settings)
         peers = ffi.new("hbm_peer[]", len(settings))
         for peer, place, each in zip(peers, arena.ranks, settings, strict=True):
@@ -136,7 +147,7 @@ class Core:
                 "or start children with multiprocessing's method 'spawn'"
             )
         _look_after(self.handle, self._arena)
-        return _failure(self.handle, self._rank)
+        return _failure(self.handle, self._rank, self._names)
 
 
 def is_crowded(settings: Sequence[Setting]) -> bool:
@@ -184,30 +195,31 @@ def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:
     return after.find_out
 
 
-def _failure(handle: Any, own: int) -> HbmcommError:
+def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
     why = ffi.new("hbm_failure *")
     lib.hbm_failure_of(handle, why)
+    rank, other = names[why.rank], names[why.other]
     end = "; the communicator is unusable now"
     if why.status == lib.HBM_MISMATCH:
         calls = _named(why.own_what, why.own_count), _named(why.others_what, why.others_count)
-        differ = f"rank {why.rank} called {calls[0]}, rank {why.other} called {calls[1]}"
+        differ = f"rank {rank} called {calls[0]}, rank {other} called {calls[1]}"
         if calls[0] == calls[1]:  # found late, when both had made other calls since
-            differ = f"rank {why.rank} and rank {why.other} differed some calls ago"
+            differ = f"rank {rank} and rank {other} differed some calls ago"
         return CallMismatch(f"ranks called different collectives: {differ}{end}")
     if why.status == lib.HBM_TRUNCATED:
         return CallMismatch(
-            f"rank {why.other} sends {why.others_count:,} bytes to rank {why.rank}, which expects "
+            f"rank {other} sends {why.others_count:,} bytes to rank {rank}, which expects "
             f"{why.own_count:,}{end}"
         )
     if why.status == lib.HBM_NO_MEMORY:
-        return OutOfMemory(f"rank {why.rank} has no memory left for staging buffers{end}")
+        return OutOfMemory(f"rank {rank} has no memory left for staging buffers{end}")
     text = {
         lib.HBM_PEER_DIED: "died",
         lib.HBM_CLOSED: "has left the communicator" if why.rank != own else "(this one) freed it",
         lib.HBM_INTERRUPTED: "was interrupted in a collective",
         lib.HBM_UNTRUSTED: "named memory that is not its own, or that cannot be read",
     }[why.status]
-    return PeerError(f"rank {why.rank} {text}{end}")
+    return PeerError(f"rank {rank} {text}{end}")
 
 
 def _named(what: int, count: int) -> str:

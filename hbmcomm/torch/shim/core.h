@@ -19,6 +19,7 @@ namespace hbmcomm {
 
 #define HBM_FUNCTIONS(X)                                                                           \
     X(hbm_run)                                                                                     \
+    X(hbm_fold)                                                                                    \
     X(hbm_dtype_size)                                                                              \
     X(hbm_awaited)                                                                                 \
     X(hbm_reduces)                                                                                 \

@@ -44,7 +44,8 @@ private:
 c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Milliseconds timeout,
                                              uintptr_t comm, uintptr_t arrays, uintptr_t base,
                                              uint64_t bytes, py::function explain, py::function close,
-                                             c10::intrusive_ptr<c10d::Backend> companion)
+                                             c10::intrusive_ptr<c10d::Backend> companion,
+                                             std::vector<std::vector<int>> hosts)
 {
     const Callback explains(std::move(explain)), closes(std::move(close));
     hbmcomm::Opening opening{
@@ -58,6 +59,7 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
                 closes.run();
         },
         std::move(companion),
+        std::move(hosts),
     };
     auto group = c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
     hbmcomm::add_group(group);
@@ -82,7 +84,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     });
     module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
                py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
-               py::arg("explain"), py::arg("close"), py::arg("companion"));
+               py::arg("explain"), py::arg("close"), py::arg("companion"), py::arg("hosts"));
     module.def("quicken", &hbmcomm::quicken);
     module.def("use_kinds", &hbmcomm::use_kinds);
     module.def("choose_kind", &hbmcomm::choose_kind);

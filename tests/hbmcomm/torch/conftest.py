@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,23 +42,31 @@ def built() -> None:
 def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRanks]]:
     """torch_ranks(program, ranks, *args, timeout=100): run a program of `ranks` on so many ranks.
 
+    `hosts` holds words before each rank's command, and `master` is the address of the first rank's.
     Nothing of them is left when it returns, in memory that processes share either.
     """
     before = set(tracking.segments())
 
-    def start(program: str, ranks: int, *args: str, timeout: float = 100.0) -> TorchRanks:
+    def start(
+        program: str,
+        ranks: int,
+        *args: str,
+        timeout: float = 100.0,
+        hosts: Sequence[Sequence[str]] = (),
+        master: str = "127.0.0.1",
+    ) -> TorchRanks:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
+        shared = {"MASTER_ADDR": master, "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
         shared |= {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
         logs = [tmp_path / f"{program}-{rank}.log" for rank in range(ranks)]
         running = []
-        for rank, log in enumerate(logs):
+        for rank, (log, words) in enumerate(zip(logs, hosts or [()] * ranks, strict=True)):
             with log.open("w") as output:
                 running.append(
                     subprocess.Popen(
-                        [sys.executable, str(RANKS / f"{program}.py"), *args],
+                        [*words, sys.executable, str(RANKS / f"{program}.py"), *args],
                         env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
                         stdout=output,
                         stderr=subprocess.STDOUT,

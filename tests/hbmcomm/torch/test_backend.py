@@ -6,7 +6,6 @@ More kills than in CI: HBMCOMM_TORCH_KILLS=300 pytest tests/hbmcomm/torch/test_b
 import os
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,12 +63,6 @@ def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
 def test_a_program_ends_although_an_operation_of_it_never_will(torch_ranks: Start) -> None:
     found = torch_ranks("unfinished", 2)
     assert found.codes == [0, 0] and found.outputs[0] == "right\n", found.outputs
-
-
-def test_ranks_on_two_hosts_get_gloo_and_a_warning(torch_ranks: Start, tmp_path: Path) -> None:
-    assert torch_ranks("hosts", 2, str(tmp_path / "said")).right() == ["right\n"] * 2
-    said = (tmp_path / "said").read_text()
-    assert said == "hbm: its 2 ranks are on 2 hosts: this process group is one of gloo"
 
 
 def test_where_one_rank_cannot_build_its_part_all_ranks_say_so(torch_ranks: Start) -> None:

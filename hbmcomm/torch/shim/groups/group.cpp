@@ -21,11 +21,20 @@ private:
     std::optional<pybind11::gil_scoped_release> release_;
 };
 
+std::unique_ptr<Hierarchy> hierarchy_of(const Opening &opening, int rank)
+{
+    if (opening.hosts.size() == 1)
+        return {};
+    return std::make_unique<Hierarchy>(reinterpret_cast<hbm_comm *>(opening.comm),
+                                       Layout(opening.hosts, rank), opening.companion);
+}
+
 } // namespace
 
 Group::Group(int rank, int size, Milliseconds timeout, Opening opening)
     : Backend(rank, size), options_(c10::make_intrusive<Options>("hbm", timeout)),
-      opening_(std::move(opening)), comm_(reinterpret_cast<hbm_comm *>(opening_.comm))
+      opening_(std::move(opening)), comm_(reinterpret_cast<hbm_comm *>(opening_.comm)),
+      hierarchy_(hierarchy_of(opening_, rank))
 {
 }
 
@@ -40,6 +49,8 @@ void Group::abort()
 {
     WithoutPython released;
     closing_.store(true, std::memory_order_relaxed);
+    if (hierarchy_)
+        hierarchy_->abort();
     queue_.close();
 }
 
@@ -47,9 +58,10 @@ void Group::shutdown()
 {
     WithoutPython released;
     queue_.close();
-    if (opening_.close)
-        std::exchange(opening_.close, nullptr)();
+    leave();
 }
+
+void Group::leave() { std::call_once(left_, opening_.close); }
 
 Milliseconds Group::chosen(Milliseconds timeout) const
 {
@@ -81,14 +93,30 @@ hbm_call Group::call_of(hbm_operation_code operation, const at::Tensor &tensor) 
 void Group::run(hbm_call &call, const at::Tensor &input, Limit limit)
 {
     Wait wait(limit.timeout, closing_);
-    int status = core.hbm_run(comm_, &call);
+    const auto attempt = [&] {
+        return hierarchy_ ? run_on_hosts(call, limit) : core.hbm_run(comm_, &call);
+    };
+    int status = attempt();
     if (status == HBM_COPY_FIRST && input.defined()) {
         const at::Tensor copy = input.clone();
         call.send = address_of(copy);
-        status = core.hbm_run(comm_, &call);
+        status = attempt();
     }
     if (status)
         fail(status, limit, wait.is_late());
+}
+
+/* After a failure between hosts the other ranks of this host must not wait for this one. */
+int Group::run_on_hosts(const hbm_call &call, Limit limit)
+{
+    try {
+        return hierarchy_->run(call, Clock::now() + limit.timeout);
+    } catch (const WireFailure &failure) {
+        leave();
+        C10_THROW_ERROR(DistBackendError,
+                        c10::str("hbm: ", limit.name, ": ", failure.what(),
+                                 "; the group is unusable now"));
+    }
 }
 
 void Group::fail(int status, Limit limit, bool late)
@@ -96,7 +124,9 @@ void Group::fail(int status, Limit limit, bool late)
     TORCH_CHECK_VALUE(status != HBM_COPY_FIRST, "hbm: ", limit.name,
                       ": tensors overlap, or begin at no multiple of their element's size; clone "
                       "the input, or take tensors that torch has allocated");
-    const int awaited = core.hbm_awaited(comm_);
+    int awaited = core.hbm_awaited(comm_);
+    if (hierarchy_)
+        awaited = hierarchy_->rank_of(awaited);
     const std::string why = opening_.explain(status);
     if (late)
         C10_THROW_ERROR(DistBackendError,

@@ -1,7 +1,8 @@
 /* A process group on the C core: torch's operations become calls of the core.
 
    What the core has no code for (messages between two ranks, sparse tensors, monitored barriers)
-   goes to a companion group of gloo. */
+   goes to a companion group of gloo. Where ranks are on several hosts, a Hierarchy makes the calls
+   of the core. */
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include "tensors/codes.h"
 #include "groups/queue.h"
 #include "groups/work.h"
+#include "hosts/hierarchy.h"
 
 namespace hbmcomm {
 
@@ -21,13 +23,14 @@ using Milliseconds = std::chrono::milliseconds;
 
 /* What Python gives a group. */
 struct Opening {
-    uintptr_t comm;   /* hbm_comm * */
+    uintptr_t comm;   /* hbm_comm * of this host's ranks */
     uintptr_t arrays; /* hbm_heap * of this rank's part of the arena */
     uintptr_t base;   /* the address of that part */
     uint64_t bytes;
     std::function<std::string(int status)> explain; /* why a call failed */
     std::function<void()> close;                    /* leaves the communicator */
     c10::intrusive_ptr<c10d::Backend> companion;
+    std::vector<std::vector<int>> hosts; /* the ranks of each */
 };
 
 class Group : public c10d::Backend {
@@ -107,7 +110,9 @@ private:
     /* One call of the core. Throws c10::DistBackendError where it fails. `input` is copied where
        the core needs a copy. */
     void run(hbm_call &call, const at::Tensor &input, Limit limit);
+    int run_on_hosts(const hbm_call &call, Limit limit);
     [[noreturn]] void fail(int status, Limit limit, bool late);
+    void leave();
     hbm_call call_of(hbm_operation_code operation, const at::Tensor &tensor) const;
     void gather_blocks(hbm_call call, const Tensors &outputs, const at::Tensor &input, Limit limit);
     hbm_call swap_call(const at::Tensor &example, const Blocks &from, const Blocks &to) const;
@@ -117,6 +122,8 @@ private:
     const c10::intrusive_ptr<Options> options_;
     Opening opening_;
     hbm_comm *const comm_;
+    const std::unique_ptr<Hierarchy> hierarchy_; /* null: one host */
+    std::once_flag left_;
     std::atomic<bool> closing_{false};
     std::atomic<uint64_t> sequence_{0};
     Queue queue_;
