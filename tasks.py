@@ -168,9 +168,10 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
         "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
         "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
-        "peers": "of openmpi,mpich,impi,pickle,gloo,torch (default: all that can be had)",
+        "peers": "of openmpi,mpich,impi,pickle,gloo,torch,operators,vllm,deepspeed (default: all "
+        "that can be had)",
         "peers-tuned": "each MPI in all settings known to make it faster; its best counts per cell",
-        "forms": "of plain,persistent,nonblocking (default: plain,persistent)",
+        "forms": "of plain,persistent,nonblocking,in-place (default: plain,persistent)",
         "against": "a checkout or installed tree of another build of hbmcomm, to compare with",
         "private": "over ordinary NumPy arrays instead of arrays of the arena",
         "cadence": "isolated (default: synchronised before each operation) or streaming",
@@ -204,7 +205,7 @@ def bench(
     json=False,
     results="",
 ):
-    """hbmcomm against Open MPI, MPICH, Intel MPI, pickle, gloo and torch on this machine.
+    """hbmcomm against MPIs, pickle, torch.distributed and operators of torch on this machine.
 
     All MPIs are alive at the same time and take turns; each measures itself and hbmcomm over the
     same buffers, and ratios are paired within it. Ctrl-C shows what there is.
@@ -218,6 +219,7 @@ def bench(
                ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4
                ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
                ./inv bench --peers-tuned --ops all --forms plain,persistent,nonblocking
+               ./inv bench --ops Allreduce --forms in-place --peers operators,vllm,deepspeed
                ./inv bench --peers openmpi --against ../hbmcomm-0.1
                ./inv bench --results results/bench-20260102-030405
                ./inv bench --tune --ranks 4

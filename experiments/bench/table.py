@@ -26,7 +26,7 @@ from experiments.bench.compare import (
     slower_cells,
     tried,
 )
-from experiments.model.contender_names import CALLS, FORMS, LACKING, OTHER_BUILD, SHOWN
+from experiments.model.contender_names import CALLS, FORMS, LACKING, OF_TORCH, OTHER_BUILD, SHOWN
 from experiments.model.experiment import NUMPY
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import (
@@ -53,7 +53,10 @@ def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType
                 if (ranks, operation, form) in shown:
                     ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
                     title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
-                    yield _table(title, ours, others)
+                    of_torch = others["peer"].isin(OF_TORCH)
+                    yield _table(title, ours, others[~of_torch])
+                    if of_torch.any():
+                        yield _table(f"{title}: torch", ours, others[of_torch])
                     yield from _best_settings(others)
                     yield Text()
 
@@ -65,10 +68,11 @@ def _only(frame: pd.DataFrame, ranks: int, operation: str, form: str) -> pd.Data
 
 def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
     peers = [peer for peer in SHOWN if peer in set(theirs["peer"])]
+    has_mpi = theirs["best"].any()
     table = Table(
         *(_numbers("bytes"), _numbers("direct"), _numbers("of\nbound")),
         *(_numbers(peer.replace("-", "\n")) for peer in peers),
-        _numbers("95 % of *"),
+        *([_numbers("95 % of *")] if has_mpi else []),
         title=title,
         title_justify="left",
         title_style="bold",
@@ -83,7 +87,7 @@ def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
             seconds_text(float(row.seconds)),
             percent_text(float(row.share), 0),
             *(_peer(found.get(peer)) for peer in peers),
-            _interval(cell[cell["best"]]),
+            *([_interval(cell[cell["best"]])] if has_mpi else []),
         )
     return table
 

@@ -5,7 +5,14 @@ from functools import cache
 from itertools import product
 from typing import Protocol
 
-from experiments.model.contender_names import LACKING, NONBLOCKING, PLAIN, TORCH_GROUPS
+from experiments.model.contender_names import (
+    IN_PLACE,
+    LACKING,
+    NONBLOCKING,
+    PICKLE,
+    PLAIN,
+    TORCH_GROUPS,
+)
 from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, EnvironmentId
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
@@ -60,16 +67,20 @@ class Arm:
     def measures(self, cell: CellOf) -> bool:
         """Whether a cell of its block is one of its own.
 
-        Groups of torch have plain calls alone. Where MPIs are the arms, contenders that are no MPI
-        take part once beside each, in the form that they have; direct's nonblocking calls, where it
-        does those itself.
+        In place, that is an allreduce, which PICKLE cannot do. Other forms than that and plain
+        calls are not those of torch. Where MPIs are the arms, contenders that are no MPI take part
+        once beside each, in the forms that they have; direct's nonblocking calls, where it does
+        those itself.
         """
+        if cell.form == IN_PLACE and (cell.operation != "allreduce" or cell.transport == PICKLE):
+            return False
+        torch_has = cell.form in (PLAIN, IN_PLACE)
         if not self.setting:
-            return cell.form == PLAIN or cell.transport not in TORCH_GROUPS
+            return torch_has or cell.transport not in TORCH_GROUPS
         if cell.operation in LACKING.get(cell.transport, ()):
             return False
         if cell.transport in LACKING:
-            return self.setting == DEFAULT and cell.form == PLAIN
+            return self.setting == DEFAULT and torch_has
         return cell.form != NONBLOCKING or runs_nonblocking(self.mpi, self.setting)
 
 

@@ -16,9 +16,10 @@ CALLS = {
 }
 """The operations as mpi4py spells their calls, in the order in which they are shown."""
 
-PLAIN, PERSISTENT, NONBLOCKING = "plain", "persistent", "nonblocking"
-FORMS = (PLAIN, PERSISTENT, NONBLOCKING)
-"""Allreduce(...); MPI-4's Allreduce_init, then Start and Wait; Iallreduce(...), then Wait."""
+PLAIN, PERSISTENT, NONBLOCKING, IN_PLACE = "plain", "persistent", "nonblocking", "in-place"
+FORMS = (PLAIN, PERSISTENT, NONBLOCKING, IN_PLACE)
+"""Allreduce(...); MPI-4's Allreduce_init, then Start and Wait; Iallreduce(...), then Wait;
+Allreduce(IN_PLACE, ...), which is measured of this operation alone."""
 
 DIRECT, AGAIN = "direct", "direct-again"
 OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
@@ -28,10 +29,16 @@ noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns 
 twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and
 TORCH are torch.distributed with its own backend and with this library's."""
 
+OPERATORS, VLLM, DEEPSPEED = "operators", "vllm", "deepspeed"
+"""Operators of torch without torch.distributed, in a bench: of this library, and of two others."""
+
 TORCH_GROUPS = (GLOO, TORCH)
 """Contenders that may take part where environments are the arms, too."""
 
-CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, PICKLE, GLOO, TORCH)
+OF_TORCH = (*TORCH_GROUPS, OPERATORS, VLLM, DEEPSPEED)
+NO_MPI = (PICKLE, *OF_TORCH)
+
+CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, *NO_MPI)
 
 NO_TRANSPORT = "none"
 """A plain copy's: each rank copies its own buffer."""
@@ -39,14 +46,26 @@ NO_TRANSPORT = "none"
 OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
 """A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
 
-LACKING: dict[str, tuple[str, ...]] = {PICKLE: ("reduce_scatter", BARRIER), GLOO: (), TORCH: ()}
-"""Operations that a contender that is no MPI does not have. Such a one has plain calls alone."""
+
+def _all_but(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in CALLS if name not in names)
+
+
+LACKING: dict[str, tuple[str, ...]] = {
+    PICKLE: ("reduce_scatter", BARRIER),
+    GLOO: (),
+    TORCH: (),
+    OPERATORS: ("gather", "reduce", "scatter", BARRIER),
+    VLLM: _all_but("gather", "allreduce", "allgather"),
+    DEEPSPEED: _all_but("allreduce"),
+}
+"""Operations that each of NO_MPI does not have. Calls are plain, or in place but for PICKLE."""
 
 BROKEN = {"impi": ("gather", "scatter", "allgather")}
 """Persistent calls that an MPI has and cannot do. Intel MPI 2021.18: the second Start of these
 leaves the receive buffer as it was with 2 ranks, and crashes or hangs with 3."""
 
-PEERS = (*MPIS, PICKLE, GLOO, TORCH)
+PEERS = (*MPIS, *NO_MPI)
 """Whom direct is compared with over all launches: each MPI by its flavour."""
 
 SHOWN = (OTHER_BUILD, *PEERS)

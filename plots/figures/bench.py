@@ -137,7 +137,7 @@ def _grid(
     for axes, operation, form in page.by(operations, forms):
         here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
         if here.empty:
-            say_instead(axes, "No MPI has this call.")
+            say_instead(axes, "Nobody has this call.")
         _panel(axes, here)
     _value_axis(page.panels[0][0], frame)
     if len(forms) < 3:

@@ -87,6 +87,9 @@ PARTIES = {
     "pickle": Look("#8a6d00", "v"),
     "gloo": Look("#4d4d4d", "X"),
     "torch": Look("#6a3d9a", "<"),
+    "operators": Look("#d55e00", ">"),
+    "vllm": Look("#2b8cbe", "h"),
+    "deepspeed": Look("#8a6d00", "p"),
 }
 """Who takes part in a bench."""
 OTHER = Look("#4d4d4d", "*")

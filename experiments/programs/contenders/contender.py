@@ -1,13 +1,15 @@
-"""What a contender calls for each operation: plain, persistent, nonblocking or pickled calls.
+"""What a contender calls for each operation: plain, persistent, nonblocking, pickled, in place.
 
 Every contender leaves the same bytes in the same buffers, so that one check serves for all.
 """
 
+import importlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
 from mpi4py import MPI
 
 from experiments.model.contender_names import CALLS
@@ -16,6 +18,10 @@ from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call
 from experiments.schedule.footprint import ROOT
+
+
+class ContenderMissing(Exception):
+    """A contender cannot be had; the text says why, alike on every rank."""
 
 
 def nothing() -> None:
@@ -43,6 +49,36 @@ class Contender(Protocol):
     """One way to call operations; None for an operation that it lacks."""
 
     def __call__(self, operation: str, send: Array, recv: Array) -> Ready | None: ...
+
+
+def in_place(contender: Contender) -> Contender:
+    """The contender's call with one buffer for both; the result is copied after it is timed."""
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready | None:
+        made = contender(operation, send, send)
+        return made and replace(made, collect=partial(np.copyto, recv, send))
+
+    return ready
+
+
+def reducing(given: Any, taken: Any, reduce_taken: Call) -> Call:
+    """What reduces one tensor into another, of a call that reduces the second in place."""
+    if given is taken:
+        return reduce_taken
+    copy = taken.copy_
+
+    def copy_and_reduce() -> None:
+        copy(given)
+        reduce_taken()
+
+    return copy_and_reduce
+
+
+def tensors(send: Array, recv: Array) -> tuple[Any, Any]:
+    """Both buffers as torch sees them; one tensor where they are one buffer."""
+    torch: Any = importlib.import_module("torch")
+    given = torch.from_numpy(send)
+    return given, given if recv is send else torch.from_numpy(recv)
 
 
 def plain(comm: MPI.Intracomm) -> Contender:

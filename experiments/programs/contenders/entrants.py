@@ -17,7 +17,7 @@ from experiments.model.contender_names import (
     BROKEN,
     CALLS,
     DIRECT,
-    GLOO,
+    IN_PLACE,
     MPI_ITSELF,
     NO_TRANSPORT,
     NONBLOCKING,
@@ -26,7 +26,6 @@ from experiments.model.contender_names import (
     OTHER_PACKAGE,
     PERSISTENT,
     PICKLE,
-    TORCH,
 )
 from experiments.model.experiment import NUMPY
 from experiments.model.launch import Cell, Launch
@@ -35,13 +34,15 @@ from experiments.model.mpi_settings import WARMUP, warmup
 from experiments.programs.contenders import starter
 from experiments.programs.contenders.contender import (
     Contender,
+    ContenderMissing,
+    in_place,
     nonblocking,
     persistent,
     pickled,
     plain,
 )
 from experiments.programs.contenders.second_copy import load
-from experiments.programs.contenders.torch_groups import GroupMissing, TorchGroups
+from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call
@@ -77,11 +78,11 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
-        for name, make in ((GLOO, self._groups.gloo), (TORCH, self._groups.hbm)):
+        for name, make in self._groups.makers().items():
             if name in asked:
                 try:
                     self._only[name] = make()
-                except GroupMissing as reason:
+                except ContenderMissing as reason:
                     self._absent[name] = f"{name} is left out: {reason}"
 
     def of(self, cell: Cell, pool: Pool) -> Entrant:
@@ -97,7 +98,8 @@ class Entrants:
             raise Unavailable(self._absent[name])
         pool.require(name)
         if name in self._only:
-            return self._only[name], pool
+            only = self._only[name]
+            return in_place(only) if cell.form == IN_PLACE else only, pool
         if name in (OTHER_BUILD, OTHER_AGAIN):
             self._build = self._build or _other_build(self._comm, pool, cell.buffers == NUMPY)
             theirs, memory = self._build
@@ -106,6 +108,8 @@ class Entrants:
         if cell.form == PERSISTENT:
             broken = BROKEN.get(self._launch.mpi, ()) if name == MPI_ITSELF else ()
             return persistent(theirs, broken), memory
+        if cell.form == IN_PLACE:
+            return in_place(plain(theirs)), memory
         return (nonblocking if cell.form == NONBLOCKING else plain)(theirs), memory
 
     def _bound(self, operation: str) -> Contender:
@@ -114,7 +118,7 @@ class Entrants:
             return plain(self._comm)
         try:
             return self._groups.computation()
-        except GroupMissing as reason:
+        except ContenderMissing as reason:
             raise Unavailable(f"{operation} is left out: {reason}") from None
 
     def lacks(self, cell: Cell) -> str:

@@ -17,17 +17,22 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.model.contender_names import DEEPSPEED, GLOO, OPERATORS, TORCH, VLLM
 from experiments.model.lower_bound import BARRIER
 from experiments.model.workloads import DECODE, WORKLOADS
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders import torch_operators
+from experiments.programs.contenders.contender import (
+    Contender,
+    ContenderMissing,
+    Ready,
+    reducing,
+    tensors,
+)
+from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.decode import decode
 from experiments.programs.workloads.training import training
 from experiments.schedule.footprint import ROOT
-
-
-class GroupMissing(Exception):
-    """A process group cannot be had; the text says why, alike on every rank."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,23 @@ class TorchGroups:
         """
         self._comm, self._folder, self._cpus = comm, folder, cpus
         self._dist: Any = None
+        self._hbm: Any = None
+
+    def makers(self) -> dict[str, Callable[[], Contender]]:
+        """What makes each contender, by its name."""
+        return {
+            GLOO: self.gloo,
+            TORCH: self.hbm,
+            OPERATORS: self.operators,
+            VLLM: self.vllm,
+            DEEPSPEED: self.deepspeed,
+        }
 
     def gloo(self) -> Contender:
         """Torch's own backend for CPUs.
 
         Raises:
-            GroupMissing: any rank has no torch, or a torch without gloo.
+            ContenderMissing: any rank has no torch, or a torch without gloo.
         """
         return self._contender(self._connected().group.WORLD, keeps_input=False)
 
@@ -70,25 +86,56 @@ class TorchGroups:
         """The backend of hbmcomm.torch; the first one for a version of torch is compiled here.
 
         Raises:
-            GroupMissing: gloo() fails, or the C++ part cannot be built, or ranks share no memory.
+            ContenderMissing: gloo() fails, the C++ part cannot be built, or ranks share no memory.
         """
-        dist = self._connected()
-        self._require(_build_failure())
-        backend: Any = importlib.import_module("hbmcomm.torch")
-        group = dist.new_group(backend="hbm")
-        try:
-            backend.handle(group)
-        except ValueError:  # the group is one of gloo, with a warning
-            raise GroupMissing("these ranks cannot share memory") from None
+        dist, group = self._connected(), self._of_hbm()[0]
         with self._unpinned_threads():
             dist.barrier(group=group, async_op=True).wait()  # the first such call makes the worker
         return self._contender(group, keeps_input=True)
+
+    def operators(self) -> Contender:
+        """This library's operators over the group of hbm().
+
+        Raises:
+            ContenderMissing: as hbm().
+        """
+        return torch_operators.own(self._of_hbm()[1])
+
+    def vllm(self) -> Contender:
+        """vLLM's operators.
+
+        Raises:
+            ContenderMissing: gloo() fails, or vLLM is not installed or does not serve these ranks.
+        """
+        self._connected()
+        return torch_operators.vllm(self._comm)
+
+    def deepspeed(self) -> Contender:
+        """DeepSpeed's operator.
+
+        Raises:
+            ContenderMissing: gloo() fails, or DeepSpeed is not installed or cannot be compiled.
+        """
+        self._connected()
+        return torch_operators.deepspeed(self._comm)
+
+    def _of_hbm(self) -> tuple[Any, int]:
+        """The group, and its handle."""
+        dist = self._connected()
+        self._require(_build_failure())
+        backend: Any = importlib.import_module("hbmcomm.torch")
+        if self._hbm is None:
+            self._hbm = dist.new_group(backend="hbm")
+        try:
+            return self._hbm, backend.handle(self._hbm)
+        except ValueError:  # the group is one of gloo, with a warning
+            raise ContenderMissing("these ranks cannot share memory") from None
 
     def computation(self) -> Contender:
         """Workloads in which ranks do not communicate.
 
         Raises:
-            GroupMissing: as gloo().
+            ContenderMissing: as gloo().
         """
         self._connected()
         return partial(_stepped, self._comm, None)
@@ -129,8 +176,7 @@ class TorchGroups:
 
     def _require(self, reason: str) -> None:
         """Raise the first reason of any rank, on every rank."""
-        if reasons := [each for each in self._comm.allgather(reason) if each]:
-            raise GroupMissing(reasons[0])
+        agree(self._comm, reason, ContenderMissing)
 
     def _contender(self, group: Any, keeps_input: bool) -> Contender:
         called = partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
@@ -167,16 +213,12 @@ def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | N
     """Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it."""
     torch: Any = importlib.import_module("torch")
     dist: Any = importlib.import_module("torch.distributed")
-    given, taken = torch.from_numpy(send), torch.from_numpy(recv)
+    given, taken = tensors(send, recv)
     at_root = group.rank == ROOT
     on = {"group": group.made}
 
     def rows(tensor: Any) -> list[Any]:
         return list(tensor.view(group.ranks, -1).unbind()) if tensor.numel() else []
-
-    def allreduce() -> None:
-        taken.copy_(given)
-        dist.all_reduce(taken, **on)
 
     scratch = torch.empty_like(given) if operation == "reduce" and not at_root else taken
 
@@ -194,7 +236,7 @@ def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | N
         "gather": lambda: dist.gather(given, received, ROOT, **on),
         "scatter": lambda: dist.scatter(taken, sent, ROOT, **on),
         "reduce": reduce_kept if group.keeps_input and not at_root else reduce,
-        "allreduce": allreduce,
+        "allreduce": reducing(given, taken, partial(dist.all_reduce, taken, **on)),
         "allgather": lambda: dist.all_gather_into_tensor(taken, given, **on),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(taken, given, **on),
         "alltoall": lambda: dist.all_to_all_single(taken, given, **on),

@@ -36,7 +36,7 @@ def arguments(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> 
         "gather": (send, taken, ROOT),
         "scatter": (given, recv, ROOT),
         "reduce": (send, taken, MPI.SUM, ROOT),
-        "allreduce": (send, recv, MPI.SUM),
+        "allreduce": (MPI.IN_PLACE if recv is send else send, recv, MPI.SUM),
         "allgather": (send, recv),
         "reduce_scatter": (send, recv, MPI.SUM),
         "alltoall": (send, recv),

@@ -16,7 +16,8 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     asked = ask(2)
     factors, launches = asked.experiment.factors, asked.experiment.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
-    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "gloo", "torch")
+    of_torch = ("gloo", "torch", "operators", "vllm", "deepspeed")
+    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", *of_torch)
     assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
     assert factors.forms == ("plain", "persistent")
@@ -75,7 +76,7 @@ def test_sizes_and_ranks_are_sorted_and_reported_once() -> None:
     [
         ("nonblocking", ("nonblocking",)),
         ("Nonblocking, plain,plain", ("plain", "nonblocking")),
-        ("nonblocking,persistent,plain", FORMS),
+        ("in-place,nonblocking,persistent,plain", FORMS),
     ],
 )
 def test_forms_come_in_one_order_and_once(text: str, meant: tuple[str, ...]) -> None:
@@ -95,7 +96,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
         ({"operations": "Alreduce"}, "--ops: unknown 'Alreduce'; did you mean 'allreduce'?"),
         ({"operations": ","}, "--ops: unknown ''; Known: Bcast"),
         ({"forms": "blocking"}, "--forms: unknown 'blocking'; did you mean 'nonblocking'?"),
-        ({"peers": "lam"}, "unknown 'lam'; Known: openmpi, mpich, impi, pickle, gloo, torch"),
+        ({"peers": "ucx"}, "unknown 'ucx'; Known: openmpi, mpich, impi, pickle, gloo, torch, oper"),
         ({"sizes": "6"}, "multiples of the 4 bytes"),
         ({"ranks": "1,2"}, "2 ranks or more"),
         ({"ranks": "many"}, "ranks 'many' do not parse"),

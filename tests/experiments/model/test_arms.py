@@ -10,6 +10,7 @@ from experiments.catalogue import spec
 from experiments.execution import together
 from experiments.model import mpi_settings
 from experiments.model.arms import Arm, arms, named
+from experiments.model.contender_names import LACKING
 from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, emulated
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule, varied
@@ -73,7 +74,7 @@ def test_what_is_no_mpi_meets_direct_once_beside_each_mpi_in_their_one_form() ->
     found = launches(tuned=True, operations="all", forms="plain,persistent")
     for launch in found:
         asked = {(cell.transport, cell.form) for cell in launch.cells}
-        others = ("pickle", "gloo", "torch")
+        others = set(LACKING)
         expected = {(name, "plain") for name in others if launch.setting == "default"}
         assert {each for each in asked if each[0] in others} == expected
         pickled = {cell.operation for cell in launch.cells if cell.transport == "pickle"}
@@ -89,6 +90,15 @@ def test_groups_of_torch_have_plain_calls_alone_in_environments_too() -> None:
         *(("direct", form) for form in ("plain", "persistent")),
         *((name, "plain") for name in ("gloo", "torch")),
     }
+
+
+def test_in_place_all_but_pickle_reduce_and_nobody_does_anything_else() -> None:
+    for launch in launches(operations="all", forms="plain,in-place"):
+        found = {(cell.operation, cell.transport) for cell in launch.cells if cell.form != "plain"}
+        assert {operation for operation, _ in found} == {"allreduce"}
+        assert {name for _, name in found} == {"direct", "direct-again", "mpi", *LACKING} - {
+            "pickle"
+        }
 
 
 def test_where_direct_leaves_nonblocking_calls_to_mpi_they_are_not_compared() -> None:

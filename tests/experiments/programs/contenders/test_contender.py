@@ -26,6 +26,8 @@ def test_every_contender_of_every_mpi_is_right(
         assert line in printed
     for line in ("mpi: 9", "mpi nonblocking: 9", "pickle: 7"):
         assert line in printed
+    for line in ("direct in place: 1", "mpi in place: 1"):
+        assert line in printed
     assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in printed
 
 
@@ -34,7 +36,7 @@ def test_without_torch_its_groups_are_left_out_with_the_reason(
     mpirun: Callable[..., Any],
 ) -> None:
     printed = mpirun(PROGRAM, 2, "openmpi").output
-    for name in ("gloo", "torch"):
+    for name in ("gloo", "torch", "operators", "vllm", "deepspeed"):
         assert f"{name}: torch cannot be imported" in printed
 
 
@@ -42,8 +44,14 @@ def test_without_torch_its_groups_are_left_out_with_the_reason(
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_with_torch_its_groups_are_right_too(mpirun: Callable[..., Any], ranks: int) -> None:
     printed = mpirun(PROGRAM, ranks, "openmpi").output
-    for line in ("gloo: 9", "torch: 9"):
+    for line in ("gloo: 9", "torch: 9", "operators: 5", "torch in place: 1"):
         assert line in printed
+    for package, operations in (("vllm", 3), ("deepspeed", 1)):
+        if importlib.util.find_spec(package) is None:
+            assert f"{package}: {package} is not installed" in printed
+        else:
+            assert f"{package}: {operations}" in printed
+            assert f"{package} in place: 1" in printed
 
 
 @pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")

@@ -10,8 +10,7 @@ from mpi4py import MPI
 from experiments.bench.question import ask
 from experiments.model.launch import Cell
 from experiments.programs.contenders import entrants
-from experiments.programs.contenders.contender import Contender, plain
-from experiments.programs.contenders.torch_groups import GroupMissing
+from experiments.programs.contenders.contender import Contender, ContenderMissing, plain
 from experiments.programs.measure.buffers import Unavailable, make_pool
 from experiments.schedule.blocks import schedule
 
@@ -24,13 +23,16 @@ class Groups:
     def __init__(self, noted: list[str]) -> None:
         self._noted = noted
 
+    def makers(self) -> dict[str, Callable[[], Contender]]:
+        return {"gloo": self.gloo, "torch": self.hbm}
+
     def gloo(self) -> Contender:
         self._noted.append("gloo")
         return plain(MPI.COMM_SELF)
 
     def hbm(self) -> Contender:
         self._noted.append("torch")
-        raise GroupMissing("there is no compiler")
+        raise ContenderMissing("there is no compiler")
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ import hbmcomm
 from experiments.model.contender_names import BROKEN, CALLS
 from experiments.programs.contenders.contender import (
     Contender,
+    ContenderMissing,
+    in_place,
     nonblocking,
     persistent,
     pickled,
     plain,
 )
-from experiments.programs.contenders.torch_groups import GroupMissing, TorchGroups
+from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.contenders.trial import Trial
 from experiments.programs.measure import operations
 from experiments.schedule import footprint
@@ -40,12 +42,15 @@ contenders: dict[str, Contender] = {
 }
 folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
 groups = TorchGroups(COMM, Path(folder), os.sched_getaffinity(0))
-for name, of in (("gloo", groups.gloo), ("torch", groups.hbm)):
+for name, of in groups.makers().items():
     try:
         contenders[name] = of()
-    except GroupMissing as reason:
+    except ContenderMissing as reason:
         if COMM.rank == 0:
             print(f"{name}: {reason}")
+for name in ("direct", "mpi", *groups.makers()):
+    if name in contenders:
+        contenders[f"{name} in place"] = in_place(contenders[name])
 if "torch" in contenders:  # its own layers are timed, and no copies to another arena
     torch = importlib.import_module("torch")
     own = torch.distributed.new_group(backend="hbm")
@@ -63,6 +68,8 @@ for make in makers:
         need = footprint.sizes(operation, COMM.rank, COMM.size)
         send, recv = make(need.send * ELEMENTS), make(need.recv * ELEMENTS)
         for name, contender in contenders.items():
+            if name.endswith("in place") and operation != "allreduce":
+                continue
             ready = contender(operation, send, recv)
             if ready is None:
                 continue
