@@ -54,9 +54,10 @@ def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType
                     ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
                     title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
                     of_torch = others["peer"].isin(OF_TORCH)
-                    yield _table(title, ours, others[~of_torch])
-                    if of_torch.any():
-                        yield _table(f"{title}: torch", ours, others[of_torch])
+                    if others.empty or not of_torch.all():
+                        yield _table(title, ours, others[~of_torch])
+                    if of_torch.any():  # all peers would not fit side by side
+                        yield _table(f"{title}: torch", ours, others[of_torch], mpis=False)
                     yield from _best_settings(others)
                     yield Text()
 
@@ -66,13 +67,12 @@ def _only(frame: pd.DataFrame, ranks: int, operation: str, form: str) -> pd.Data
     return frame[here].sort_values("bytes", kind="stable")
 
 
-def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
+def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame, mpis: bool = True) -> Table:
     peers = [peer for peer in SHOWN if peer in set(theirs["peer"])]
-    has_mpi = theirs["best"].any()
     table = Table(
         *(_numbers("bytes"), _numbers("direct"), _numbers("of\nbound")),
         *(_numbers(peer.replace("-", "\n")) for peer in peers),
-        *([_numbers("95 % of *")] if has_mpi else []),
+        *([_numbers("95 % of *")] if mpis else []),
         title=title,
         title_justify="left",
         title_style="bold",
@@ -87,7 +87,7 @@ def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame) -> Table:
             seconds_text(float(row.seconds)),
             percent_text(float(row.share), 0),
             *(_peer(found.get(peer)) for peer in peers),
-            *([_interval(cell[cell["best"]])] if has_mpi else []),
+            *([_interval(cell[cell["best"]])] if mpis else []),
         )
     return table
 

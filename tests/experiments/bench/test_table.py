@@ -93,6 +93,25 @@ def test_a_table_per_operation_with_the_best_mpi_and_its_interval(bench: Campaig
     assert text(bench) == GOLDEN
 
 
+OF_TORCH = """\
+Allreduce, 2 ranks, plain calls: torch
+                of
+bytes direct bound torch operators vllm
+1 KiB 1.00 µs 50 % 6.00 1.20 3.00
+"""
+
+
+def test_peers_of_torch_have_a_table_of_their_own_and_may_be_the_only_ones(
+    medians: Medians, read: Callable[..., Campaign]
+) -> None:
+    others = {"torch": 6e-6, "operators": 1.2e-6, "vllm": 3e-6}
+    times = {("openmpi", name): [taken] * 6 for name, taken in others.items()}
+    cells = medians({("openmpi", "direct"): [1e-6] * 6} | times).assign(bound_s=0.5e-6)
+    tables = text(read(cells, ask(2))).partition("\n\n")[0]
+    found = [" ".join(line.split()) for line in tables.splitlines()]
+    assert found == [" ".join(line.split()) for line in OF_TORCH.splitlines()]
+
+
 def test_few_blocks_are_reported_to_have_no_interval(bench: Campaign) -> None:
     few = replace(bench, cells=bench.cells[bench.cells["block"] < 2])
     assert "2 blocks: no interval below 6." in text(few)
