@@ -60,6 +60,8 @@ _TRANSPORTS = {
     "direct": "direct (shared memory)",
     "mpi": "mpi (its buffer calls)",
     "pickle": "pickle (its object calls)",
+    "gloo": "gloo (torch's own, TCP)",
+    "torch": "hbm (hbmcomm.torch)",
     "imb": "IMB (in C)",
     "threads": "Python threads",
     "shared_memory": "processes: shared memory",

@@ -105,6 +105,8 @@ TRANSPORTS = {
     "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5, "D"),
     "mpi": Stroke((0, (4, 1.6)), 1.0, "o"),
     "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8, "v"),
+    "gloo": Stroke((0, (6, 2.4)), 1.0, "p"),
+    "torch": Stroke((0, (2, 1)), 1.3, ">"),
     "imb": Stroke((0, (9, 1.4)), 1.0, "P"),
     "threads": Stroke((0, (1, 0.8)), 1.0, "^"),
     "shared_memory": Stroke((0, (7, 1.2, 2, 1.2)), 1.0, "X"),
