@@ -16,6 +16,7 @@ from experiments.analysis.findings.selection import emulated, in_order, rows, us
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST
+from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.programs.external.imb import DIFFERENCES
 from plots.figures import baselines, chain, container, placement, speedup, times, workloads
@@ -69,6 +70,10 @@ def answers(found: Findings) -> list[Answer]:
         )
         for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
     ]
+    if not found.gloo.empty:
+        question = f"How much slower than {TORCH} is {GLOO}?"
+        done = f"with {GLOO} as with {TORCH}, over the same buffers"
+        asked.append(Answer(question, _slowdown(usual(found.gloo), found, done), figure=times.NAME))
     if OURS in found.unmeasured:
         reason = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
         asked.append(Answer(f"How fast is {OURS}?", reason))

@@ -24,7 +24,7 @@ from experiments.analysis.ratios import (
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
 from experiments.model.arms import HOST, TWIN
-from experiments.model.contender_names import TORCH
+from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS
 from experiments.programs.machine.facts import NOT_EMULATED
@@ -65,6 +65,7 @@ class Findings:
         steps, whole_steps: what each step from the host to a container costs (columns `step`,
             `above`, `below`; see steps.py), by size and for all sizes.
         transports: each transport (column `transport`) over `ours`; above 1 is slower.
+        gloo: gloo over this library's backend of torch.distributed, where neither is `ours`.
         python: the host's MPI calls from Python over those of the benchmark in C.
         baselines: Python's own means (column `transport`) over the host's MPI calls whose turns
             they took; above 1 is slower.
@@ -95,6 +96,7 @@ class Findings:
     steps: pd.DataFrame
     whole_steps: pd.DataFrame
     transports: pd.DataFrame
+    gloo: pd.DataFrame
     python: pd.DataFrame
     baselines: pd.DataFrame
     twins: pd.DataFrame
@@ -202,6 +204,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
             [grouped(above, below).assign(**labels) for above, below, labels in steps]
         ),
         transports=judged(_transports(ours)),
+        gloo=judged(_gloo(ours)),
         python=judged([_python(arms)]),
         baselines=judged(_baselines(arms)),
         twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
@@ -238,6 +241,13 @@ def _transports(ours: pd.DataFrame) -> list[pd.DataFrame]:
         for transport in levels(ours, "transport")
         if transport != own
     ]
+
+
+def _gloo(ours: pd.DataFrame) -> list[pd.DataFrame]:
+    """gloo over hbm, which transports() has where direct takes no part."""
+    if _ours(ours) == TORCH:
+        return []
+    return [paired_ratio(ours, "transport", GLOO, TORCH).assign(transport=GLOO)]
 
 
 def _ours(cells: pd.DataFrame) -> str:

@@ -285,3 +285,11 @@ def test_on_a_real_machine_places_are_an_answer_where_there_is_more_than_one_nod
     several = replace(findings(), page_maps=page_maps([launched(emulated="")]))
     assert any(asks in each.question for each in answers(several))
     assert any("faster" in each.question for each in answers(several))
+
+
+def test_gloo_and_hbm_are_held_against_each_other_beside_direct(findings: Find) -> None:
+    found = findings(transports=("direct", "gloo", "torch"), blocks=8)
+    asked = {each.question: each.sentence for each in answers(found)}
+    assert asked["How much slower than torch is gloo?"].count("with gloo as with torch") == 1
+    assert "How much slower than direct is torch?" in asked
+    assert "How much slower than torch is gloo?" not in {a.question for a in answers(findings())}
