@@ -133,8 +133,9 @@ def _load_vllm(folder: Path) -> None:
     """The library that vLLM itself takes for this CPU."""
     torch: Any = importlib.import_module("torch")
     can = torch.cpu.get_capabilities()
-    of_this_cpu = "" if can.get("avx512_bf16") or not can.get("avx512_f") else "_AVX512"
-    torch.ops.load_library(str(folder / f"_C{of_this_cpu}.abi3.so"))
+    suffixes = {"avx512_bf16": "", "avx512_f": "_AVX512", "avx2": "_AVX2"}
+    suffix = next((suffixes[name] for name in suffixes if can.get(name)), "")
+    torch.ops.load_library(str(folder / f"_C{suffix}.abi3.so"))
     if not hasattr(torch.ops._C, "init_shm_manager"):
         raise ImportError(f"vLLM in {folder} has no operators over shared memory")
 
