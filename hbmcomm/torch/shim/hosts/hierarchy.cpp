@@ -35,7 +35,7 @@ void Hierarchy::dispatch(const hbm_call &call)
     case HBM_GATHERV:
     case HBM_SCATTERV:
     case HBM_ALLTOALLV: return move_directly(call);
-    case HBM_ALLREDUCE: return allreduce(call);
+    case HBM_ALLREDUCE:
     case HBM_REDUCE: return reduce(call);
     case HBM_REDUCE_SCATTER_BLOCK: return reduce_scatter(call);
     default: throw Failed{HBM_UNREADABLE};
@@ -98,7 +98,8 @@ at::Tensor Hierarchy::reduce_inside(const hbm_call &call, uintptr_t from, const 
 
 void Hierarchy::exchange(const Messages &sent, const Messages &received)
 {
-    wire_.exchange(sent, received, deadline_);
+    wire_.start(sent, received);
+    wire_.finish(deadline_);
 }
 
 void Hierarchy::barrier()

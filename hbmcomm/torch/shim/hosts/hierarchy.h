@@ -7,8 +7,6 @@
 */
 #pragma once
 
-#include <optional>
-
 #include <ATen/ATen.h>
 
 #include "hosts/layout.h"
@@ -37,12 +35,20 @@ private:
         int status;
     };
 
+    /* A range of an array that is reduced. */
+    struct Slice {
+        hbm_call call;     /* of this range */
+        Parts parts;       /* of the carriers */
+        at::Tensor part;   /* this carrier's, reduced over the ranks of this host */
+        Parts pieces;      /* of it: the one that each host reduces */
+        at::Tensor others; /* this host's piece, as the other hosts sent it */
+    };
+
     void dispatch(const hbm_call &call);
     void barrier();
     void broadcast(const hbm_call &call);
     void allgather(const hbm_call &call);
     void move_directly(const hbm_call &call);
-    void allreduce(const hbm_call &call);
     void reduce(const hbm_call &call);
     void reduce_scatter(const hbm_call &call);
 
@@ -56,8 +62,11 @@ private:
     /* Between hosts. */
     void exchange(const Messages &sent, const Messages &received);
     Parts pieces_of(const at::Tensor &part, uint64_t entry) const;
-    at::Tensor reduced_part(const hbm_call &call, const Parts &parts, std::optional<size_t> only);
-    void fold_pieces(const hbm_call &call, const at::Tensor &part, const Parts &pieces);
+    void send_pieces(Slice &slice);
+    void fold_pieces(const Slice &slice);
+    void return_pieces(const Slice &slice);
+    void share(const Slice &slice);
+    Slice slice_of(const hbm_call &call, uint64_t begin, uint64_t end);
     bool is_here(int rank) const { return layout_.host_of[rank] == layout_.host; }
 
     hbm_comm *const comm_;

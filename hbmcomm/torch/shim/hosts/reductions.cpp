@@ -1,8 +1,9 @@
 /* Operations that reduce data, on several hosts. Numbers are reduced in the order of the ranks of
-   each host, and the results in the order of the hosts; one rank computes each entry, so that all
-   ranks get the same bits. */
+   each host, and the results in the order of the hosts. Every entry is computed once, or from the
+   same numbers on all hosts, so that all ranks get the same bits. */
 #include "hosts/hierarchy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tensors/blocks.h"
@@ -10,13 +11,16 @@
 namespace hbmcomm {
 
 /* Up to so many bytes one exchange of everything takes less time than two exchanges of pieces. */
-static constexpr uint64_t short_bytes = 16 << 10;
+static bool is_short(const at::Tensor &part) { return part.nbytes() <= 16 << 10; }
+
+/* Bytes that a carrier sends to one host at once. */
+static constexpr uint64_t piece_bytes = 128 << 10;
 
 /* The piece of a carrier's part that each host reduces; all of it on each host if it is short. */
 Hierarchy::Parts Hierarchy::pieces_of(const at::Tensor &part, uint64_t entry) const
 {
     const uint64_t count = part.nbytes() / entry, hosts = layout_.hosts();
-    if (part.nbytes() <= short_bytes)
+    if (is_short(part))
         return Parts(hosts, hbm_part{0, part.nbytes()});
     Parts pieces;
     for (uint64_t h = 0, begin = 0; h < hosts; h++) {
@@ -27,72 +31,111 @@ Hierarchy::Parts Hierarchy::pieces_of(const at::Tensor &part, uint64_t entry) co
     return pieces;
 }
 
-/* Sends other hosts their pieces, and reduces this host's piece of all hosts, in its place. */
-void Hierarchy::fold_pieces(const hbm_call &call, const at::Tensor &part, const Parts &pieces)
+/* Sends other hosts their pieces, for fold_pieces(). */
+void Hierarchy::send_pieces(Slice &slice)
 {
-    const hbm_part own = pieces[layout_.host];
-    const uintptr_t result = address_of(part) + own.offset;
-    const auto room = static_cast<int64_t>(layout_.hosts() * own.bytes);
-    const at::Tensor others = at::empty({room}, at::kByte);
-    std::vector<const void *> in;
-    Messages sent, received;
-    for (size_t h = 0; h < layout_.hosts(); h++) {
-        const bool is_own = h == layout_.host;
-        const uintptr_t from = is_own ? result : address_of(others) + h * own.bytes;
-        in.push_back(reinterpret_cast<const void *>(from));
-        if (is_own)
-            continue;
-        const int other = layout_.counterpart(h);
-        sent.push_back({other, address_of(part) + pieces[h].offset, pieces[h].bytes});
-        received.push_back({other, from, own.bytes});
-    }
-    exchange(sent, received);
-    hbm_call folded = call;
-    folded.count = own.bytes / core.hbm_dtype_size(call.dtype);
-    core.hbm_fold(&folded, in.data(), static_cast<int>(in.size()),
-                  reinterpret_cast<void *>(result));
-}
-
-/* This rank's part of the array, reduced over all hosts: on all hosts, or on `only` one. */
-at::Tensor Hierarchy::reduced_part(const hbm_call &call, const Parts &parts,
-                                   std::optional<size_t> only)
-{
-    at::Tensor part = reduce_inside(call, call.send, parts);
-    if (!layout_.is_carrier())
-        return part;
-    const Parts pieces = pieces_of(part, core.hbm_dtype_size(call.dtype));
-    fold_pieces(call, part, pieces);
-    if (part.nbytes() <= short_bytes)
-        return part;
-    const hbm_part own = pieces[layout_.host];
+    const uint64_t own = slice.pieces[layout_.host].bytes;
+    slice.others = at::empty({static_cast<int64_t>(layout_.hosts() * own)}, at::kByte);
     Messages sent, received;
     for (size_t h = 0; h < layout_.hosts(); h++) {
         if (h == layout_.host)
             continue;
         const int other = layout_.counterpart(h);
-        if (!only || h == *only)
-            sent.push_back({other, address_of(part) + own.offset, own.bytes});
-        if (!only || layout_.host == *only)
-            received.push_back({other, address_of(part) + pieces[h].offset, pieces[h].bytes});
+        const hbm_part piece = slice.pieces[h];
+        sent.push_back({other, address_of(slice.part) + piece.offset, piece.bytes});
+        received.push_back({other, address_of(slice.others) + h * own, own});
     }
-    exchange(sent, received);
-    return part;
+    wire_.start(sent, received);
 }
 
-void Hierarchy::allreduce(const hbm_call &call)
+/* Reduces this host's piece over all hosts, in its place. */
+void Hierarchy::fold_pieces(const Slice &slice)
 {
-    const Parts parts = split(call.count, core.hbm_dtype_size(call.dtype));
-    const at::Tensor part = reduced_part(call, parts, {});
-    gather_inside(HBM_ALLGATHERV, address_of(part), call.recv, parts);
+    wire_.finish(deadline_);
+    const hbm_part own = slice.pieces[layout_.host];
+    char *const result = static_cast<char *>(slice.part.data_ptr()) + own.offset;
+    std::vector<const void *> in;
+    for (size_t h = 0; h < layout_.hosts(); h++)
+        in.push_back(static_cast<const char *>(slice.others.data_ptr()) + h * own.bytes);
+    in[layout_.host] = result;
+    hbm_call call = slice.call;
+    call.count = own.bytes / core.hbm_dtype_size(call.dtype);
+    core.hbm_fold(&call, in.data(), static_cast<int>(in.size()), result);
 }
 
+/* Sends the reduced piece to the hosts that need it. */
+void Hierarchy::return_pieces(const Slice &slice)
+{
+    const bool rooted = slice.call.operation == HBM_REDUCE;
+    const size_t root = rooted ? layout_.host_of[slice.call.root] : 0;
+    const hbm_part own = slice.pieces[layout_.host];
+    Messages sent, received;
+    for (size_t h = 0; !is_short(slice.part) && h < layout_.hosts(); h++) {
+        if (h == layout_.host)
+            continue;
+        const int other = layout_.counterpart(h);
+        const hbm_part piece = slice.pieces[h];
+        if (!rooted || h == root)
+            sent.push_back({other, address_of(slice.part) + own.offset, own.bytes});
+        if (!rooted || layout_.host == root)
+            received.push_back({other, address_of(slice.part) + piece.offset, piece.bytes});
+    }
+    wire_.start(sent, received);
+}
+
+void Hierarchy::share(const Slice &slice)
+{
+    const uintptr_t part = address_of(slice.part);
+    if (slice.call.operation == HBM_ALLREDUCE)
+        gather_inside(HBM_ALLGATHERV, part, slice.call.recv, slice.parts);
+    else if (is_here(slice.call.root))
+        gather_inside(HBM_GATHERV, part, slice.call.recv, slice.parts,
+                      layout_.index_of[slice.call.root]);
+}
+
+Hierarchy::Slice Hierarchy::slice_of(const hbm_call &call, uint64_t begin, uint64_t end)
+{
+    const uint64_t entry = core.hbm_dtype_size(call.dtype);
+    Slice slice{call, {}, {}, {}, {}};
+    slice.call.count = end - begin;
+    slice.call.send += begin * entry;
+    slice.call.recv += begin * entry;
+    slice.parts = split(end - begin, entry);
+    slice.part = reduce_inside(slice.call, slice.call.send, slice.parts);
+    slice.pieces = pieces_of(slice.part, entry);
+    return slice;
+}
+
+/* Allreduce and reduce. While one slice is reduced inside the host, others are on their way. */
 void Hierarchy::reduce(const hbm_call &call)
 {
-    const Parts parts = split(call.count, core.hbm_dtype_size(call.dtype));
-    const at::Tensor part = reduced_part(call, parts, layout_.host_of[call.root]);
-    if (is_here(call.root))
-        gather_inside(HBM_GATHERV, address_of(part), call.recv, parts,
-                      layout_.index_of[call.root]);
+    const uint64_t most = std::max<uint64_t>(piece_bytes * layout_.hosts() * layout_.carriers
+                                             / core.hbm_dtype_size(call.dtype), 1);
+    const uint64_t slices = std::max<uint64_t>((call.count + most - 1) / most, 1);
+    const bool carries = layout_.is_carrier();
+    std::deque<Slice> flying;
+    struct Landing {
+        Wire &wire;
+        ~Landing() { wire.drop(); } /* after a failure inside the host, before slices are freed */
+    } landing{wire_};
+    for (uint64_t i = 0; i < slices + 2; i++) {
+        if (i < slices) {
+            flying.push_back(slice_of(call, i * most, std::min((i + 1) * most, call.count)));
+            if (carries)
+                send_pieces(flying.back());
+        }
+        if (carries && i >= 1 && i <= slices) {
+            const Slice &slice = flying[flying.size() - (i < slices ? 2 : 1)];
+            fold_pieces(slice);
+            return_pieces(slice);
+        }
+        if (i >= 2) {
+            if (carries)
+                wire_.finish(deadline_);
+            share(flying.front());
+            flying.pop_front();
+        }
+    }
 }
 
 /* Carrier i reduces the blocks for ranks i, i + carriers and so on of every host. */
@@ -100,9 +143,9 @@ void Hierarchy::reduce_scatter(const hbm_call &call)
 {
     const uint64_t block = bytes_of(call);
     const size_t ranks = layout_.inside().size(), step = layout_.carriers;
+    Slice slice{call, Parts(ranks), {}, {}, {}};
     const at::Tensor sorted
         = at::empty({static_cast<int64_t>(layout_.host_of.size() * block)}, at::kByte);
-    Parts parts(ranks), pieces; /* of the carriers; of this carrier for each host */
     uint64_t end = 0;
     for (size_t carrier = 0; carrier < step; carrier++) {
         const uint64_t begin = end;
@@ -112,23 +155,25 @@ void Hierarchy::reduce_scatter(const hbm_call &call)
                 std::memcpy(sorted.data_ptr<uint8_t>() + end,
                             reinterpret_cast<const void *>(call.send + there[i] * block), block);
             if (carrier == layout_.index)
-                pieces.push_back({first - begin, end - first});
+                slice.pieces.push_back({first - begin, end - first});
         }
-        parts[carrier] = {begin, end - begin};
+        slice.parts[carrier] = {begin, end - begin};
     }
-    const at::Tensor part = reduce_inside(call, address_of(sorted), parts);
-    if (layout_.is_carrier())
-        fold_pieces(call, part, pieces);
+    slice.part = reduce_inside(call, address_of(sorted), slice.parts);
+    if (layout_.is_carrier()) {
+        send_pieces(slice);
+        fold_pieces(slice);
+    }
 
     Parts sent(ranks), received(ranks);
     for (size_t i = layout_.index; layout_.is_carrier() && i < ranks; i += step)
-        sent[i] = {pieces[layout_.host].offset + i / step * block, block};
+        sent[i] = {slice.pieces[layout_.host].offset + i / step * block, block};
     received[layout_.index % step] = {0, block};
     hbm_call last{};
     last.operation = HBM_ALLTOALLV;
     last.dtype = HBM_UINT8;
     last.count = sent[layout_.index].bytes;
-    last.send = address_of(part);
+    last.send = address_of(slice.part);
     last.send_parts = sent.data();
     last.recv = call.recv;
     last.recv_parts = received.data();

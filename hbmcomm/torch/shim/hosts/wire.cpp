@@ -1,4 +1,5 @@
-/* Ordering: one thread at a time is inside exchange(); the mutex guards what abort() uses too. */
+/* Ordering: one thread at a time starts and finishes exchanges; the mutex guards what abort() uses
+   too. */
 #include "hosts/wire.h"
 
 #include <ATen/ops/from_blob.h>
@@ -16,54 +17,62 @@ static std::vector<at::Tensor> bytes_at(const Message &message)
                           {static_cast<int64_t>(message.bytes)}, at::kByte)};
 }
 
-void Wire::start(const std::vector<Message> &sent, const std::vector<Message> &received)
+void Wire::drop()
 {
     std::lock_guard<std::mutex> lock(mutex_);
+    exchanges_.clear();
+}
+
+void Wire::fail(const std::string &with, const std::exception &error)
+{
+    drop();
+    const auto *torchs = dynamic_cast<const c10::Error *>(&error);
+    throw WireFailure(with + (torchs ? torchs->what_without_backtrace() : error.what()));
+}
+
+void Wire::start(const std::vector<Message> &sent, const std::vector<Message> &received)
+try {
+    std::lock_guard<std::mutex> lock(mutex_);
     TORCH_CHECK(!aborted_, aborted);
+    auto &flying = exchanges_.emplace_back();
     for (const auto &message : received)
         if (message.bytes) {
             auto tensors = bytes_at(message);
-            flying_.push_back({message.rank, gloo_->recv(tensors, message.rank, wire_tag)});
+            flying.push_back({message.rank, gloo_->recv(tensors, message.rank, wire_tag)});
         }
     for (const auto &message : sent)
         if (message.bytes) {
             auto tensors = bytes_at(message);
-            flying_.push_back({message.rank, gloo_->send(tensors, message.rank, wire_tag)});
+            flying.push_back({message.rank, gloo_->send(tensors, message.rank, wire_tag)});
         }
+} catch (const std::exception &error) {
+    fail("", error);
 }
 
-void Wire::land()
-{
-    std::lock_guard<std::mutex> lock(mutex_);
-    flying_.clear();
-}
-
-void Wire::exchange(const std::vector<Message> &sent, const std::vector<Message> &received,
-                    Clock::time_point deadline)
+void Wire::finish(Clock::time_point deadline)
 {
     using std::chrono::milliseconds;
     std::string with;
     try {
-        start(sent, received);
-        for (const auto &each : flying_) {
+        for (const auto &each : exchanges_.front()) {
             with = c10::str("to or from rank ", each.rank, " on another host: ");
             const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
             TORCH_CHECK(each.work->wait(std::max(left, milliseconds(1))), aborted);
         }
-        land();
     } catch (const std::exception &error) {
-        land();
-        const auto *torchs = dynamic_cast<const c10::Error *>(&error);
-        throw WireFailure(with + (torchs ? torchs->what_without_backtrace() : error.what()));
+        fail(with, error);
     }
+    std::lock_guard<std::mutex> lock(mutex_);
+    exchanges_.pop_front();
 }
 
 void Wire::abort()
 {
     std::lock_guard<std::mutex> lock(mutex_);
     aborted_ = true;
-    for (const auto &each : flying_)
-        each.work->abort();
+    for (const auto &flying : exchanges_)
+        for (const auto &each : flying)
+            each.work->abort();
 }
 
 } // namespace hbmcomm

@@ -1,6 +1,7 @@
 /* Messages to and from ranks on other hosts, by gloo. */
 #pragma once
 
+#include <deque>
 #include <mutex>
 #include <stdexcept>
 
@@ -26,12 +27,17 @@ public:
     /* `gloo`: a group of the same ranks. */
     explicit Wire(c10::intrusive_ptr<c10d::Backend> gloo) : gloo_(std::move(gloo)) {}
 
-    /* Returns when all messages have come and gone. Messages between two ranks keep their order;
-       empty ones are left out. Throws WireFailure. */
-    void exchange(const std::vector<Message> &sent, const std::vector<Message> &received,
-                  Clock::time_point deadline);
+    /* Begins an exchange of messages. Those between two ranks keep their order; empty ones are left
+       out. Throws WireFailure, as finish() does. */
+    void start(const std::vector<Message> &sent, const std::vector<Message> &received);
 
-    /* Ends an exchange of another thread, and all later ones. */
+    /* Returns when the messages of the exchange that was started first have come and gone. */
+    void finish(Clock::time_point deadline);
+
+    /* Forgets exchanges that were not finished. Nothing touches their memory any more. */
+    void drop();
+
+    /* Ends what another thread waits for, and all later exchanges. */
     void abort();
 
 private:
@@ -39,12 +45,11 @@ private:
         int rank;
         c10::intrusive_ptr<c10d::Work> work;
     };
-    void start(const std::vector<Message> &sent, const std::vector<Message> &received);
-    void land();
+    [[noreturn]] void fail(const std::string &with, const std::exception &error);
 
     const c10::intrusive_ptr<c10d::Backend> gloo_;
     std::mutex mutex_;
-    std::vector<Flying> flying_;
+    std::deque<std::vector<Flying>> exchanges_; /* that have not been finished */
     bool aborted_ = false;
 };
 
