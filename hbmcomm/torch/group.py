@@ -68,7 +68,10 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     _pools.add(arena.pool)
     between = f", and gloo between {len(hosts)} hosts" if len(hosts) > 1 else ""
     _say(rank, f"{' + '.join(str(len(each)) for each in hosts)} ranks by shared memory{between}")
-    companion = _companion(distributed.PrefixStore("companion", store), rank, size, timeout, hosts)
+    loopback = len(set(gather(_network()))) == 1  # containers of one host may have networks apart
+    companion = _companion(
+        distributed.PrefixStore("companion", store), rank, size, timeout, loopback
+    )
     found: distributed.Backend = shim().make_group(
         rank,
         size,
@@ -89,6 +92,11 @@ def _prepared() -> int:
     """A number of this host, once the C++ part is loaded: a rank without it must not be awaited."""
     shim()
     return procfs.boot(Path("/proc"))
+
+
+def _network() -> tuple[int, str]:
+    """A number of this host, and the network that this process has on it."""
+    return procfs.boot(Path("/proc")), str(Path("/proc/self/ns/net").readlink())
 
 
 def _by_host(numbers: Sequence[int]) -> list[list[int]]:
@@ -163,14 +171,14 @@ def _gloo(store: distributed.Store, rank: int, size: int, timeout: Any) -> distr
 
 
 def _companion(
-    store: distributed.Store, rank: int, size: int, timeout: Any, hosts: list[list[int]]
+    store: distributed.Store, rank: int, size: int, timeout: Any, loopback: bool
 ) -> distributed.Backend:
-    """A group of gloo beside the core: between hosts by torch's choice of the network's interface.
+    """A group of gloo beside the core: between networks by torch's choice of an interface.
 
-    Connections within one host are made at once: a lazy one blocks irecv, and a monitored barrier
-    past its timeout, until the other rank makes a call.
+    Connections by loopback are made at once: a lazy one blocks irecv, and a monitored barrier past
+    its timeout, until the other rank makes a call.
     """
-    if len(hosts) > 1:
+    if not loopback:
         return distributed.ProcessGroupGloo(store, rank, size, timeout)
     options = distributed.ProcessGroupGloo._Options()
     options._timeout = timeout

@@ -63,3 +63,13 @@ def test_groups_work_at_once_between_hosts_with_networks_of_their_own(
     arguments = ("0,0,1,1", "at_once", "1", "60")
     found = torch_ranks("hosts", 4, *arguments, hosts=words, master="10.98.0.1")
     assert all(output.endswith("right\n") for output in found.right())
+
+
+def test_ranks_of_one_host_share_memory_though_their_networks_are_apart(
+    namespaces: list[str], torch_ranks: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container for each rank; send and recv go over the link."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "wire")
+    words = [["ip", "netns", "exec", name] for name in namespaces]
+    found = torch_ranks("operations", 2, hosts=words, master="10.98.0.1")
+    assert all(output.endswith("right\n") for output in found.right())
