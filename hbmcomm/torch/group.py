@@ -39,9 +39,8 @@ _pools: set[Pool] = set()
 def create(options: Any, _backend_options: Any) -> distributed.Backend:
     """A backend for the ranks of a group; collective.
 
-    Ranks of one host share memory. Where ranks are on several hosts, gloo connects these; the group
-    is one of torch's gloo where no two ranks are on one host, and, with a warning, where ranks of
-    one host cannot share memory.
+    Ranks of one host share memory. Where ranks are on several hosts, gloo connects these. The group
+    is one of torch's gloo, with a warning, where ranks of one host cannot share memory.
 
     Args:
         options: torch.distributed's own for backends with extended_api.
@@ -54,9 +53,6 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
     hosts = _by_host(consensus.run_on_all(gather, _prepared))
     most = max(map(len, hosts))
-    if most == 1 < size:
-        _say(rank, f"{size} ranks, each on a host of its own: gloo")
-        return _gloo(store, rank, size, timeout)
     try:
         if most > MOST_RANKS:
             raise ArenaUnavailable(f"{most} ranks are on one host, more than {MOST_RANKS}")
