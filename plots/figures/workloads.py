@@ -70,8 +70,9 @@ def _drawing(part: Part) -> Drawing:
         f"{part.suffix}-{part.ranks}-ranks",
         f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
         "Time of one step, the maximum over ranks, median over launches of the launch's median, "
-        "with its 95 % interval. Grey: the same step without communication, which took turns with "
-        "it; the rest is communication that did not overlap with computation.",
+        "with its 95 % interval. Grey: the same step without communication, which took turns "
+        "with it; the rest is what communication adds: moving the data, without what overlaps "
+        "with computation, and the work of DDP or FSDP2 for it.",
         _description(frame, part),
         page.figure,
     )
