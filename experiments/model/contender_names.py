@@ -32,10 +32,15 @@ TORCH are torch.distributed with its own backend and with this library's."""
 OPERATORS, VLLM, DEEPSPEED = "operators", "vllm", "deepspeed"
 """Operators of torch without torch.distributed, in a bench: of this library, and of two others."""
 
+ONECCL = "oneccl"
+"""Intel's library, which torch used until 2.8; in a bench beside Intel MPI."""
+
 TORCH_GROUPS = (GLOO, TORCH)
 """Contenders that may take part where environments are the arms, too."""
 
-OF_TORCH = (*TORCH_GROUPS, OPERATORS, VLLM, DEEPSPEED)
+OF_TORCH = (*TORCH_GROUPS, OPERATORS, VLLM, DEEPSPEED, ONECCL)
+"""Contenders of torch, and of those who made collectives for it; a bench's second table."""
+
 NO_MPI = (PICKLE, *OF_TORCH)
 
 CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, *NO_MPI)
@@ -58,6 +63,7 @@ LACKING: dict[str, tuple[str, ...]] = {
     OPERATORS: ("gather", "reduce", "scatter", BARRIER),
     VLLM: _all_but("gather", "allreduce", "allgather"),
     DEEPSPEED: _all_but("allreduce"),
+    ONECCL: _all_but("allreduce", "bcast", "allgather", "alltoall", "reduce_scatter"),
 }
 """Operations that each of NO_MPI does not have. Calls are plain, or in place but for PICKLE."""
 

@@ -90,6 +90,7 @@ PARTIES = {
     "operators": Look("#d55e00", ">"),
     "vllm": Look("#2b8cbe", "h"),
     "deepspeed": Look("#8a6d00", "p"),
+    "oneccl": Look("#007a5a", "*"),
 }
 """Who takes part in a bench."""
 OTHER = Look("#4d4d4d", "*")

@@ -6,6 +6,7 @@ All use the same buffers but another build of the library: an arena belongs to o
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from experiments.model.contender_names import (
     MPI_ITSELF,
     NO_TRANSPORT,
     NONBLOCKING,
+    ONECCL,
     OTHER_AGAIN,
     OTHER_BUILD,
     OTHER_PACKAGE,
@@ -31,7 +33,7 @@ from experiments.model.experiment import NUMPY
 from experiments.model.launch import Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
-from experiments.programs.contenders import starter
+from experiments.programs.contenders import one_ccl, starter
 from experiments.programs.contenders.contender import (
     Contender,
     ContenderMissing,
@@ -78,7 +80,8 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
-        for name, make in self._groups.makers().items():
+        one = {ONECCL: partial(one_ccl.make, comm, launch.mpi)}
+        for name, make in (self._groups.makers() | one).items():
             if name in asked:
                 try:
                     self._only[name] = make()

@@ -16,7 +16,7 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     asked = ask(2)
     factors, launches = asked.experiment.factors, asked.experiment.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
-    of_torch = ("gloo", "torch", "operators", "vllm", "deepspeed")
+    of_torch = ("gloo", "torch", "operators", "vllm", "deepspeed", "oneccl")
     assert factors.transports == ("direct", "direct-again", "mpi", "pickle", *of_torch)
     assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)

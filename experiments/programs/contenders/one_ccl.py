@@ -1,0 +1,118 @@
+"""oneCCL as a contender: over Intel MPI, where its wheels are installed beside that.
+
+torch's binding of it for CPUs ended with torch 2.8, so its own interface is called, in C++. It is
+told to do a call in the thread that makes it, which takes it less time than a worker thread.
+"""
+
+import importlib.util
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+from mpi4py import MPI
+
+from experiments.model.checkout import BUILD
+from experiments.processes import scratch
+from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
+from experiments.programs.measure.buffers import agree
+from experiments.programs.measure.operations import Array
+
+SOURCE = Path(__file__).with_name("one_ccl.cpp")
+NAME = "hbmcomm_oneccl"
+ADDRESS = 256  # bytes of the address by which its ranks meet
+OPERATIONS = ("allreduce", "bcast", "allgather", "alltoall", "reduce_scatter")
+DECLARED = "".join(
+    [
+        "void offer(char *address);",
+        "void enter(int ranks, int rank, const char *address);",
+        *(f"void {name}(float *send, float *recv, size_t count);" for name in OPERATIONS),
+    ]
+)
+
+
+def make(comm: MPI.Intracomm, mpi: str) -> Contender:
+    """A collective.
+
+    Args:
+        mpi: whose ranks these are.
+
+    Raises:
+        ContenderMissing: they are not Intel MPI's, it is not installed, or its calls cannot be
+            compiled.
+    """
+    loaded: list[Any] = []
+    agree(comm, _failure(mpi, loaded), ContenderMissing)
+    (module,) = loaded
+    ffi, lib = module.ffi, module.lib
+    os.environ.setdefault("CCL_WORKER_OFFLOAD", "0")
+    os.environ.setdefault("CCL_LOG_LEVEL", "error")
+    address = ffi.new("char[]", ADDRESS)
+    if comm.rank == 0:
+        lib.offer(address)
+    given = comm.bcast(bytes(ffi.buffer(address)))
+    lib.enter(comm.size, comm.rank, ffi.from_buffer(given))
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready | None:
+        if operation not in OPERATIONS:
+            return None
+        given, taken = (ffi.from_buffer("float[]", each) for each in (send, recv))
+        count = recv.size if operation == "reduce_scatter" else send.size
+        count = count // comm.size if operation == "alltoall" else count
+        return Ready(partial(getattr(lib, operation), given, taken, count))
+
+    return ready
+
+
+def _failure(mpi: str, loaded: list[Any]) -> str:
+    """Why it cannot be had, in one line; "" where its module was loaded."""
+    if mpi != "impi":
+        return f"it works over Intel MPI, and not over {mpi}"
+    if not Path(sys.prefix, "include/oneapi/ccl.hpp").is_file():
+        return "oneccl is not installed"
+    try:
+        loaded.append(_load())
+    except (ImportError, OSError) as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def _load() -> Any:
+    """The module of its calls, compiled where it has not been yet; ranks do it one by one."""
+    build = BUILD / "oneccl" / Path(sys.prefix).name
+    with scratch.locked(build):
+        found = sorted(build.glob(f"{NAME}.*.so"))
+        path = found[0] if found else Path(_compile(build))
+    spec = importlib.util.spec_from_file_location(NAME, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _compile(build: Path) -> str:
+    """The path of the compiled module.
+
+    Raises:
+        OSError: with the reason; the compiler's words went to the launch's log.
+    """
+    folder = Path(sys.prefix)
+    ffi = FFI()
+    ffi.cdef(DECLARED)
+    ffi.set_source(
+        NAME,
+        SOURCE.read_text(encoding="utf-8"),
+        source_extension=".cpp",
+        include_dirs=[str(folder / "include")],
+        library_dirs=[str(folder / "lib")],
+        libraries=["ccl"],
+        extra_compile_args=["-std=c++17"],
+        extra_link_args=["-Wl,--disable-new-dtags", f"-Wl,-rpath,{folder / 'lib'}"],
+    )
+    try:
+        path: str = ffi.compile(tmpdir=str(build))
+    except Exception as error:  # setuptools' and cffi's own, without a common class
+        raise OSError(f"oneccl's calls cannot be compiled: {error}") from error
+    return path
