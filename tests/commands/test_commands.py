@@ -128,7 +128,7 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["export", "--results", "nowhere"], "there is no results folder nowhere"),
         (["export", "--format", "xml"], "--format 'xml' is not one of osu, csv, parquet"),
         (["bench", "--ops", "Alreduce"], "unknown 'Alreduce'; did you mean 'allreduce'?"),
-        (["bench", "--peers", "lam"], "--peers: unknown 'lam'; Known: openmpi, mpich, impi"),
+        (["bench", "--peers", "ucx"], "--peers: unknown 'ucx'; Known: openmpi, mpich, impi"),
         (["bench", "--sizes", "1KiB:6"], "put the smaller first"),
         (["bench", "--sizes", "2:8"], "multiples of the 4 bytes of one float32"),
         (["bench", "--ranks", "1"], "a collective needs 2 ranks or more"),
