@@ -21,6 +21,10 @@ GRAIN = {DDP: 4 * WIDTH * WIDTH, FSDP2: 4 * WIDTH * WIDTH, DECODE: 4 * HIDDEN}
 """What the bytes of a cell are multiples of. In training: a layer; they are those of all gradients.
 In decoding: a token's state; they are those of one all_reduce."""
 
+HELD = {DDP: 5, FSDP2: 5, DECODE: 0}
+"""How many times the bytes of a cell each of its contenders holds at most, besides its buffers:
+parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check."""
+
 
 def refusal(experiment: Experiment) -> str:
     """Why a campaign that has workloads cannot be measured; "" where it can."""

@@ -8,6 +8,7 @@ from experiments.catalogue import spec
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.errors import SpecError
 from experiments.model.lower_bound import COPY
+from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
 
 LEAST: dict[str, Any] = {
@@ -55,3 +56,9 @@ def test_the_computation_alone_takes_turns_with_each_step() -> None:
         assert {cell.transport for cell in contest[1:]} == {"gloo", "torch"}
         assert {cell.operation for cell in contest} == {"ddp_step"}
     assert COPY not in {cell.operation for cell in launch.plan}
+
+
+def test_the_networks_of_a_training_step_count_as_memory_that_it_needs() -> None:
+    launch = schedule(spec.from_dict(LEAST, "mine.toml"), 1)[0].launches[0]
+    largest = 4 * 2**20
+    assert footprint.own_bytes(launch, 0, 0) == largest + 3 * 5 * largest
