@@ -4,6 +4,7 @@ torch's binding of it for CPUs ended with torch 2.8, so its own interface is cal
 told to do a call in the thread that makes it, which takes it less time than a worker thread.
 """
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -81,10 +82,14 @@ def _failure(mpi: str, loaded: list[Any]) -> str:
 
 def _load() -> Any:
     """The module of its calls, compiled where it has not been yet; ranks do it one by one."""
-    build = BUILD / "oneccl" / Path(sys.prefix).name
-    with scratch.locked(build):
-        found = sorted(build.glob(f"{NAME}.*.so"))
-        path = found[0] if found else Path(_compile(build))
+    inputs = hashlib.sha256(f"{sys.prefix} {sys.version} {DECLARED}".encode() + SOURCE.read_bytes())
+    folder = BUILD / "oneccl" / inputs.hexdigest()[:16]
+    with scratch.locked(folder.parent):
+        if not folder.is_dir():
+            with scratch.folder(folder.parent, ".new-") as place:
+                _compile(place / "made")
+                scratch.settle(place / "made", folder)
+    (path,) = folder.glob(f"{NAME}.*.so")
     spec = importlib.util.spec_from_file_location(NAME, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -92,8 +97,8 @@ def _load() -> Any:
     return module
 
 
-def _compile(build: Path) -> str:
-    """The path of the compiled module.
+def _compile(build: Path) -> None:
+    """Compile the module into a folder.
 
     Raises:
         OSError: with the reason; the compiler's words went to the launch's log.
@@ -112,7 +117,6 @@ def _compile(build: Path) -> str:
         extra_link_args=["-Wl,--disable-new-dtags", f"-Wl,-rpath,{folder / 'lib'}"],
     )
     try:
-        path: str = ffi.compile(tmpdir=str(build))
+        ffi.compile(tmpdir=str(build))
     except Exception as error:  # setuptools' and cffi's own, without a common class
         raise OSError(f"oneccl's calls cannot be compiled: {error}") from error
-    return path
