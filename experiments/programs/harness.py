@@ -20,7 +20,7 @@ from experiments.model.launch import FORMAT, Launch
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
-from experiments.programs.machine import cgroup, datapath, disturbance, facts, nodes, versions
+from experiments.programs.machine import cgroup, datapath, disturbance, facts, kernels, nodes, versions
 from experiments.programs.machine.mpi_tool_interface import report
 from experiments.programs.measure import orders
 from experiments.programs.measure.alone import conduct_alone
@@ -34,12 +34,11 @@ def main(folder: Path) -> None:
     rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
-    if launch.ranks != comm.size:
-        raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
+    check_size(launch, comm.size)
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
     allowed = os.sched_getaffinity(0)
-    cpu = rank_process.pin(comm.rank, launch.binding)
+    cpu = rank_process.pin(kernels.position_here(comm), launch.binding)
     pools = Pools(comm, launch, cpu)
     entrants = Entrants(comm, launch, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
@@ -68,6 +67,31 @@ def main(folder: Path) -> None:
         np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     entrants.close()
+
+
+def check_size(launch: Launch, found: int) -> None:
+    """Refuse a job that has not the ranks that its launch asks for.
+
+    Where launcher and MPI do not understand each other, every rank is alone in a job of its own,
+    and all of them end with exit code 0.
+
+    Args:
+        found: the size of COMM_WORLD.
+
+    Raises:
+        SystemExit: with what to do about it.
+    """
+    if launch.ranks == found:
+        return
+    advice = "start as many"
+    if found == 1:
+        advice = (
+            f"ranks that do not find each other were started through a PMI that {launch.mpi} does "
+            "not have: choose another one (srun --mpi, or [SITE.pmi] of sites.toml)"
+        )
+    raise SystemExit(
+        f"launch {launch.name} asks for {launch.ranks} ranks; found {found} in COMM_WORLD: {advice}"
+    )
 
 
 def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from experiments.programs.machine.facts import namespaces, read, shm_bytes, status
+from experiments.programs.machine.kernels import kernel
 
 KCMP = {"x86_64": 312, "aarch64": 272}
 KCMP_VM = 1
@@ -25,6 +26,7 @@ TRIED = ("cma", "kcmp", "memfd", "shm")
 """Keys of probe() that may differ from rank to rank."""
 WORKS = "works"
 ELSEWHERE = "not possible (another PID namespace)"
+ANOTHER_MACHINE = "not possible (another machine)"
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -34,6 +36,7 @@ class _Rank:
 
     Attributes:
         namespaces: as machine.namespaces(); its number means it only to ranks of the same "pid".
+        kernel: the first namespaces of any two kernels have the same names.
         mark: bytes that no other rank has.
         address: of the mark in its memory.
         descriptor: its anonymous file that holds the mark, or -1.
@@ -42,6 +45,7 @@ class _Rank:
 
     pid: int
     namespaces: dict[str, str]
+    kernel: str
     hostname: str
     mark: bytes
     address: int
@@ -80,6 +84,7 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
             _Rank(
                 os.getpid(),
                 namespaces(),
+                kernel(),
                 socket.gethostname(),
                 mark,
                 ctypes.addressof(own),
@@ -107,15 +112,17 @@ def _apart(ranks: list[_Rank]) -> list[str]:
     ]
 
 
-def _unreachable(neighbour: _Rank) -> bool:
-    """Whether the neighbour's PID names another process here, or this one."""
-    return namespaces()["pid"] != neighbour.namespaces["pid"]
+def _unreachable(neighbour: _Rank) -> str:
+    """Why the neighbour's PID names another process here, or this one; "" where it does not."""
+    if kernel() != neighbour.kernel:
+        return ANOTHER_MACHINE
+    return ELSEWHERE if namespaces()["pid"] != neighbour.namespaces["pid"] else ""
 
 
 def _cma(neighbour: _Rank) -> str:
     """Read the mark out of the neighbour's memory with process_vm_readv."""
-    if _unreachable(neighbour):
-        return ELSEWHERE
+    if why := _unreachable(neighbour):
+        return why
     size = len(neighbour.mark)
     found = ctypes.create_string_buffer(size)
     local = _Iovec(ctypes.addressof(found), size)
@@ -139,8 +146,8 @@ def _kcmp(neighbour: _Rank) -> str:
     number = KCMP.get(platform.machine())
     if number is None:
         return f"not tried on {platform.machine()}"
-    if _unreachable(neighbour):
-        return ELSEWHERE
+    if why := _unreachable(neighbour):
+        return why
     libc = ctypes.CDLL(None, use_errno=True)
     answer = libc.syscall(number, os.getpid(), neighbour.pid, KCMP_VM, 0, 0)
     return _refusal() if answer < 0 else WORKS
@@ -148,8 +155,8 @@ def _kcmp(neighbour: _Rank) -> str:
 
 def _memfd(neighbour: _Rank) -> str:
     """Open the neighbour's anonymous file, by which ranks share memory without /dev/shm."""
-    if _unreachable(neighbour):
-        return ELSEWHERE
+    if why := _unreachable(neighbour):
+        return why
     if neighbour.descriptor < 0:
         return "refused (no such file can be made)"
     try:
@@ -161,6 +168,8 @@ def _memfd(neighbour: _Rank) -> str:
 
 def _shm(neighbour: _Rank) -> str:
     """Read the neighbour's file under /dev/shm."""
+    if kernel() != neighbour.kernel:
+        return ANOTHER_MACHINE
     if not neighbour.file:
         return "refused (no such file can be made)"
     try:

@@ -300,7 +300,8 @@ def test_a_launch_started_with_another_number_of_ranks_is_refused(
     (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
     found = mpirun("experiments.programs.harness", 1, str(tmp_path), code=None)
     assert found.code
-    assert "asks for 2 ranks; found 1" in found.output
+    assert "asks for 2 ranks; found 1 in COMM_WORLD" in found.output
+    assert "through a PMI that openmpi does not have" in found.output
 
 
 def test_a_wrong_result_voids_the_launch(mpirun: Callable[..., Any], tmp_path: Path) -> None:
