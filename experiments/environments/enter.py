@@ -1,7 +1,8 @@
-"""What an MPI calls as it calls ssh: runs a command in the container of a host.
+"""What an MPI calls as it calls ssh: runs a command in the place of a host.
 
-`enter.sh [OPTIONS] HOST COMMAND...`, as ssh takes them. Ends what it started when it is told to
-end: a process of `docker exec` outlives whoever asked for it.
+`enter.sh [OPTIONS] HOST COMMAND...`, as ssh takes them. A place is a container, or the namespaces
+of an emulated host. Ends what it started in a container when it is told to end: a process of
+`docker exec` outlives whoever asked for it.
 """
 
 import os
@@ -11,60 +12,69 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import docker
-
+from experiments.environments.namespaces import entering
 from experiments.processes import tracking
 
 LAUNCHER = Path(__file__).with_name("enter.sh")
 PYTHON = "HBMCOMM_PYTHON"
 """Variable: the interpreter that holds this module."""
-CONTAINERS = "HBMCOMM_CONTAINERS"
-"""Variable: HOST=CONTAINER of each, separated by blanks."""
+PLACES = "HBMCOMM_PLACES"
+"""Variable: HOST=PLACE of each, separated by blanks."""
 PATHS = "HBMCOMM_PATHS"
 """Variable: PATH=PATH, of this machine and of the containers, separated by colons."""
+NAMESPACES = "pid:"
+"""How the place of an emulated host begins; the PID of a process in its namespaces follows."""
 ENDED = 128  # plus the signal's number: how a shell tells that a signal ended its command
 
 
 def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:
-    """The container to enter and the line for its shell.
+    """The place to enter and the line for its shell.
 
     Launchers name files by their paths on this machine, and quote for a shell.
 
     Raises:
-        ValueError: no host, or one without a container.
+        ValueError: no host, or one without a place.
     """
     words = list(argv)
     while words and words[0].startswith("-"):
         words.pop(0)
-    containers = dict(each.split("=", 1) for each in environment[CONTAINERS].split())
-    if not words or words[0] not in containers:
-        raise ValueError(f"{words[:1]} is none of the hosts {sorted(containers)}")
+    places = dict(each.split("=", 1) for each in environment[PLACES].split())
+    if not words or words[0] not in places:
+        raise ValueError(f"{words[:1]} is none of the hosts {sorted(places)}")
     line = " ".join(words[1:])
     for here, there in (pair.split("=", 1) for pair in environment[PATHS].split(":") if pair):
         line = line.replace(here, there)
-    return containers[words[0]], line
+    return places[words[0]], line
 
 
-def variables(
-    containers: Mapping[str, str], paths: Mapping[Path, Path], python: str
-) -> dict[str, str]:
+def variables(places: Mapping[str, str], paths: Mapping[Path, Path], python: str) -> dict[str, str]:
     """What the launcher is to find in its environment.
 
     Args:
-        containers: their names, by host.
+        places: by host, the name of a container, or NAMESPACES and a PID.
         paths: in the containers, by those on this machine.
         python: the interpreter that holds this module.
     """
     return {
         PYTHON: python,
-        CONTAINERS: " ".join(f"{host}={name}" for host, name in containers.items()),
+        PLACES: " ".join(f"{host}={place}" for host, place in places.items()),
         PATHS: ":".join(f"{here}={there}" for here, there in paths.items()),
     }
 
 
 def main() -> int:
-    """Enter, pass the output on, and return the command's exit code."""
-    container, line = entry(sys.argv[1:], os.environ)
+    """Enter, and return the command's exit code."""
+    place, line = entry(sys.argv[1:], os.environ)
+    if place.startswith(NAMESPACES):
+        words = entering(int(place.removeprefix(NAMESPACES)))
+        os.execvp(words[0], [*words, "sh", "-c", line])
+    return _in_container(place, line)
+
+
+def _in_container(container: str, line: str) -> int:
+    """Run a line in a container and pass its output on."""
+    import docker  # takes a third of a second, which emulated hosts need not pay
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
     mark = f"{os.environ.get(tracking.MARK) or tracking.identity(os.getpid())}.{container}"

@@ -4,6 +4,7 @@ Ranks pin themselves, so no MPI does; a batch system's idea of slots and launche
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 JOB = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "PRTE_", "OMPI_COMM_WORLD_", "PBS_", "LSB_", "HYDRA_")
@@ -66,35 +67,54 @@ def across(
     program: Sequence[str],
     launcher: Path,
 ) -> tuple[list[str], dict[str, str]]:
-    """The command that starts one rank on each host, and the variables that it needs itself.
+    """The command that starts ranks on several hosts, and the variables that it needs itself.
 
     Ranks find theirs where they start: nothing of this machine's environment reaches them.
 
     Args:
         prefix: the MPI's environment on this machine.
-        hosts: numeric addresses; each of them names itself differently.
+        hosts: of each rank, in their order: a name or a numeric address; each host names itself
+            differently.
         home: this machine's address as hosts reach it, and the interface that has it.
         cores: that all hosts have together.
         program: at its place on the hosts.
         launcher: replaces ssh; stays until the command that it starts has ended.
+
+    Raises:
+        ValueError: MPICH cannot place ranks so.
     """
-    argv = [str(prefix / "bin/mpiexec"), "-n", str(len(hosts))]
+    argv = [str(prefix / "bin/mpiexec")]
     variables = {"PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
     if flavour == "openmpi":
-        argv += ["--host", ",".join(f"{host}:1" for host in hosts), "--wdir", "/tmp"]
+        argv += ["-n", str(len(hosts)), "--host", ",".join(hosts), "--map-by", "seq"]
+        argv += ["--wdir", "/tmp"]
         argv += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", str(launcher)]
         argv += ["--prtemca", "plm_ssh_no_tree_spawn", "1", "--leave-session-attached"]
         argv += ["--bind-to", "none", "--mca", "mpi_yield_when_idle", str(int(len(hosts) > cores))]
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return [*argv, *program], variables
-    argv += ["-hosts", ",".join(hosts), "-ppn", "1", "-wdir", "/tmp", "-genvnone"]
-    argv += ["-localhost", home[0]]
+    argv += ["-wdir", "/tmp", "-genvnone", "-localhost", home[0]]
     if flavour == "mpich":
         argv += ["-launcher", "ssh", "-launcher-exec", str(launcher), "-bind-to", "none"]
     else:
         argv += ["-bootstrap", "ssh", "-bootstrap-exec", str(launcher), "-iface", home[1]]
         variables |= {"LD_LIBRARY_PATH": f"{prefix}/lib", "I_MPI_PIN": "0"}
-    return [*argv, *program], variables
+    return [*argv, *_placed(flavour, hosts, program)], variables
+
+
+def _placed(flavour: str, hosts: Sequence[str], program: Sequence[str]) -> list[str]:
+    """Hydra's words for the host of each rank, and the program."""
+    each = list(dict.fromkeys(hosts))
+    if all(host == each[rank % len(each)] for rank, host in enumerate(hosts)):
+        return ["-hosts", ",".join(each), "-ppn", "1", "-n", str(len(hosts)), *program]
+    runs = [(host, len(list(ranks))) for host, ranks in groupby(hosts)]
+    if flavour == "impi":  # it does not read the counts of -hosts
+        parts = [["-n", str(count), "-host", host, *program] for host, count in runs]
+        return [word for part in parts for word in (":", *part)][1:]
+    if len(runs) > len(each):
+        raise ValueError(f"MPICH places ranks by host or in turn, not as {' '.join(hosts)}")
+    counts = ",".join(f"{host}:{count}" for host, count in runs)
+    return ["-hosts", counts, "-n", str(len(hosts)), *program]
 
 
 def of_a_host(variables: Mapping[str, str]) -> dict[str, str]:

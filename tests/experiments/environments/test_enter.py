@@ -39,7 +39,7 @@ def test_paths_of_this_machine_become_those_of_the_container() -> None:
     )
 
 
-def test_a_host_that_no_container_stands_for_is_named() -> None:
+def test_a_host_without_a_place_is_named() -> None:
     with pytest.raises(ValueError, match=r"10\.0\.0\.9.*10\.0\.0\.2"):
         enter.entry(["10.0.0.9", "true"], VARIABLES)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.environments.mpi.mpiexec import mpiexec, outside_jobs
+from experiments.environments.mpi.mpiexec import across, mpiexec, outside_jobs
 from experiments.model.environment import MPIS
 
 PREFIX = Path("/opt/venv")
@@ -62,6 +62,26 @@ def test_no_batch_systems_launcher_is_asked_to_start_ranks() -> None:
     assert "-launcher fork" in command("mpich")[0]
     assert command("impi")[1]["I_MPI_HYDRA_BOOTSTRAP"] == "fork"
     assert outside_jobs({"HYDRA_BOOTSTRAP": "slurm", "HYDRA_RMK": "pbs"}) == {}
+
+
+def placed(flavour: str, hosts: str) -> str:
+    """The words of an MPI for ranks on hosts that are named by a letter each."""
+    argv, _ = across(flavour, PREFIX, list(hosts), ("ctl", "br"), 2, PROGRAM, Path("/agent"))
+    return " ".join(argv)
+
+
+def test_ranks_are_placed_on_hosts_in_turn_by_host_and_as_listed() -> None:
+    assert "--host a,a,b --map-by seq" in placed("openmpi", "aab")
+    for flavour in ("mpich", "impi"):
+        assert placed(flavour, "abab").endswith("-hosts a,b -ppn 1 -n 4 python ranks.py")
+    assert placed("mpich", "aab").endswith(" -hosts a:2,b:1 -n 3 python ranks.py")
+    by_host = "-n 2 -host a python ranks.py : -n 1 -host b python ranks.py"
+    assert placed("impi", "aab").endswith(by_host)
+
+
+def test_mpich_refuses_hosts_in_an_order_that_it_does_not_have() -> None:
+    with pytest.raises(ValueError, match="by host or in turn, not as a b b a"):
+        placed("mpich", "abba")
 
 
 @pytest.mark.ranks
