@@ -1,13 +1,16 @@
 """The one way in which a test starts MPI ranks."""
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from experiments.emulation.hosts.hosts import Hosts, up
+from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.jobs.execute import execute
@@ -59,16 +62,21 @@ def start(
         at = argv.index(f"{prefix}/bin/python")
         argv[at:at] = [] if mpi == "impi" else UNNOTICED
         argv.insert(1, SURVIVORS[mpi])
+    return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
+
+
+def ended(command: Process, folder: Path, timeout: float, code: int | None) -> Ranks:
+    """Run the command of an MPI job to its end; another exit code than `code` fails the test."""
     log, deadline = folder / "ranks.log", time.monotonic() + timeout
 
     def tick() -> None:
         if time.monotonic() > deadline:
             pytest.fail(f"ranks still ran after {timeout:.0f} s:\n{log.read_text()}")
 
-    found = execute(Process(tuple(argv), variables | dict(env or {})), log, None, tick)
+    found = execute(command, log, None, tick)
     output = log.read_text(errors="replace")
     if code is not None:
-        assert found == code, f"{argv} ended with {found}:\n{output}"
+        assert found == code, f"{command.argv} ended with {found}:\n{output}"
     return Ranks(found, output)
 
 
@@ -89,6 +97,48 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
 def mpirun_in() -> Callable[..., Ranks]:
     """mpirun_in(folder, ...) as mpirun(...): for what several tests look at."""
     return start
+
+
+@pytest.fixture
+def hosts() -> Iterator[Callable[..., Hosts]]:
+    """hosts(count=2, rate="1gbit"): emulated hosts, which end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def made(count: int = 2, rate: str = "1gbit") -> Hosts:
+            try:
+                return stack.enter_context(up(count, rate))
+            except HostsRefused as refused:
+                pytest.skip(str(refused))
+
+        yield made
+
+
+@pytest.fixture
+def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
+    """mpirun_on(hosts, ranks, program, *args, mpi="openmpi", env=None, timeout=120, code=0)
+
+    As mpirun(...), on emulated hosts; `ranks` has the host of each rank: hosts.packed(2) or
+    hosts.in_turn(4).
+    """
+
+    def run(
+        hosts: Hosts,
+        ranks: Sequence[str],
+        program: Path | str,
+        *args: str,
+        mpi: str = "openmpi",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        code: int | None = 0,
+    ) -> Ranks:
+        prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
+        module = ["-m", program] if isinstance(program, str) else [str(program)]
+        words = [f"{prefix}/bin/python", *module, *args]
+        found = hosts.mpi(mpi, prefix, ranks, passthrough.cores(), words)
+        variables = {**found.environment, **(env or {})}
+        return ended(replace(found, environment=variables), tmp_path, timeout, code)
+
+    return run
 
 
 def pytest_sessionfinish() -> None:

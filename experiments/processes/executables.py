@@ -8,5 +8,9 @@ ADMINISTRATION = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 def find(name: str) -> str | None:
     """The program's path, or None where it is not installed."""
-    folders = (os.environ.get("PATH", os.defpath), *ADMINISTRATION)
-    return shutil.which(name, path=os.pathsep.join(folders))
+    return shutil.which(name, path=path())
+
+
+def path() -> str:
+    """PATH with those folders."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), *ADMINISTRATION))

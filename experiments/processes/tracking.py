@@ -162,18 +162,26 @@ def remove_segments(before: set[Path]) -> None:
                 path.unlink()
 
 
-def _with_variable(name: str, value: str) -> set[str]:
-    """Living processes except this one; the environment of an ended process is empty."""
-    whole, begun, found = f"{name}={value}".encode(), f"{name}={value}.".encode(), set()
+def carrying(name: str) -> dict[str, str]:
+    """An environment variable of each living process that has it, by identity; not of this one."""
+    found, begun = {}, f"{name}=".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
         pid = int(path.parent.name)
         with contextlib.suppress(OSError):
-            variables = path.read_bytes().split(b"\0")
-            if pid != os.getpid() and any(
-                each == whole or each.startswith(begun) for each in variables
-            ):
-                found.add(identity(pid))
-    return found - {""}
+            for each in path.read_bytes().split(b"\0"):  # empty of a process that has ended
+                if pid != os.getpid() and each.startswith(begun):
+                    found[identity(pid)] = each.removeprefix(begun).decode(errors="replace")
+    found.pop("", None)
+    return found
+
+
+def _with_variable(name: str, value: str) -> set[str]:
+    """Living processes except this one."""
+    return {
+        process
+        for process, found in carrying(name).items()
+        if found == value or found.startswith(f"{value}.")
+    }
 
 
 def name(pid: int) -> str:

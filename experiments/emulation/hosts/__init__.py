@@ -1,0 +1,1 @@
+"""Emulated hosts: namespaces of this machine on a switch, with links of a rate."""

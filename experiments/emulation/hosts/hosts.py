@@ -1,0 +1,214 @@
+"""Emulated hosts that are up: ways into them, their links, their processes.
+
+`up()` makes some for the time of a block. Knows nothing of campaigns and of shell commands.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.emulation.hosts import keepers
+from experiments.emulation.hosts.keepers import HostsRefused, Keeper
+from experiments.emulation.hosts.plan import BRIDGE, CONTROLLER, LINK, RATE, Plan, address, shaping
+from experiments.environments import enter
+from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
+from experiments.environments.namespaces import entering
+from experiments.environments.process import Process
+from experiments.model.errors import ExperimentsError
+from experiments.processes import executables, tracking
+
+_NUMBERS = itertools.count()
+END_PATIENCE = 10.0  # seconds
+POLL = 0.02  # seconds
+
+
+class Traffic(NamedTuple):
+    """Bytes on the link of a host since it is up, with the headers of the Ethernet."""
+
+    sent: int
+    received: int
+
+
+class Hosts:
+    """Hosts on one switch. All of them share this machine's files, CPUs and memory.
+
+    A host has a network, a name, System V IPC, a /dev/shm and PIDs of its own. Its TMPDIR is its
+    /dev/shm. The controller is the switch as a host: mpiexec runs there.
+
+    Attributes:
+        name: of the set, on this machine.
+        names: n1, n2 ... They resolve on each host and on the controller, which is ctl.
+    """
+
+    def __init__(self, name: str, found: Mapping[str, Keeper]) -> None:
+        self.name, self._keepers = name, dict(found)
+        self.names = [f"n{number}" for number in range(1, len(found))]
+
+    @property
+    def controller(self) -> list[str]:
+        """The words before a command that run it on the controller."""
+        return self.enter(CONTROLLER)
+
+    def enter(self, name: str, folder: str = "/tmp") -> list[str]:
+        """The words before a command that run it on a host.
+
+        Args:
+            folder: the command's working directory.
+        """
+        return entering(self._keeper(name).pid, folder)
+
+    def packed(self, *counts: int) -> list[str]:
+        """The host of each rank, for mpi(): so many ranks on n1, then so many on n2 ...
+
+        One count is that of every host.
+        """
+        each = counts * len(self.names) if len(counts) == 1 else counts
+        return [name for name, count in zip(self.names, each, strict=True) for _ in range(count)]
+
+    def in_turn(self, ranks: int) -> list[str]:
+        """The host of each rank, for mpi(): n1, n2 ... and again from n1."""
+        return list(itertools.islice(itertools.cycle(self.names), ranks))
+
+    def mpi(
+        self, flavour: str, prefix: Path, ranks: Sequence[str], cores: int, program: Sequence[str]
+    ) -> Process:
+        """The command that starts an MPI job on the hosts.
+
+        Args:
+            flavour: one of MPIS.
+            prefix: the environment that holds it.
+            ranks: the host of each; as packed() or in_turn() gives them.
+            cores: CPUs of this machine; more ranks yield while they wait.
+        """
+        home = (address(CONTROLLER), BRIDGE)
+        argv, variables = across(flavour, prefix, ranks, home, cores, program, enter.LAUNCHER)
+        _, of_ranks = mpiexec(flavour, prefix, len(ranks), cores, program)
+        if flavour == "impi":
+            variables |= {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
+        places = {
+            name: f"{enter.NAMESPACES}{keeper.inner}" for name, keeper in self._keepers.items()
+        }
+        entered = enter.variables(places, {}, sys.executable)
+        return Process((*self.controller, *argv), of_a_host(of_ranks) | variables | entered)
+
+    def traffic(self, name: str) -> Traffic:
+        """What the link of a host has carried."""
+        counters = Path(f"/proc/{self._keeper(CONTROLLER).pid}/net/dev").read_text("ascii")
+        for line in counters.splitlines():
+            device, _, values = line.strip().partition(":")
+            if device == name:
+                received, sent = int(values.split()[0]), int(values.split()[8])
+                return Traffic(received, sent)  # the switch's end of the link
+        raise HostsRefused(f"the switch of {self.name} has no link to {name}; is that host up?")
+
+    def cut(self, name: str) -> None:
+        """Pull the plug of a host's link: nothing passes, and neither end is closed."""
+        self._run(CONTROLLER, [f"ip link set {name} down"])
+
+    def mend(self, name: str) -> None:
+        """Put the plug of a host's link in again."""
+        self._run(CONTROLLER, [f"ip link set {name} up"])
+
+    def slow(self, name: str, rate: str) -> None:
+        """Change the rate of a host's link, in both directions.
+
+        Args:
+            rate: as tc(8) writes it, such as 10mbit.
+        """
+        self._run(CONTROLLER, [shaping(name, rate)])
+        self._run(name, [shaping(LINK, rate)])
+
+    def processes(self, name: str) -> set[int]:
+        """PIDs, as this process sees them, of all that runs on a host or the controller."""
+        keeper = self._keeper(name).pid
+        own = Path(f"/proc/{keeper}/ns/pid").readlink()
+        found = set()
+        for path in Path("/proc").glob("[0-9]*/ns/pid"):
+            with contextlib.suppress(OSError):
+                pid = int(path.parts[2])
+                if path.readlink() == own and tracking.identity(pid):
+                    found.add(pid)
+        return found - {keeper}
+
+    def kill(self, name: str) -> None:
+        """End a host as a loss of power does: all its processes, its memory, its link."""
+        self._end(self._keeper(name))
+
+    def end(self) -> None:
+        """End all hosts, whoever made them; nothing of them is left then."""
+        self._end(self._keeper(CONTROLLER))
+
+    def wire(self, plan: Plan) -> None:
+        """Link the hosts to the switch, as planned."""
+        pids = {name: keeper.pid for name, keeper in self._keepers.items()}
+        self._run(CONTROLLER, plan.of_switch(pids))
+        for name in self.names:
+            self._run(name, plan.of_host(name))
+
+    def _keeper(self, name: str) -> Keeper:
+        try:
+            return self._keepers[name]
+        except KeyError:
+            known = ", ".join((*self.names, CONTROLLER))
+            raise HostsRefused(f"no host {name!r} in {self.name}; there are {known}") from None
+
+    def _run(self, name: str, lines: Sequence[str]) -> None:
+        """Run shell lines in the network of a host, with this machine's files."""
+        found = subprocess.run(
+            ["nsenter", f"--target={self._keeper(name).pid}", "--net", "sh", "-ex"],
+            env=os.environ | {"PATH": executables.path()},
+            input="\n".join(lines),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if found.returncode:
+            said = " / ".join(found.stderr.splitlines()[-2:])  # the line and its error
+            raise HostsRefused(f"the network of {name} cannot be changed here: {said}")
+
+    @staticmethod
+    def _end(keeper: Keeper) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if tracking.lives(keeper.process):
+                os.kill(keeper.pid, signal.SIGKILL)
+        deadline = time.monotonic() + END_PATIENCE
+        while tracking.lives(keeper.process):  # until the last process of its namespace has ended
+            if time.monotonic() > deadline:
+                raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
+            time.sleep(POLL)
+
+
+@contextlib.contextmanager
+def up(count: int, rate: str = RATE) -> Iterator[Hosts]:
+    """Emulated hosts for the time of the block. Nothing of them outlives it, or this process.
+
+    Args:
+        count: of hosts.
+        rate: of each link in each direction, as tc(8) writes it.
+
+    Raises:
+        HostsRefused: this process is not root's, or the system refuses.
+        SpecError: count or rate cannot be.
+    """
+    name = f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}"
+    with _made(Plan(count, rate), name) as (hosts, _):
+        yield hosts
+
+
+@contextlib.contextmanager
+def _made(plan: Plan, name: str) -> Iterator[tuple[Hosts, keepers.Process]]:
+    keepers.refuse()
+    process = keepers.start(plan, name)
+    try:
+        hosts = Hosts(name, keepers.found(name))
+        hosts.wire(plan)
+        yield hosts, process
+    finally:
+        keepers.end(process)

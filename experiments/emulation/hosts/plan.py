@@ -1,0 +1,107 @@
+"""What emulated hosts are: names, addresses, links, and the lines that make these. Pure.
+
+Subnets and devices are in namespaces of their own, so every set of hosts has the same ones.
+"""
+
+import re
+from dataclasses import dataclass
+
+from experiments.model.errors import SpecError
+
+CONTROLLER = "ctl"
+"""The name of the switch as a host: where mpiexec runs."""
+BRIDGE = "switch"
+"""The device of the switch that has the controller's address."""
+LINK = "eth0"
+"""The device of each host."""
+NETWORK = "10.99.0"
+MOST = 100  # hosts of one set
+UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+RATE = "1gbit"
+BURST = 1e-3  # seconds of the rate that may pass at once
+LEAST_BURST = 16 * 2**10  # bytes: some packets of an ordinary link
+QUEUE = 20e-3  # seconds that a packet may wait
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A set of hosts.
+
+    Attributes:
+        count: hosts, named n1, n2 ...
+        rate: of each link in each direction, as tc(8) writes it: 1gbit, 100mbit.
+    """
+
+    count: int
+    rate: str = RATE
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST:
+            raise SpecError(f"{self.count} hosts were asked for; there can be 1 to {MOST}")
+        bits(self.rate)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The hosts."""
+        return tuple(f"n{number}" for number in range(1, self.count + 1))
+
+    def resolution(self) -> str:
+        """The text of /etc/hosts, for all of them and the controller."""
+        known = {name: address(name) for name in (*self.names, CONTROLLER)}
+        lines = [f"{where} {name}" for name, where in {"localhost": "127.0.0.1", **known}.items()]
+        return "".join(f"{line}\n" for line in lines)
+
+    def of_switch(self, keepers: dict[str, int]) -> list[str]:
+        """Shell lines for the switch's namespaces.
+
+        Args:
+            keepers: PIDs of processes in the hosts' namespaces, by host.
+        """
+        lines = [
+            "ip link set lo up",
+            f"ip link add {BRIDGE} type bridge",
+            f"ip address add {address(CONTROLLER)}/24 dev {BRIDGE}",
+            f"ip link set {BRIDGE} up",
+        ]
+        for name in self.names:
+            lines += [
+                f"ip link add {name} type veth peer name {LINK} netns {keepers[name]}",
+                f"ip link set {name} master {BRIDGE} up",
+                shaping(name, self.rate),
+            ]
+        return lines
+
+    def of_host(self, name: str) -> list[str]:
+        """Shell lines for the namespaces of a host, which has its link."""
+        return [
+            "ip link set lo up",
+            f"ip address add {address(name)}/24 dev {LINK}",
+            f"ip link set {LINK} up",
+            shaping(LINK, self.rate),
+        ]
+
+
+def address(name: str) -> str:
+    """The IPv4 address of a host or the controller."""
+    return f"{NETWORK}.{254 if name == CONTROLLER else int(name.removeprefix('n'))}"
+
+
+def bits(rate: str) -> float:
+    """Bits per second of a rate.
+
+    Raises:
+        SpecError: it is none.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?bit)", rate)
+    if not match or not float(match[1]):
+        raise SpecError(
+            f"rate {rate!r} does not parse; write a number and one of {', '.join(UNITS)}"
+        )
+    return float(match[1]) * UNITS[match[2]]
+
+
+def shaping(device: str, rate: str) -> str:
+    """The shell line that limits what a device sends, from now on."""
+    burst = max(LEAST_BURST, round(bits(rate) / 8 * BURST))
+    limit = burst + round(bits(rate) / 8 * QUEUE)
+    return f"tc qdisc replace dev {device} root tbf rate {rate} burst {burst} limit {limit}"

@@ -1,0 +1,201 @@
+"""Hosts that are up: what they share, what their links carry, and that nothing of them stays."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.emulation.hosts import keepers
+from experiments.emulation.hosts.hosts import Hosts, up
+from experiments.emulation.hosts.keepers import HostsRefused
+from experiments.model.environment import MPIS
+from experiments.processes import tracking
+
+Made = Callable[..., Hosts]
+RANKS = Path(__file__).parent / "ranks" / "traffic.py"
+STREAM = RANKS.with_name("stream.py")
+MIB = 2**20
+
+
+def on(hosts: Hosts, name: str, line: str) -> str:
+    """What a shell line prints on a host."""
+    words = [*hosts.enter(name), "sh", "-c", line]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def said(output: str) -> list[str]:
+    """What ranks printed, in their order."""
+    return sorted(re.findall(r"rank \d+ on n\d+: [^\n]+", output))
+
+
+def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: Made) -> None:
+    made = hosts(2)
+    for name in made.names:
+        on(made, name, f"echo {name} > /dev/shm/own; ipcmk -M 64")
+    assert [on(made, name, "hostname; cat /dev/shm/own") for name in made.names] == [
+        "n1\nn1\n",
+        "n2\nn2\n",
+    ]
+    ids = [on(made, name, "ipcs -m").count("0x") for name in (*made.names, "ctl")]
+    assert ids == [1, 1, 0]
+    assert on(made, "n1", "getent hosts n2 ctl").split() == [
+        "10.99.0.2",
+        "n2",
+        "10.99.0.254",
+        "ctl",
+    ]
+    assert not Path("/dev/shm/own").exists()
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_broadcast_between_hosts_crosses_each_link_once(
+    hosts: Made, mpirun_on: Callable[..., Any], mpi: str
+) -> None:
+    made = hosts(2)
+    found = mpirun_on(made, made.packed(2), RANKS, str(8 * MIB), mpi=mpi)
+    there = ["n1", "n1", "n2", "n2"]
+    assert said(found.output) == [
+        f"rank {rank} on {name}: 4 2 {8 * MIB}" for rank, name in enumerate(there)
+    ]
+    sent, received = made.traffic("n1").sent, made.traffic("n2").received
+    most = 2.2 if mpi == "impi" else 1.2  # its ranks of n2 may both receive from n1
+    assert 8 * MIB <= sent <= most * 8 * MIB and 8 * MIB <= received <= most * 8 * MIB
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", MPIS)
+def test_ranks_of_a_host_share_memory_and_use_no_link(
+    hosts: Made, mpirun_on: Callable[..., Any], mpi: str
+) -> None:
+    made = hosts(2)
+    found = mpirun_on(made, made.in_turn(4), RANKS, "within", str(4 * MIB), mpi=mpi)
+    assert said(found.output) == [
+        f"rank {rank} on n{1 + rank % 2}: direct 2 2 2" for rank in range(4)
+    ]
+    assert all(sum(made.traffic(name)) < MIB for name in made.names)
+
+
+@pytest.mark.ranks
+def test_hosts_may_have_different_numbers_of_ranks(
+    hosts: Made, mpirun_on: Callable[..., Any]
+) -> None:
+    made = hosts(3)
+    found = mpirun_on(made, made.packed(1, 2, 1), RANKS, "1")
+    assert said(found.output) == [
+        "rank 0 on n1: 4 1 1",
+        "rank 1 on n2: 4 2 1",
+        "rank 2 on n2: 4 2 1",
+        "rank 3 on n3: 4 1 1",
+    ]
+
+
+@pytest.fixture
+def streaming(hosts: Made) -> Iterator[Hosts]:
+    """Two hosts with links of 200 Mbit/s; n1 sends to n2 as fast as it can."""
+    made = hosts(2, rate="200mbit")
+    program = [sys.executable, str(STREAM)]
+    with (
+        subprocess.Popen([*made.enter("n2"), *program, "take"], stdout=subprocess.PIPE) as taker,
+        subprocess.Popen([*made.enter("n1"), *program, "give", "n2"]),
+    ):
+        assert taker.stdout and taker.stdout.readline() == b"ready\n"
+        yield made
+        made.end()
+
+
+def rate(hosts: Hosts, seconds: float = 0.5) -> float:
+    """Mbit/s that n2 receives."""
+    before, began = hosts.traffic("n2").received, time.monotonic()
+    time.sleep(seconds)
+    return (hosts.traffic("n2").received - before) * 8e-6 / (time.monotonic() - began)
+
+
+def awaited(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what} within 20 s"
+        time.sleep(0.05)
+
+
+def test_a_link_is_slowed_cut_and_mended_while_data_flow(streaming: Hosts) -> None:
+    awaited(lambda: rate(streaming, 0.2) > 50, "flow")
+    assert rate(streaming) < 1.1 * 200
+    streaming.slow("n2", "20mbit")
+    time.sleep(0.1)  # what was in the queue of the faster link
+    assert 0 < rate(streaming, 1.0) < 1.2 * 20
+    streaming.cut("n2")
+    time.sleep(0.1)
+    assert rate(streaming) == 0
+    streaming.slow("n2", "200mbit")
+    streaming.mend("n2")
+    awaited(lambda: rate(streaming, 0.2) > 50, "flow after the cut")
+
+
+def test_a_host_loses_its_power_and_the_others_do_not(hosts: Made) -> None:
+    made = hosts(2)
+    for name in made.names:
+        on(made, name, "setsid sleep 1000 > /dev/null 2>&1 &")
+        assert len(made.processes(name)) == 1
+    (there,) = made.processes("n1")
+    made.kill("n1")
+    assert not tracking.identity(there)
+    assert len(made.processes("n2")) == 1
+    with pytest.raises(HostsRefused, match="no link to n1"):
+        made.traffic("n1")
+
+
+DRIVER = """
+import subprocess, sys, time
+from experiments.emulation.hosts.hosts import up
+with up(2) as hosts:
+    for name in (*hosts.names, "ctl"):  # a daemon on each
+        subprocess.run([*hosts.enter(name), "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &"])
+    print(hosts.name, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_of_a_killed_driver_stays(hosts: Made, number: signal.Signals) -> None:
+    hosts(1)  # or skip
+    before = left()
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as driver:
+        assert driver.stdout
+        name = driver.stdout.readline().strip()
+        made = Hosts(name, keepers.found(name))
+        assert made.names == ["n1", "n2"]
+        assert all(len(made.processes(each)) == 1 for each in made.names)
+        assert left() > before
+        driver.send_signal(number)
+    awaited(lambda: left() == before, "end of all processes")
+    assert keepers.found(name) == {}
+
+
+def left() -> set[str]:
+    """Network namespaces with processes in them, mounts that this process sees, names of ip."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(str(path.readlink()))
+        except OSError:
+            continue
+    names = Path("/run/netns")
+    found |= {str(each) for each in names.iterdir()} if names.is_dir() else set()
+    return found | set(Path("/proc/self/mountinfo").read_text("utf-8").splitlines())
+
+
+def test_without_root_the_message_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(HostsRefused, match=r"root alone makes.*user 1000.*as root"), up(2):
+        pass

@@ -1,0 +1,57 @@
+"""The lines that make emulated hosts, and what cannot be asked for."""
+
+import pytest
+
+from experiments.emulation.hosts.plan import Plan, bits, shaping
+from experiments.model.errors import SpecError
+
+
+def test_the_lines_that_link_two_hosts() -> None:
+    plan = Plan(2, "100mbit")
+    assert plan.names == ("n1", "n2")
+    assert plan.of_switch({"n1": 11, "n2": 12}) == [
+        "ip link set lo up",
+        "ip link add switch type bridge",
+        "ip address add 10.99.0.254/24 dev switch",
+        "ip link set switch up",
+        "ip link add n1 type veth peer name eth0 netns 11",
+        "ip link set n1 master switch up",
+        "tc qdisc replace dev n1 root tbf rate 100mbit burst 16384 limit 266384",
+        "ip link add n2 type veth peer name eth0 netns 12",
+        "ip link set n2 master switch up",
+        "tc qdisc replace dev n2 root tbf rate 100mbit burst 16384 limit 266384",
+    ]
+    assert plan.of_host("n2") == [
+        "ip link set lo up",
+        "ip address add 10.99.0.2/24 dev eth0",
+        "ip link set eth0 up",
+        "tc qdisc replace dev eth0 root tbf rate 100mbit burst 16384 limit 266384",
+    ]
+
+
+def test_every_name_resolves() -> None:
+    assert Plan(1).resolution() == "127.0.0.1 localhost\n10.99.0.1 n1\n10.99.0.254 ctl\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("8bit", 8), ("1kbit", 1e3), ("2.5mbit", 2.5e6), ("1gbit", 1e9)]
+)
+def test_rates(text: str, rate: float) -> None:
+    assert bits(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "1", "1 gbit", "1Gbit", "0mbit", "-1gbit", "1gbps", "gbit"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(SpecError, match="write a number and one of bit, kbit, mbit, gbit"):
+        Plan(2, text)
+
+
+def test_a_burst_is_a_millisecond_of_the_rate_or_some_packets() -> None:
+    assert "burst 1250000 " in shaping("eth0", "10gbit")
+    assert "burst 16384 " in shaping("eth0", "10mbit")
+
+
+@pytest.mark.parametrize("count", [0, -1, 101])
+def test_how_many_hosts_there_can_be(count: int) -> None:
+    with pytest.raises(SpecError, match=f"{count} hosts were asked for; there can be 1 to 100"):
+        Plan(count)
