@@ -45,9 +45,10 @@ class Communicator(Allocating, Derivable):
         comm: Any intracommunicator; left out: MPI.COMM_WORLD. It may be a Communicator: its kind,
             nodes, device and transport are not inherited.
         kind: Memory of its arrays, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
-        transport: "direct" (the library's own, over memory that all ranks share), "mpi" (mpi4py's
-            buffer calls), "pickle" (its lower-case calls), or "auto": direct where the ranks can
-            share memory and have enough of it, else mpi.
+        transport: "direct" (the library's own, over memory that all ranks share), "hierarchical"
+            (direct among ranks that can share memory, messages of MPI between these groups), "mpi"
+            (mpi4py's buffer calls), "pickle" (its lower-case calls), or "auto": direct where the
+            ranks can share memory and have enough of it, else mpi.
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
         device: A device-dax file such as "/dev/dax0.0": arrays are on it. The kind is then "dax",
             the transport direct. The first communicator of a job takes the whole device, in equal

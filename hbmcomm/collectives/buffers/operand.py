@@ -70,6 +70,15 @@ class Operand(NamedTuple):
         ffi.memmove(ffi.from_buffer(packed), ffi.cast("char *", self.address), nbytes)
         return self._replace(address=packed.ctypes.data, packed=packed, messages=())
 
+    def unpack(self) -> None:
+        """Write received data that is packed to where it belongs, without the core."""
+        if self.packed is None:
+            return
+        at = 0
+        for message in self.messages:
+            message.store(self.packed[at : at + message.nbytes])
+            at += message.nbytes
+
     def unpackings(self) -> tuple[list[dict[str, Any]], list[object]]:
         """What the core unpacks when the call is complete, and the objects it needs until then."""
         if self.packed is None or not self.messages:

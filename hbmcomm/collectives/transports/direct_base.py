@@ -13,7 +13,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.buffers.arguments import READ, Unserved
+from hbmcomm.collectives.buffers.arguments import READ, Operands, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
 from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
@@ -131,6 +131,11 @@ class DirectBase(Transport):
             status: The core's status; HBM_COPY_FIRST: the sent data must be copied, because it
                 overlaps the received data.
         """
+        operands = self._operands(status, name, *arguments)
+        return build_call(name, operands) if isinstance(operands, Operands) else operands
+
+    def _operands(self, status: int, name: str, *arguments: Any) -> Any:
+        """The operands of a call, or a function that makes it; see `_read`."""
         if status not in (_UNREADABLE, _COPY_FIRST) and self._state is not None:
             raise self._state.error(status)
         through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
@@ -148,7 +153,7 @@ class DirectBase(Transport):
             return through_mpi
         if status == _COPY_FIRST:
             operands = with_copied_input(name, operands, self.size)
-        return build_call(name, operands)
+        return operands
 
     def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:
         """MPI's own call, once all ranks are known to make it."""

@@ -20,6 +20,7 @@ UNDER = {
     8: ("impi",),
 }
 """The MPIs that start them; with transport direct the core moves the data under each."""
+TRANSPORTS = ("direct", "mpi", "pickle")
 STRESS = 5  # seconds
 
 pytestmark = pytest.mark.ranks
@@ -30,8 +31,9 @@ def test_random_calls_give_what_mpi4py_and_numpy_give(
     mpirun: Callable[..., Any], mpi: str, ranks: int
 ) -> None:
     calls, seed = CALLS[ranks], 100 * ranks + MPIS.index(mpi)
-    found = mpirun(PROGRAMS / "random_calls.py", ranks, str(seed), str(calls), mpi=mpi)
-    for transport in ("direct", "mpi", "pickle"):
+    numbers = (str(seed), str(calls))
+    found = mpirun(PROGRAMS / "random_calls.py", ranks, ",".join(TRANSPORTS), *numbers, mpi=mpi)
+    for transport in TRANSPORTS:
         assert f"{transport}: alike" in found.output, found.output
 
 

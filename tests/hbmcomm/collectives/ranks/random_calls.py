@@ -1,9 +1,10 @@
 """Rank program: random calls do what mpi4py does and what NumPy computes, byte for byte.
 
 Every rank draws the same calls from the seed, and lays out its own memory for each.
-Usage: random_calls.py SEED NUMBER [FIRST], where FIRST 17 and NUMBER 1 repeat call 17 of each
-transport; mpi and pickle get a third of the calls. Prints "TRANSPORT: alike" on rank 0 for each
-transport; else each rank prints the calls that went wrong, and how.
+Usage: random_calls.py TRANSPORTS SEED NUMBER [FIRST], where FIRST 17 and NUMBER 1 repeat call 17 of
+each transport; mpi and pickle get a third of the calls. TRANSPORTS is as in direct,mpi. Prints
+"TRANSPORT: alike" on rank 0 for each transport; else each rank prints the calls that went wrong,
+and how.
 """
 
 import itertools
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from drawn.attempt import do
-from drawn.calls import DERIVED_FORMS, Call, draw, mpi_can
+from drawn.calls import DERIVED_FORMS, OWN, Call, draw, mpi_can
 from drawn.expected import expected
 from mpi4py import MPI
 
@@ -50,7 +51,7 @@ def try_drawn(transport: str, seed: int, number: int, first: int) -> int:
             moving_on()
             rng = np.random.default_rng([seed, index])
             call = draw(rng, WORLD.size, transport, LARGE, derived)
-            if transport != "direct":  # nonblocking and persistent calls are mpi4py's own there
+            if transport not in OWN:  # nonblocking and persistent calls are mpi4py's own there
                 call = replace(call, way="keywords" if call.way == "keywords" else "blocking")
                 # mpi4py reads an array of uint8 as MPI.BYTE, which only MPI can reduce
                 if not mpi_can(call) or (call.reduces and call.dtype == "B"):
@@ -99,9 +100,10 @@ def operations_of_the_program_are_mpi4pys(transport: str) -> None:
 
 
 if __name__ == "__main__":
-    drawn_seed, calls, *rest = map(int, sys.argv[1:])
-    for name in ("direct", "mpi", "pickle"):
-        number = calls if name == "direct" or rest else calls // 3
+    _, names, *numbers = sys.argv
+    drawn_seed, calls, *rest = map(int, numbers)
+    for name in names.split(","):
+        number = calls if name in OWN or rest else calls // 3
         problems = try_drawn(name, drawn_seed, number, *rest or [0])
         values_with_places_are_mpi4pys(name)
         operations_of_the_program_are_mpi4pys(name)

@@ -40,7 +40,10 @@ THRESHOLDS = (4096, 8192, 16384, 65536, 131072, 262144, 524288)
 LARGE = (1 << 20, 1 << 20, 3 << 20)
 
 WAYS = ("blocking", "blocking", "keywords", "nonblocking", "persistent", "planned")
-"""The last two are direct's."""
+"""The last two are those of OWN."""
+
+OWN = ("direct", "hierarchical")
+"""Transports whose nonblocking and persistent calls are not MPI's."""
 
 PLACES = ("arena", "arena part", "private", "private part", "numpy_memory", "odd bytes")
 PLAIN_FORMS = (
@@ -179,7 +182,7 @@ def draw(
         op=op,
         in_place=bool(rng.random() < 0.3),
         spare=bool(rng.random() < 0.2),
-        way=way or str(rng.choice(WAYS if transport == "direct" else WAYS[:4])),
+        way=way or str(rng.choice(WAYS if transport in OWN else WAYS[:4])),
         gives=_layouts(rng, forms, ranks),
         takes=_layouts(rng, forms, ranks),
         seed=int(rng.integers(2**31)),
@@ -200,8 +203,8 @@ def mpi_can(call: Call) -> bool:
 
 
 def _unknown(transport: str) -> tuple[str, ...]:
-    """What only `direct` reduces, and what is not installed."""
-    if transport != "direct":
+    """What only the core reduces, and what is not installed."""
+    if transport not in OWN:
         return HALVES
     return () if has_bfloat16() else ("bfloat16",)
 

@@ -1,0 +1,208 @@
+"""Calls on a thread of their own, as requests and plans.
+
+Each has a generalized request of MPI, so that MPI's own `Waitall`, `Testany` and so on accept it
+among others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any, Literal
+
+from mpi4py import MPI
+
+from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.errors import HbmcommError
+
+_HANDLE = MPI._sizeof(MPI.Request)
+
+
+class Operation:
+    """A call in flight.
+
+    Attributes:
+        error: Why it failed, once it is complete.
+    """
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act: Callable[[], None] | None = act
+        self._done = threading.Event()
+        self._generalized: Any = None
+        self._is_taken = False
+        self.error: BaseException | None = None
+
+    def put_in(self, request: MPI.Request) -> None:
+        """Make an object of mpi4py this operation's request."""
+        self._generalized = MPI.Grequest.Start(self._query, _nothing, _nothing)
+        _copy_handle(self._generalized, request)
+
+    def run(self) -> None:
+        """Do the call, on the engine's thread."""
+        act, self._act = self._act, None  # its buffers are kept until here
+        assert act is not None
+        try:
+            act()
+        except BaseException as error:  # raised where it is waited for
+            self.error = error
+
+    def complete(self) -> None:
+        """Let those who wait go on."""
+        if self._generalized is not None:
+            MPI.Grequest.Complete(self._generalized)
+        self._done.set()
+
+    def until_complete(self) -> None:
+        """Wait for it."""
+        self._done.wait()
+
+    def wait(self) -> None:
+        """Wait for it; raises its error."""
+        self.until_complete()
+        self.check()
+
+    def take(self) -> None:
+        """Have MPI say that all is well: the error is raised by the caller."""
+        self._is_taken = True
+
+    def is_complete(self) -> bool:
+        return self._done.is_set()
+
+    def check(self) -> None:
+        """Raise the error of one that is complete."""
+        if self.error is not None:
+            raise self.error
+
+    def _query(self, status: MPI.Status) -> None:
+        status.Set_elements(MPI.BYTE, 0)
+        status.Set_cancelled(False)
+        if self.error is not None and not self._is_taken:
+            raise MPI.Exception(MPI.ERR_OTHER)
+
+
+class Request(MPI.Request):
+    """A nonblocking call; `Wait` and `Test` as in MPI, `Cancel` is refused."""
+
+    _operation: Operation | None = None
+
+    @classmethod
+    def of(cls, operation: Operation) -> Request:
+        """The request of a new operation."""
+        request = cls()
+        operation.put_in(request)
+        request._operation = operation
+        return request
+
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
+        """Block until the call is complete; raises its error."""
+        operation, self._operation = _complete(self._operation), None
+        _take(super().Wait, status, operation)
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Whether the call is complete; never blocks."""
+        operation = self._operation
+        if operation is not None and not operation.is_complete():
+            return False
+        self._operation = None
+        _take(super().Wait, status, operation)
+        return True
+
+    def wait(self, status: MPI.Status | None = None) -> None:
+        """Wait, in mpi4py's lower case; there is no object to return."""
+        self.Wait(status)
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
+        """Test, in mpi4py's lower case; there is no object to return."""
+        return self.Test(status), None
+
+    def Free(self) -> None:
+        """Refused, as MPI refuses it for collectives, unless the call is complete."""
+        if not self.Test():
+            raise MPI.Exception(MPI.ERR_REQUEST)
+
+
+class ThreadedPlan(Plan):
+    """The result of the `*_init` calls of transport `hierarchical`."""
+
+    __slots__ = ("_new", "_operation", "_run", "_start")
+    _run: Callable[[], None]
+    """Does the call from beginning to end."""
+    _new: Callable[[], Operation]
+    _start: Callable[[Operation], None]
+    """Puts an operation in flight."""
+    _operation: Operation | None
+
+    @classmethod
+    def of(
+        cls,
+        run: Callable[[], None],
+        new: Callable[[], Operation],
+        start: Callable[[Operation], None],
+    ) -> ThreadedPlan:
+        """A new plan."""
+        plan: ThreadedPlan = MPI.Prequest.__new__(cls)
+        plan._run, plan._new, plan._start, plan._operation = run, new, start, None
+        return plan
+
+    def __call__(self) -> None:
+        """Run the collective from beginning to end."""
+        self._run()
+
+    def Start(self) -> None:
+        """Begin the collective: do not use its buffers until it is complete."""
+        if not self.Test():
+            raise HbmcommError("this plan is started and not complete; call Wait() first")
+        self._operation = self._new()
+        self._operation.put_in(self)
+        self._start(self._operation)
+
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
+        """Block until the collective is complete; return at once if it is not started."""
+        operation, self._operation = _complete(self._operation), None
+        _take(super().Wait, status, operation)
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Whether the collective is complete; never blocks."""
+        operation = self._operation
+        if operation is not None and not operation.is_complete():
+            return False
+        self._operation = None
+        _take(super().Wait, status, operation)
+        return True
+
+    def Free(self) -> None:
+        """Release the buffers."""
+        if not self.Test():
+            raise HbmcommError("this plan is started; call Wait() before Free()")
+        self._run, self._new = _freed, _freed
+
+
+def _complete(operation: Operation | None) -> Operation | None:
+    """The operation once it is complete; an interrupt leaves it in flight."""
+    if operation is not None:
+        operation.until_complete()
+    return operation
+
+
+def _take(wait: Callable[[Any], Any], status: Any, operation: Operation | None) -> None:
+    """Free MPI's request of a complete operation; raises the operation's error."""
+    if operation is not None:
+        operation.take()
+    wait(status)
+    if operation is not None:
+        operation.check()
+
+
+def _copy_handle(source: MPI.Request, to: MPI.Request) -> None:
+    ctypes.memmove(MPI._addressof(to), MPI._addressof(source), _HANDLE)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+def _freed() -> Any:
+    raise HbmcommError("this plan was freed; make a new one with the *_init call")

@@ -1,0 +1,1 @@
+"""Algorithms between hosts, as lists of steps: who sends which entries to whom."""

@@ -1,0 +1,47 @@
+"""Which algorithm hosts use: the one that is named, or by the length of the message."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from hbmcomm.collectives.hierarchical.between import chain, doubling, rabenseifner, ring, tree
+from hbmcomm.collectives.hierarchical.between.steps import Algorithm
+
+AUTO = "auto"
+
+ALLREDUCE: dict[str, Algorithm] = {
+    "ring": ring.allreduce,
+    "recursive-doubling": doubling.allreduce,
+    "rabenseifner": rabenseifner.allreduce,
+    "tree": tree.allreduce,
+}
+"""The algorithms of Allreduce by name."""
+
+NAMES = (AUTO, *ALLREDUCE)
+
+SHORT = 16 * 1024
+"""Bytes up to which another round takes longer than the bytes that it saves."""
+
+
+def of_allreduce(name: str, size: int, nbytes: int) -> Algorithm:
+    """The algorithm for an Allreduce of so many bytes on `size` hosts."""
+    if name != AUTO:
+        return ALLREDUCE[name]
+    if nbytes <= SHORT:
+        return doubling.allreduce
+    return ring.allreduce if size & (size - 1) else rabenseifner.allreduce
+
+
+def of_bcast(name: str, root: int, nbytes: int) -> Algorithm:
+    """The algorithm for a Bcast from host `root`: a tree, or a chain of slices."""
+    return partial((tree if _takes_tree(name, nbytes) else chain).bcast, root=root)
+
+
+def of_reduce(name: str, root: int, nbytes: int) -> Algorithm:
+    """The algorithm for a Reduce to host `root`."""
+    return partial((tree if _takes_tree(name, nbytes) else chain).reduce, root=root)
+
+
+def _takes_tree(name: str, nbytes: int) -> bool:
+    """A named algorithm without a form for one root leaves the choice to the length."""
+    return name == "tree" or (name != "ring" and nbytes <= SHORT)

@@ -1,0 +1,160 @@
+"""Reduce, Allreduce and Reduce_scatter over several hosts.
+
+Ranks of a host reduce among themselves in their order; then leaders reduce the results. Every entry
+is computed by one leader, or by all of them from the same numbers in the same order, so that all
+ranks get the same bits, in every run with the same hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hbmcomm.collectives.buffers.operand import Part
+from hbmcomm.collectives.hierarchical.between import choice, ring
+from hbmcomm.collectives.hierarchical.between.steps import (
+    Algorithm,
+    Range,
+    split,
+    without_empty,
+)
+from hbmcomm.collectives.hierarchical.layout import Lane
+from hbmcomm.collectives.hierarchical.task import Task, move
+from hbmcomm.collectives.hierarchical.ways import Ways, scratch
+from hbmcomm.collectives.hierarchical.wire import Flight, Place
+
+
+def allreduce(ways: Ways, task: Task) -> None:
+    algorithm = choice.of_allreduce(
+        ways.settings.algorithm, len(ways.layout.hosts), task.nbytes // ways.layout.leaders
+    )
+    reduction = _Reduction(ways, task, ways.layout.lane(), algorithm)
+    ways.pipeline(ways.slices(task.count, task.entry), reduction.begin, reduction.share)
+
+
+def reduce(ways: Ways, task: Task) -> None:
+    layout, root = ways.layout, task.root
+    nbytes = task.nbytes // layout.leaders
+    algorithm = choice.of_reduce(ways.settings.algorithm, layout.host_of[root], nbytes)
+    lane = layout.lane(root)
+    reduction = _Reduction(ways, task, lane, algorithm)
+
+    def gather(entries: Range) -> None:
+        if layout.is_here(root) and len(lane.inside) > 1:
+            reduction.gather(entries)
+
+    ways.pipeline(ways.slices(task.count, task.entry), reduction.begin, gather)
+
+
+class _Reduction:
+    """The slices of a reduction."""
+
+    def __init__(self, ways: Ways, task: Task, lane: Lane, algorithm: Algorithm) -> None:
+        self._ways, self._task, self._lane, self._algorithm = ways, task, lane, algorithm
+        # the core cannot reduce and scatter in place
+        fits = task.recv and (len(lane.inside) == 1 or task.recv != task.send)
+        self._own = scratch(task.nbytes if lane.number is not None and not fits else 0)
+        self._at = task.recv if fits else self._own.ctypes.data
+        """Address of all entries on a leader, from the host's result to that of all."""
+
+    def begin(self, number: int, entries: Range) -> Flight | None:
+        """Reduce a slice inside the host, and start its way between hosts."""
+        task, lane, (first, last) = self._task, self._lane, entries
+        source = task.send + first * task.entry
+        if len(lane.inside) == 1:
+            target = self._at + first * task.entry if lane.number is not None else 0
+            self._ways.inside.reduce(task.call, last - first, source, target, lane.inside[0])
+        else:
+            parts = self._parts(entries)
+            begin, nbytes = parts[self._ways.layout.index]
+            target = self._at + first * task.entry + begin
+            count = nbytes // task.entry
+            self._ways.inside.reduce_scatter(task.call, count, source, target, parts)
+        if lane.number is None:
+            return None
+        layout = self._ways.layout
+        begin, end = split(entries, len(lane.inside))[lane.number]
+        place = Place(lane.peers, layout.host, self._at + begin * task.entry, task.entry, task.fold)
+        steps = without_empty(self._algorithm(layout.host, len(layout.hosts), end - begin))
+        return self._ways.wire.fly(self._ways.wire.steps(steps, place, number))
+
+    def share(self, entries: Range) -> None:
+        """Give a slice of the result to the ranks of this host."""
+        task, lane, (first, last) = self._task, self._lane, entries
+        at = task.recv + first * task.entry
+        if len(lane.inside) == 1:
+            self._ways.inside.bcast(at, (last - first) * task.entry, lane.inside[0])
+            return
+        parts = self._parts(entries)
+        begin, nbytes = parts[self._ways.layout.index]
+        own = self._at + first * task.entry + begin
+        self._ways.inside.allgatherv(nbytes, own, at, parts)
+
+    def gather(self, entries: Range) -> None:
+        """Give the root, the first leader of this host, the parts of the others."""
+        task, lane, first = self._task, self._lane, entries[0]
+        parts = self._parts(entries)
+        begin, nbytes = parts[self._ways.layout.index]
+        own = self._at + first * task.entry + begin
+        at, given = 0, None
+        if self._ways.layout.rank == task.root:
+            at, given = task.recv + first * task.entry, parts
+        self._ways.inside.gatherv(nbytes, own, at, given, lane.inside[0])
+
+    def _parts(self, entries: Range) -> list[Part]:
+        """The part of each rank of this host, in bytes from the slice's first entry."""
+        entry, found = self._task.entry, [(0, 0)] * len(self._ways.layout.inside)
+        ranges = split(entries, len(self._lane.inside))
+        for inside, (begin, end) in zip(self._lane.inside, ranges, strict=True):
+            found[inside] = ((begin - entries[0]) * entry, (end - begin) * entry)
+        return found
+
+
+def reduce_scatter(ways: Ways, task: Task) -> None:
+    """Blocks are sorted by host; the first leader of each reduces those of its host's ranks."""
+    layout, entry = ways.layout, task.entry
+    parts = task.sent_parts(len(layout.host_of))
+    order = [rank for ranks in layout.hosts for rank in ranks]
+    total = sum(nbytes for _, nbytes in parts)
+    source, sorted_blocks = task.send, scratch(0)
+    if not _is_consecutive([parts[rank] for rank in order]):
+        sorted_blocks = scratch(total)
+        source = sorted_blocks.ctypes.data
+        _sort(parts, order, task.send, source)
+    lane = layout.lane()
+    leads = lane.number == 0
+    reduced = scratch(total if leads else 0)
+    at = reduced.ctypes.data if leads else 0
+    ways.inside.reduce(task.call, total // entry, source, at, lane.inside[0])
+    pieces, ends = list[Range](), 0
+    for ranks in layout.hosts:
+        begin, ends = ends, ends + sum(parts[rank][1] for rank in ranks) // entry
+        pieces.append((begin, ends))
+    if leads:
+        place = Place(lane.peers, layout.host, at, entry, task.fold)
+        ways.wire.run(
+            ways.wire.steps(without_empty(ring.reduce_scatter(layout.host, pieces)), place)
+        )
+    own = pieces[layout.host][0] * entry
+    blocks = list[Part]()
+    for rank in layout.inside:
+        blocks.append((own, parts[rank][1]))
+        own += parts[rank][1]
+    ways.inside.scatterv(
+        parts[layout.rank][1], at, task.recv, blocks if leads else None, lane.inside[0]
+    )
+
+
+def _is_consecutive(parts: Sequence[Part]) -> bool:
+    end = 0
+    for offset, nbytes in parts:
+        if nbytes and offset != end:
+            return False
+        end += nbytes
+    return True
+
+
+def _sort(parts: Sequence[Part], order: Sequence[int], source: int, to: int) -> None:
+    for rank in order:
+        offset, nbytes = parts[rank]
+        move(to, source + offset, nbytes)
+        to += nbytes

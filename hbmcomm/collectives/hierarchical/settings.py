@@ -1,0 +1,56 @@
+"""What users may change of the way between hosts; rank 0's environment counts for all ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hbmcomm.collectives.hierarchical.between.choice import AUTO, NAMES
+from hbmcomm.errors import HbmcommError
+from hbmcomm.quantities import BYTES, KIB, parse_quantity
+
+ALGORITHM, LEADERS = "HBMCOMM_BETWEEN_HOSTS", "HBMCOMM_LEADERS"
+SEGMENT = "HBMCOMM_SEGMENT_BYTES"
+LEAST_SEGMENT = 1024
+
+
+class Settings(NamedTuple):
+    """How ranks of several hosts work together."""
+
+    algorithm: str = AUTO
+    """Of `choice.NAMES`."""
+    leaders: int | None = None
+    """Of each host; None: one for each NUMA node that its ranks are on."""
+    segment_bytes: int = 512 * KIB
+    """What a leader has reduced or received of a long message before other hosts take part."""
+
+
+def settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Those of an environment.
+
+    Raises:
+        HbmcommError: A variable's value is not allowed.
+    """
+    found = Settings()
+    if algorithm := environ.get(ALGORITHM, "").strip():
+        if algorithm not in NAMES:
+            raise HbmcommError(f"{ALGORITHM}={algorithm} is unknown; take one of {_listed(NAMES)}")
+        found = found._replace(algorithm=algorithm)
+    if text := environ.get(LEADERS, "").strip():
+        found = found._replace(leaders=_number(LEADERS, text, {"": 1}, 1, "such as 2"))
+    if text := environ.get(SEGMENT, "").strip():
+        nbytes = _number(SEGMENT, text, BYTES, LEAST_SEGMENT, "of bytes, such as 512KiB")
+        found = found._replace(segment_bytes=nbytes)
+    return found
+
+
+def _number(name: str, text: str, units: Mapping[str, int], least: int, form: str) -> int:
+    value = parse_quantity(text, dict(units))
+    if value is None or value < least:
+        raise HbmcommError(f"{name}={text}: write a whole number {form}, at least {least:,}")
+    return value
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names)

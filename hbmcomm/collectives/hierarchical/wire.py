@@ -1,0 +1,189 @@
+"""Messages between hosts, several exchanges in flight at once.
+
+A rank that waits gives its CPU away, and then sleeps.
+
+An exchange is a generator that yields the requests that it waits for, so that others go on
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.collectives.hierarchical.between.steps import Message, Step
+
+_TAGS = 1024
+_MOST = 2**30  # bytes of one message of MPI
+_YIELD = 100e-6  # seconds of giving the CPU away between two tests, before this rank sleeps
+_SHORTEST, _LONGEST = 20e-6, 200e-6  # seconds of its naps
+_LOOK = 10e-3  # seconds of waiting between two looks for failures
+
+Exchange = Generator[list[MPI.Request], None, None]
+Fold = Callable[[int, int, int, int], None]
+"""Reduces: entries, address of the lower host's, of the higher host's, and of the result."""
+
+
+class Packet(NamedTuple):
+    """Bytes to or from a rank."""
+
+    rank: int
+    address: int
+    nbytes: int
+
+
+class Place(NamedTuple):
+    """Where the entries of some steps are: `peers` are ranks by host."""
+
+    peers: Sequence[int]
+    host: int
+    address: int
+    entry: int
+    fold: Fold | None = None
+
+
+class Flight:
+    """An exchange on its way."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._requests: list[MPI.Request] = []
+        self.is_over = False
+        self._go_on()
+
+    def advance(self) -> bool:
+        """Go on where messages have come and gone; whether that was so."""
+        if self.is_over or not MPI.Request.Testall(self._requests):
+            return False
+        self._go_on()
+        return True
+
+    def _go_on(self) -> None:
+        try:
+            self._requests = next(self._exchange)
+        except StopIteration:
+            self.is_over = True
+
+
+class Wire:
+    """The messages of one rank.
+
+    Args:
+        comm: Only this object sends messages on it.
+        look: Raises an error where a message cannot come any more; called while this rank waits.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, look: Callable[[], None]) -> None:
+        self._comm, self._look = comm, look
+        self._flights: list[Flight] = []
+
+    def fly(self, exchange: Exchange) -> Flight:
+        """Start an exchange."""
+        flight = Flight(exchange)
+        self._flights.append(flight)
+        return flight
+
+    def finish(self, flight: Flight) -> None:
+        """Wait for an exchange; the others in flight go on as well.
+
+        Raises:
+            HbmcommError: A rank died or left.
+        """
+        patience = _Patience(self._look)
+        while not flight.is_over:
+            if sum(each.advance() for each in self._flights):
+                patience = _Patience(self._look)
+            elif not flight.is_over:
+                patience.wait()
+        self._flights.remove(flight)
+
+    def run(self, exchange: Exchange) -> None:
+        """Start an exchange and wait for it."""
+        self.finish(self.fly(exchange))
+
+    def strand(self) -> None:
+        """Give up: the memory of messages that may still come stays as it is for ever."""
+        _stranded.extend(self._flights)
+        self._flights.clear()
+
+    def free(self) -> None:
+        """Free the communicator; collective."""
+        self._comm.Free()
+
+    # ---- exchanges ----
+
+    def steps(self, steps: Iterable[Step], place: Place, tag: int = 0) -> Exchange:
+        """An algorithm's steps on some entries.
+
+        Args:
+            tag: Exchanges between two ranks at the same time have different ones.
+        """
+        for step in steps:
+            taken = [self._packet(place, each) for each in step.receives]
+            held = [np.empty(each.nbytes, np.uint8) for each in taken] if step.folds else []
+            into = [
+                each._replace(address=memory.ctypes.data)
+                for each, memory in zip(taken, held, strict=False)
+            ]
+            given = [self._packet(place, each) for each in step.sends]
+            yield self.start(given, into or taken, tag)
+            for message, own, came in zip(step.receives, taken, into, strict=False):
+                assert place.fold is not None
+                pair = (came.address, own.address)
+                lower, higher = pair if message.host < place.host else pair[::-1]
+                place.fold(own.nbytes // place.entry, lower, higher, own.address)
+
+    def packets(self, given: Sequence[Packet], taken: Sequence[Packet]) -> Exchange:
+        """Some messages; empty ones are left out."""
+        yield self.start(given, taken)
+
+    def start(
+        self, given: Sequence[Packet], taken: Sequence[Packet], tag: int = 0
+    ) -> list[MPI.Request]:
+        """Begin to send and receive."""
+        comm, tag = self._comm, tag % _TAGS
+        found = [comm.Irecv(memory, rank, tag) for rank, memory in _messages(taken)]
+        return found + [comm.Isend(memory, rank, tag) for rank, memory in _messages(given)]
+
+    @staticmethod
+    def _packet(place: Place, message: Message) -> Packet:
+        begin, end = message.entries
+        address = place.address + begin * place.entry
+        return Packet(place.peers[message.host], address, (end - begin) * place.entry)
+
+
+class _Patience:
+    """One wait: looks at once, then gives the CPU away, then sleeps."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
+        self._began = self._looked = time.monotonic()
+        self._nap = _SHORTEST
+
+    def wait(self) -> None:
+        now = time.monotonic()
+        if now - self._began < _YIELD:
+            os.sched_yield()
+            return
+        time.sleep(self._nap)
+        self._nap = min(2 * self._nap, _LONGEST)
+        if now - self._looked > _LOOK:
+            self._looked = now
+            self._look()
+
+
+def _messages(packets: Iterable[Packet]) -> Iterable[tuple[int, list[Any]]]:
+    for rank, address, nbytes in packets:
+        for begin in range(0, nbytes, _MOST):
+            length = min(_MOST, nbytes - begin)
+            memory: Any = MPI.buffer.fromaddress(address + begin, length)
+            yield rank, [memory, length, MPI.BYTE]
+
+
+_stranded: list[Flight] = []
+"""Exchanges that were given up: messages may still be written into their memory."""

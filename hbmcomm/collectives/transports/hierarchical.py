@@ -1,0 +1,191 @@
+"""Transport `hierarchical`: the core among ranks that can share memory, messages of MPI between.
+
+Every call goes the slow path of transport `direct`, which reads its arguments in Python; from there
+on `hierarchical/operations` does it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from mpi4py import MPI
+
+from hbmcomm.collectives.buffers.arguments import Operands
+from hbmcomm.collectives.calls.call import with_copied_input
+from hbmcomm.collectives.calls.engine import Engine
+from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
+from hbmcomm.collectives.core import mpi_progress, numpy_arrays
+from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
+from hbmcomm.collectives.hierarchical import operations
+from hbmcomm.collectives.hierarchical.grouping import find_hosts
+from hbmcomm.collectives.hierarchical.inside import Inside
+from hbmcomm.collectives.hierarchical.layout import Layout
+from hbmcomm.collectives.hierarchical.settings import settings
+from hbmcomm.collectives.hierarchical.task import Task
+from hbmcomm.collectives.hierarchical.ways import Ways
+from hbmcomm.collectives.hierarchical.wire import Wire
+from hbmcomm.collectives.transports.direct import Direct
+from hbmcomm.errors import ArenaUnavailable, HbmcommError, PeerError
+from hbmcomm.memory.policy.kinds import resolve
+from hbmcomm.memory.shared import consensus
+from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.arena_creation import create_arena
+
+_UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
+_PATIENT = {"spin_us": 20, "yield_us": 50}
+"""Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI."""
+
+
+class Hierarchical(Direct):
+    """Ranks of one host have a state in the core; this class never has one of all ranks."""
+
+    _options: Any
+    _engine: Engine
+    _ways: Ways | None = None
+    _broken: BaseException | None = None
+
+    # ---- beginning and end ----
+
+    def _begin(self) -> None:
+        mpi_progress.join()
+        numpy_arrays.register()
+        own, rank = MPI.Intracomm(self), self.rank
+        hosts = find_hosts(own.allgather, rank)
+        if len(self._options.transports) > 1 and len(hosts) == self.size:
+            raise ArenaUnavailable("no two ranks can share memory; take transport='mpi'")
+        asked = consensus.run_on_all(own.allgather, lambda: (settings(), setting().place.node))
+        chosen, nodes = asked[0][0], dict(enumerate(node for _, node in asked))
+        on_each = [len({nodes[each] for each in ranks}) for ranks in hosts]
+        layout = Layout(hosts, rank, chosen.leaders or min(on_each), nodes)
+        among = MPI.Intracomm(own.Split(layout.host, rank))
+        made: list[tuple[Core, Arena]] = []
+        try:
+            consensus.run_on_all(
+                own.allgather, lambda: made.append(self._share_memory(among, layout))
+            )
+        except HbmcommError:
+            for core, _ in made:
+                core.close()
+            raise
+        finally:
+            among.Free()
+        ((self._state, self._arena),) = made
+        inside = Inside(self._state.handle, self._check)
+        self._engine = Engine()
+        self._ways = Ways(layout, inside, Wire(own.Dup(), self._look), chosen)
+
+    def _share_memory(self, among: MPI.Intracomm, layout: Layout) -> tuple[Core, Arena]:
+        """What the ranks of this host share."""
+        states: list[Core] = []
+
+        def begin(arena: Arena, given: list[Any]) -> None:
+            patient = [each._replace(tuning={**_PATIENT, **each.tuning}) for each in given]
+            states[:] = [Core(arena, layout.index, patient, layout.inside)]
+
+        arena, _ = create_arena(
+            among.allgather,
+            layout.index,
+            len(layout.inside),
+            lambda: resolve(self.kind, self.nodes),
+            int(lib.hbm_control_bytes()),
+            extra=setting,
+            begin=begin,
+        )
+        return states[0], arena
+
+    def _leave(self) -> None:
+        if self._state is None or self._ways is None:
+            return
+        self._engine.drain()
+        state, ways = self._state, self._ways
+        if self._broken is None:
+            with suppress(PeerError):
+                ways.inside.barrier()
+                ways.wire.free()
+        self._state, self._ways, self._arena = None, None, None
+        state.close()
+
+    def _abandon(self) -> None:
+        if self._ways is not None:
+            self._ways.wire.strand()
+        super()._abandon()
+
+    def _look(self) -> None:
+        """Raise an error where a message cannot come."""
+
+    # ---- calls ----
+
+    def _again(self, status: int, name: str, *arguments: Any) -> None:
+        task = self._task(name, *arguments)
+        if not isinstance(task, Task):
+            task()
+            return
+        self._engine.run(partial(self._do, task))
+
+    def _start(self, request: MPI.Request, status: int, name: str, *arguments: Any) -> MPI.Request:
+        if not _has_threads():
+            return self._mpi_starts(name, *arguments)
+        task = self._task(name, *arguments)
+        if not isinstance(task, Task):
+            return self._mpi_starts(name, *arguments)
+        operation = Operation(partial(self._do, task))
+        started = Request.of(operation)
+        self._engine.start(operation)
+        return started
+
+    def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
+        task = self._task(name, *arguments)
+        if not isinstance(task, Task) or not _has_threads():
+            return super(Direct, self)._plan(name, info, *arguments)
+        again = partial(self._task, name, *arguments) if task.packs else lambda: task
+
+        def run() -> None:
+            self._engine.run(partial(self._do, again()))
+
+        def operation() -> Operation:
+            return Operation(partial(self._do, again()))
+
+        return ThreadedPlan.of(run, operation, self._engine.start)
+
+    def _task(self, name: str, *arguments: Any) -> Any:
+        """A call with its operands; where MPI must do it, a function that makes it."""
+        operands = self._operands(_UNREADABLE, name, *arguments)
+        if not isinstance(operands, Operands):
+            return operands
+        task = Task(name, operands)
+        if task.overlaps(self.size):
+            task = Task(name, with_copied_input(name, operands, self.size))
+        return task
+
+    def _do(self, task: Task) -> None:
+        """Do a call; a failure makes the communicator unusable."""
+        if self._broken is not None:
+            raise PeerError(f"this communicator is unusable since: {self._broken}")
+        if self._ways is None:
+            raise HbmcommError("this communicator was freed")
+        try:
+            operations.run(self._ways, task)
+        except BaseException as error:
+            self._broken = error
+            self._abandon()
+            raise
+
+    def _announce(self, name: str) -> None:
+        """Ranks of this host agree that they make a call of MPI."""
+        if self._ways is None:
+            if self == MPI.COMM_NULL:
+                return
+            self._begin()
+        operation = lib.HBM_FOREIGN + FOREIGN.index(name)
+        call = ffi.new("hbm_call *", {"operation": operation})
+        ways = self._ways
+        assert ways is not None
+        self._engine.run(partial(ways.inside.run, call))
+
+
+def _has_threads() -> bool:
+    """Whether calls may run on a thread beside the caller's."""
+    return bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE)

@@ -1,0 +1,197 @@
+"""Algorithms between hosts, played through without any: who ends with what, and what it costs."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hbmcomm.collectives.hierarchical.between import (
+    barrier,
+    chain,
+    choice,
+    doubling,
+    rabenseifner,
+    ring,
+    tree,
+)
+from hbmcomm.collectives.hierarchical.between.steps import (
+    Message,
+    Range,
+    Step,
+    Steps,
+    exchange,
+    split,
+    without_empty,
+)
+
+Entry = tuple[int, ...]
+"""The hosts whose numbers are reduced in an entry, in the order of the operands."""
+
+sizes = st.integers(2, 17)
+counts = st.integers(0, 40)
+
+
+class Played:
+    """Every host's entries after all steps, and what each host sent."""
+
+    def __init__(self, plans: list[Steps], entries: list[list[Entry]]) -> None:
+        self.entries = entries
+        self.sent = [sum(_length(each) for step in plan for each in step.sends) for plan in plans]
+        self.messages = sum(len(step.sends) for plan in plans for step in plan)
+        self.rounds = max(map(len, plans))
+        self._wires: dict[tuple[int, int], deque[list[Entry]]] = defaultdict(deque)
+        hosts = [self._play(host, plan) for host, plan in enumerate(plans)]
+        for _ in range(4 * (self.rounds + 1) * len(hosts)):
+            hosts = [each for each in hosts if next(each, "over") != "over"]
+        assert not hosts, "hosts wait for messages that nobody sends"
+        assert not any(self._wires.values()), "a message that nobody takes"
+
+    def _play(self, host: int, plan: Steps):  # type: ignore[no-untyped-def]
+        own = self.entries[host]
+        for step in plan:
+            for to, (begin, end) in step.sends:
+                self._wires[host, to].append(own[begin:end])
+            yield
+            for source, (begin, end) in step.receives:
+                while not self._wires[source, host]:
+                    yield
+                came = self._wires[source, host].popleft()
+                assert len(came) == end - begin
+                if step.folds:
+                    pairs = zip(came, own[begin:end], strict=True)
+                    came = [(a + b) if source < host else (b + a) for a, b in pairs]
+                own[begin:end] = came
+
+
+def _length(message: Message) -> int:
+    return message.entries[1] - message.entries[0]
+
+
+def play(algorithm: Callable[[int, int, int], Steps], size: int, count: int) -> Played:
+    plans = [without_empty(algorithm(host, size, count)) for host in range(size)]
+    return Played(plans, [[(host,)] * count for host in range(size)])
+
+
+@given(st.sampled_from(sorted(choice.ALLREDUCE)), sizes, counts)
+def test_an_allreduce_gives_all_hosts_the_same_numbers_in_the_same_order(
+    name: str, size: int, count: int
+) -> None:
+    found = play(choice.ALLREDUCE[name], size, count).entries
+    assert all(each == found[0] for each in found)
+    assert all(sorted(entry) == list(range(size)) for entry in found[0])
+
+
+@given(sizes, st.integers(1, 40))
+def test_a_ring_sends_as_few_entries_as_possible(size: int, blocks: int) -> None:
+    assert set(play(ring.allreduce, size, size * blocks).sent) == {2 * (size - 1) * blocks}
+
+
+@given(st.sampled_from([2, 4, 8, 16]), st.integers(1, 40))
+def test_rabenseifners_sends_as_few_in_two_rounds_for_each_doubling(size: int, blocks: int) -> None:
+    found = play(rabenseifner.allreduce, size, size * blocks)
+    assert set(found.sent) == {2 * (size - 1) * blocks}
+    assert found.rounds == 2 * (size.bit_length() - 1)
+
+
+@given(st.sampled_from([2, 4, 8, 16]), st.integers(1, 40))
+def test_recursive_doubling_takes_one_round_for_each_doubling(size: int, count: int) -> None:
+    assert play(doubling.allreduce, size, count).rounds == size.bit_length() - 1
+
+
+@pytest.mark.parametrize("way", [tree, chain])
+@given(sizes, st.integers(1, 40), st.data())
+def test_a_bcast_reaches_all_with_one_message_each(
+    way: type[tree], size: int, count: int, data: st.DataObject
+) -> None:
+    root = data.draw(st.integers(0, size - 1))
+    found = play(partial(way.bcast, root=root), size, count)
+    assert all(each == [(root,)] * count for each in found.entries)
+    assert found.messages == size - 1
+
+
+@pytest.mark.parametrize("way", [tree, chain])
+@given(sizes, st.integers(1, 40), st.data())
+def test_a_reduce_brings_the_root_all_numbers_with_one_message_each(
+    way: type[tree], size: int, count: int, data: st.DataObject
+) -> None:
+    root = data.draw(st.integers(0, size - 1))
+    found = play(partial(way.reduce, root=root), size, count)
+    assert all(sorted(entry) == list(range(size)) for entry in found.entries[root])
+    assert found.messages == size - 1
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=9))
+def test_rings_reduce_and_gather_pieces_of_any_lengths(lengths: list[int]) -> None:
+    ends = [sum(lengths[: each + 1]) for each in range(len(lengths))]
+    pieces: list[Range] = [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+    size, count = len(pieces), ends[-1]
+
+    def scatter(host: int, _size: int, _count: int) -> Steps:
+        return ring.reduce_scatter(host, pieces)
+
+    def gather(host: int, _size: int, _count: int) -> Steps:
+        return ring.allgather(host, pieces)
+
+    for host, entries in enumerate(play(scatter, size, count).entries):
+        begin, end = pieces[host]
+        assert all(sorted(entry) == list(range(size)) for entry in entries[begin:end])
+    found = play(gather, size, count)
+    wanted = [(host,) for host, length in enumerate(lengths) for _ in range(length)]
+    assert all(entries == wanted for entries in found.entries)
+    assert found.sent == [count - lengths[(host + 1) % size] for host in range(size)]
+
+
+@given(sizes)
+def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
+    heard = [{host} for host in range(size)]
+    plans = [barrier.barrier(host, size) for host in range(size)]
+    for turn in range(max(map(len, plans))):
+        before = [set(each) for each in heard]
+        for host, plan in enumerate(plans):
+            ((source, _),) = plan[turn].receives
+            assert plans[source][turn].sends[0].host == host
+            heard[host] |= before[source]
+    assert all(each == set(range(size)) for each in heard)
+
+
+def test_a_ring_of_three_by_hand() -> None:
+    def message(host: int, entry: int) -> Message:
+        return Message(host, (entry, entry + 1))
+
+    assert ring.allreduce(0, 3, 3) == [
+        exchange(message(1, 2), message(2, 1), folds=True),
+        exchange(message(1, 1), message(2, 0), folds=True),
+        exchange(message(1, 0), message(2, 2)),
+        exchange(message(1, 2), message(2, 1)),
+    ]
+
+
+def test_a_tree_of_four_by_hand() -> None:
+    parent, child = Message(1, (0, 5)), Message(0, (0, 5))
+    assert tree.bcast(2, 4, 5, root=1) == [Step(receives=(parent,)), Step(sends=(child,))]
+
+
+@given(st.integers(0, 9), st.integers(0, 60), st.integers(1, 9))
+def test_parts_differ_by_one_entry_at_most(begin: int, length: int, parts: int) -> None:
+    found = split((begin, begin + length), parts)
+    lengths = [end - first for first, end in found]
+    assert len(found) == parts and sum(lengths) == length and max(lengths) - min(lengths) <= 1
+    assert found[0][0] == begin and found[-1][1] == begin + length
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "nbytes", "algorithm"),
+    [
+        ("auto", 4, 8, doubling.allreduce),
+        ("auto", 4, 1 << 20, rabenseifner.allreduce),
+        ("auto", 6, 1 << 20, ring.allreduce),
+        ("tree", 4, 1 << 20, tree.allreduce),
+    ],
+)
+def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
+    name: str, size: int, nbytes: int, algorithm: object
+) -> None:
+    assert choice.of_allreduce(name, size, nbytes) is algorithm
