@@ -21,7 +21,7 @@ def construction_says_what_is_wrong() -> None:
         Communicator("world")  # type: ignore[arg-type]
     with refused(ValueError, "COMM_NULL"):
         Communicator(MPI.COMM_NULL)
-    with refused(ValueError, "known: auto, direct, mpi, pickle"):
+    with refused(ValueError, "known: auto, direct, hierarchical, mpi, pickle"):
         Communicator(WORLD, transport="pigeon")
     with refused(ValueError, "regular"):
         Communicator(WORLD, kind="hbm")
