@@ -97,6 +97,10 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "multiprocessing: Python without an MPI",
         "base": "base image, as for build",
         "seed": "seed of all random orders (default: random, and stored)",
+        "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
+        "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
+        "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
+        "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
     }
 )
 @reports_errors
@@ -117,24 +121,33 @@ def run(
     external="",
     base="",
     seed="",
+    site="",
+    nodes="",
+    launcher="",
+    time="",
 ):
     """A campaign: randomised, paired blocks of launches into a results folder.
 
     Ctrl-C ends the launch under way and keeps those that finished; --resume goes on.
 
+    With --env slurm it runs over the nodes of one allocation: of this process, or of a job that is
+    submitted and followed to its end. --dry-run then prints the job's script.
+
     Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
+               ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
                ./inv run --resume --out results/docker-20260102-030405
     """
     flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}
     flags |= {"environments": env, "mpis": mpi, "external": external}
     if resume:
-        others = (experiment, blocks, base, seed, emulate_hbw, *flags.values())
-        campaigns.resume(out, others, dry_run)
+        others = (experiment, blocks, base, seed, emulate_hbw, site, nodes, launcher)
+        campaigns.resume(out, (*others, *flags.values()), dry_run, time)
         return
-    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed)
+    cluster = campaigns.cluster_flags(site, launcher, nodes, time)
+    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster)
     campaigns.start(choices, out, dry_run)
 
 

@@ -1,9 +1,12 @@
 """`paper` and `run`: campaigns, from flags to a results folder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
+from commands import clusters
+from commands.clusters import Place
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw, write_report
@@ -49,6 +52,7 @@ class Choices:
     emulate_hbw: bool
     base: str
     seed: str
+    cluster: clusters.Flags = field(default_factory=clusters.Flags)
 
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
@@ -56,21 +60,51 @@ class Choices:
             spec.load(self.name or "quick"),
             blocks=whole_number("blocks", self.blocks, 1),
             emulate_hbw=self.emulate_hbw,
+            nodes=self.cluster.nodes,
+            launcher=self.cluster.launcher,
             **self.restrictions,
         )
 
-    def request(self, folder: Path) -> Request:
+    def request(self, folder: Path, site: str = "") -> Request:
         """A request for its campaign in a folder; `--env all` leaves out what cannot be had."""
         seed = whole_number("seed", self.seed, 0)
         optional = self.restrictions["environments"] == "all"
-        return Request(folder, self.base or "auto", seed, optional=optional)
+        return Request(folder, self.base or "auto", seed, optional=optional, site=site)
+
+    def words(self, site: str) -> list[str]:
+        """The flags of `./inv run` that choose the same in a job of a site."""
+        name = str(Path(self.name).absolute()) if self.name.endswith(".toml") else self.name
+        spelled = {"environments": "env", "mpis": "mpi"}
+        values = {"experiment": name, "site": site, "blocks": self.blocks}
+        values |= {spelled.get(key, key): text for key, text in self.restrictions.items()}
+        values |= {"launcher": self.cluster.launcher, "nodes": str(self.cluster.nodes or "")}
+        values |= {"base": self.base, "seed": self.seed}
+        given = [(f"--{flag}", text) for flag, text in values.items() if text]
+        return [*chain.from_iterable(given), *(["--emulate-hbw"] if self.emulate_hbw else [])]
+
+
+def cluster_flags(site: str, launcher: str, nodes: str, time: str) -> clusters.Flags:
+    """What the flags for a cluster say."""
+    return clusters.Flags(site, launcher, whole_number("nodes", nodes, 1), time)
 
 
 def start(choices: Choices, out: str, dry_run: bool) -> None:
-    """Begin a campaign, or print what it would start."""
+    """Begin a campaign, or print what it would start; on a cluster, submit it."""
     experiment = choices.experiment()
     folder = new_results(experiment.name, out)
-    request = choices.request(folder)
+    place = Place()
+    if experiment.on_cluster:
+        place, flags = clusters.of_site(choices.cluster)
+        choices = replace(choices, cluster=flags)
+        experiment, folder = choices.experiment(), place.folder(folder)
+    elif any(asdict(choices.cluster).values()):
+        raise ExperimentsError(
+            "--site, --nodes, --launcher and --time are for an allocation: add --env slurm"
+        )
+    request = choices.request(folder, place.name)
+    if place.submits:
+        clusters.start(experiment, request, place, choices.words(place.name), dry_run)
+        return
     if dry_run:
         _print_plan(experiment, request)
         return
@@ -86,16 +120,19 @@ def _print_plan(experiment: Experiment, request: Request) -> None:
         Stages().say(line)
 
 
-def resume(out: str, others: tuple[str | bool, ...], dry_run: bool) -> None:
+def resume(out: str, others: tuple[str | bool, ...], dry_run: bool, time: str = "") -> None:
     """Complete a campaign as it was begun, or print what that would start.
 
     Args:
         out: its results folder; "": the newest.
         others: values of the flags that do not go with --resume.
+        time: limit of its new job, where it was begun in one.
     """
     if any(others):
         raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
     folder = Path(out) if out else newest()
+    if clusters.resume(folder, time, dry_run):
+        return
     if dry_run:
         lines = campaign.dry_resume(folder)
         print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")

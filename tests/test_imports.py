@@ -19,9 +19,9 @@ ORDER = {
     "hbmcomm": "errors quantities _native memory collectives options allocation derived "
     "communicator torch",
     "experiments": "model catalogue console processes schedule environments programs results "
-    "analysis emulation provision jobs guests execution bench",
+    "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",
-    "commands": "exits flags folders stored campaigns benches machines project",
+    "commands": "exits flags folders stored clusters campaigns benches machines project",
 }
 """The folders and files of each storey: each may import those before it."""
 RANK_PROGRAMS = (

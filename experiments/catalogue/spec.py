@@ -12,15 +12,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from experiments.catalogue import places
 from experiments.model import quantities
 from experiments.model.contender_names import CALLS, CONTENDERS, FORMS, TORCH_GROUPS
 from experiments.model.environment import (
     BARE_HOST,
     ENVIRONMENTS,
+    LAUNCHERS,
     LAYOUTS,
     MPIS,
+    ON_CLUSTER,
     PROFILES,
-    VM_DOCKER,
     EnvironmentId,
     emulated,
 )
@@ -87,7 +89,7 @@ def _largest(limits: object, info: ValidationInfo) -> object:
 def _environments(names: object) -> object:
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
         return names
-    known = [*map(str, ENVIRONMENTS), *map(str, emulated())]
+    known = [*map(str, ENVIRONMENTS), *map(str, ON_CLUSTER), *map(str, emulated())]
     found = dict.fromkeys(map(EnvironmentId.parse, names))
     for each in found:
         if each.is_emulated and each.machine.endswith(".toml"):
@@ -165,11 +167,12 @@ class _Launches(Form):
     aa_pair: Flag = Launches.aa_pair
     arms: Annotated[Name, among(*ARMS)] = Launches.arms
     tuned: Annotated[AnyNames, among(*MPIS)] = Launches.tuned
+    nodes: Count = Launches.nodes
+    launcher: Annotated[Name, among(*LAUNCHERS)] = Launches.launcher
 
     @model_validator(mode="after")
     def _can_run(self) -> Self:
-        if any(each.machine for each in self.environments):
-            _check_emulated(self)
+        places.check(Launches(**dict(self)))
         needed = {"host"} | ({"impi"} if "IMB" in self.external else set())
         names = ", ".join(map(str, self.environments))
         if self.external and not needed <= {*map(str, self.environments), *self.mpis}:
@@ -271,6 +274,8 @@ def restrict(
     ranks: str | None = None,
     sizes: str | None = None,
     blocks: int | None = None,
+    nodes: int | None = None,
+    launcher: str | None = None,
     emulate_hbw: bool = False,
 ) -> Experiment:
     """The experiment with a user's flags in place of what its file says.
@@ -295,6 +300,10 @@ def restrict(
         launches["ranks"] = quantities.parse_ranks(ranks)
     if blocks is not None:
         launches["blocks"] = blocks
+    if nodes is not None:
+        launches["nodes"] = nodes
+    if launcher:
+        launches["launcher"] = launcher
     if sizes:
         factors["sizes"], factors["largest"] = sizes, {}
     checked = from_dict(values, "the command line")
@@ -305,36 +314,3 @@ def restrict(
 def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine") -> None:
     """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
     quantities.check_rank_counts(experiment.launches.ranks, cores, machine)
-
-
-def _check_emulated(asked: _Launches) -> None:
-    """Refuse what no guest can run, or what nothing could be compared with."""
-    names = ", ".join(map(str, asked.environments))
-    real = [str(each) for each in asked.environments if not each.machine]
-    if real:
-        raise ValueError(
-            f"an emulated machine's times mean nothing beside real ones, and the campaign has "
-            f"{names}: leave out {', '.join(real)}"
-        )
-    machines = tuple(dict.fromkeys(each.machine for each in asked.environments))
-    for what, several, found in (
-        ("emulated machine", "machines", machines),
-        ("MPI, the one that its disk holds", "MPIs", asked.mpis),
-    ):
-        if len(found) > 1:
-            raise ValueError(
-                f"a campaign in a guest has one {what}, and {', '.join(found)} were asked for: "
-                f"measure these {several} in campaigns of their own"
-            )
-    if asked.external:
-        raise ValueError(
-            f"{', '.join(asked.external)} in [launches] runs on the host, and the campaign has "
-            f"{names}: leave out {', '.join(asked.external)}"
-        )
-    docker = [each for each in asked.environments if each.kind == VM_DOCKER]
-    layouts = [name for name in asked.layouts if name != LAYOUTS[0]]
-    if docker and layouts:
-        raise ValueError(
-            f"{docker[0]} has the layout one alone, as Docker there has no bridge to join several "
-            f"containers; found {', '.join(layouts)}: pass --layouts one"
-        )

@@ -47,11 +47,13 @@ class Process:
     Attributes:
         environment: variables beside those of the driver.
         grace: seconds that it needs to end what it started, once it is asked to end.
+        in_job: whether it starts ranks on the nodes of the allocation that the driver runs in.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     grace: float = 3.0
+    in_job: bool = False
 
     def shell(self) -> str:
         """The line that does the same in a shell."""

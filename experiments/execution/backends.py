@@ -4,11 +4,15 @@ Puts together what provision and guests bring; starts no launch.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import docker
 
+from experiments.cluster import allocation
+from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.guests import boot, disk
@@ -23,6 +27,7 @@ from experiments.provision.images.image import Image
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import mpi, torch_of_ranks, wheelhouse
 
+NO_SITE = Site()
 LACKS = (
     engine.EngineMissing,
     bootstrap.BaseMissing,
@@ -80,13 +85,16 @@ class Backends:
 
 
 @contextlib.contextmanager
-def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> Iterator[Backends]:
+def ready(
+    experiment: Experiment, base: str, optional: bool, stages: Stages, site: Site = NO_SITE
+) -> Iterator[Backends]:
     """Everything that the experiment's arms run with.
 
     Args:
         base: base image: "auto", "bootstrap" or an image's name.
         optional: leave out an environment or one of several MPIs that cannot be had, instead of
             failing.
+        site: the cluster that arms run on, where they do.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
@@ -107,7 +115,7 @@ def ready(experiment: Experiment, base: str, optional: bool, stages: Stages) -> 
             for flavour in present:
                 with stages.stage(f"torch for {flavour}"):
                     torch_of_ranks.ensure(flavour, stages.say)
-        prepared = _Preparation(base, present, stages, stack, experiment.uses_torch)
+        prepared = _Preparation(base, present, stages, stack, experiment.uses_torch, site)
         prepared.missing |= missing
         for environment in experiment.launches.environments:
             try:
@@ -129,9 +137,10 @@ class _Preparation:
         stages: Stages,
         stack: contextlib.ExitStack,
         torch: bool,
+        site: Site,
     ) -> None:
         self._base, self._mpis, self._stages, self._stack = base, mpis, stages, stack
-        self._torch = torch
+        self._torch, self._site = torch, site
         self._reached: dict[str, docker.DockerClient] = {}
         self._images: dict[str, Image] = {}
         self.clients: dict[EnvironmentId, docker.DockerClient] = {}
@@ -151,6 +160,8 @@ class _Preparation:
                     f"{program} is not installed", f"apt-get install -y {package}"
                 )
             self._keep(environment, self._unpacked)
+        elif environment.container:
+            self._keep(environment, partial(self._of_site, environment.container))
         elif environment.machine:
             boot.refuse(description.load(environment.machine), self._base)
             for flavour in self._mpis:
@@ -188,6 +199,14 @@ class _Preparation:
         with self._stages.stage(f"{flavour} image unpacked"):
             unpacked.ensure(self._reach("docker"), found, self._stages.say)
         return found
+
+    def _of_site(self, container: str, flavour: str) -> Image:
+        """What a container of a cluster runs; nodes of an allocation find it as it was made."""
+        if path := self._site.image_of(container, flavour):
+            return Image(str(path), str(path), "", "", flavour, "", False)
+        if allocation.held(os.environ):
+            return unpacked.recall(image.variant(flavour, self._torch))
+        return self._unpacked(flavour)
 
     def _boot(self, machine: str, flavour: str, engine: bool) -> None:
         """For the whole campaign, once for all environments of the machine."""

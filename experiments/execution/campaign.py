@@ -3,12 +3,15 @@
 Puts together what other modules know; parses no flags and starts no launch itself.
 """
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import hbmcomm
 from experiments.catalogue import spec
+from experiments.cluster import allocation, sites
+from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.execution import backends, campaign_file, forecast, inventory, same_machine
@@ -34,6 +37,7 @@ class Request:
     Attributes:
         out: the results folder, to begin or to complete.
         base: base image: "auto", "bootstrap" or an image's name.
+        site: the cluster, as sites.toml names it; "" where there is none.
         seed: of every random order; None draws one.
         optional: where an environment or one of several MPIs cannot be had, leave its arms out and
             say so, instead of failing.
@@ -47,6 +51,7 @@ class Request:
     optional: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
@@ -55,16 +60,20 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    _check_ranks(experiment)
+    _check_place(experiment)
     store.refuse_existing(request.out)
     with (
         watchdog.watching(request.out, stages.say) as watch,
-        backends.ready(experiment, request.base, request.optional, stages) as found,
+        backends.ready(
+            experiment, request.base, request.optional, stages, _site(experiment, request.site)
+        ) as found,
     ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
         left = found.without_missing(experiment)
-        campaign = campaign_file.make(left, request.seed, request.base, request.variables)
+        campaign = campaign_file.make(
+            left, request.seed, request.base, request.variables, request.site
+        )
         for line in expected(campaign):
             stages.say(line)
         store.create(request.out, {**request.notes, **campaign.header(found)})
@@ -84,10 +93,12 @@ def resume(out: Path, stages: Stages) -> list[str]:
     if not campaign.unfinished(out):
         stages.say(f"the campaign in {out} is complete; draw it: ./inv report --results {out}")
         return []
+    _check_place(campaign.experiment)
     same_machine.refuse_other_machine(campaign, out)
+    site = _site(campaign.experiment, campaign.site)
     with (
         watchdog.watching(out, stages.say) as watch,
-        backends.ready(campaign.experiment, campaign.base, False, stages) as found,
+        backends.ready(campaign.experiment, campaign.base, False, stages, site) as found,
     ):
         same_machine.refuse_other_guest(campaign, found, out)
         return _measure(campaign, out, found, watch, stages)
@@ -96,7 +107,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
 def plan(experiment: Experiment, request: Request) -> Campaign:
     """The campaign that run() would measure with this seed, 0 where none is given."""
     _check_ranks(experiment)
-    return campaign_file.plan(experiment, request.seed, request.base)
+    return campaign_file.plan(experiment, request.seed, request.base, request.site)
 
 
 def dry_run(campaign: Campaign, out: Path) -> list[str]:
@@ -121,13 +132,27 @@ def expected(campaign: Campaign) -> list[str]:
     """
     if campaign.experiment.machine:
         return []
-    host = Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
     nodes = hbmcomm.topology().nodes
     return forecast.lines(
-        forecast.forecast(campaign.blocks, host),
+        forecast.forecast(campaign.blocks, _host()),
         facts.available_memory(),
         {node.id: node.total_bytes for node in nodes if node.is_hbm},
     )
+
+
+def seconds(campaign: Campaign, out: Path) -> float:
+    """How long the launches take that a results folder lacks, were the nodes as this machine."""
+    finished = store.finished(out)
+    host = _host()
+    left = [
+        replace(block, launches=tuple(x for x in block.launches if x.name not in finished))
+        for block in campaign.blocks
+    ]
+    return forecast.forecast(left, host).seconds
+
+
+def _host() -> Host:
+    return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 
 def _lines(campaign: Campaign, launches: list[Launch], out: Path) -> list[str]:
@@ -170,8 +195,19 @@ def _measure(
         ) from error
 
 
+def _site(experiment: Experiment, name: str) -> Site:
+    return sites.load(name, sites.path())[1] if experiment.on_cluster else Site()
+
+
+def _check_place(experiment: Experiment) -> None:
+    """Refuse what this machine, or the allocation that this process runs in, cannot measure."""
+    _check_ranks(experiment)
+    if experiment.on_cluster:
+        allocation.check(allocation.held(os.environ), experiment.launches)
+
+
 def _check_ranks(experiment: Experiment) -> None:
     if machine := experiment.machine:
         spec.check_ranks(experiment, description.load(machine).cpus, machine)
     else:
-        spec.check_ranks(experiment, passthrough.cores())
+        spec.check_ranks(experiment, experiment.launches.nodes * passthrough.cores())

@@ -35,6 +35,7 @@ class Campaign:
         id: labels its containers.
         base: base image: "auto", "bootstrap" or an image's name.
         variables: for every rank.
+        site: the cluster, as sites.toml names it.
         stored: campaign.json, for one that was begun before.
     """
 
@@ -43,6 +44,7 @@ class Campaign:
     id: str
     base: str
     variables: Mapping[str, str]
+    site: str = ""
     stored: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -73,6 +75,7 @@ class Campaign:
             ],
             "base": self.base,
             "variables": dict(self.variables),
+            "site": self.site,
             **inventory.recorded(self.experiment, found),
             "machine": facts.machine(),
             "git": image.revision(),
@@ -81,7 +84,13 @@ class Campaign:
         }
 
 
-def make(experiment: Experiment, seed: int | None, base: str, more: Mapping[str, str]) -> Campaign:
+def make(
+    experiment: Experiment,
+    seed: int | None,
+    base: str,
+    more: Mapping[str, str],
+    site: str = "",
+) -> Campaign:
     """A campaign that begins now.
 
     Args:
@@ -90,12 +99,12 @@ def make(experiment: Experiment, seed: int | None, base: str, more: Mapping[str,
     """
     chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
     variables = _hbm_variables(experiment) | dict(more)
-    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables)
+    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables, site)
 
 
-def plan(experiment: Experiment, seed: int | None, base: str) -> Campaign:
+def plan(experiment: Experiment, seed: int | None, base: str, site: str = "") -> Campaign:
     """A campaign that only shows its commands; its seed is 0 where none is given."""
-    return Campaign(experiment, seed or 0, DRY_RUN, base, _hbm_variables(experiment))
+    return Campaign(experiment, seed or 0, DRY_RUN, base, _hbm_variables(experiment), site)
 
 
 def read(out: Path) -> Campaign:
@@ -107,7 +116,8 @@ def read(out: Path) -> Campaign:
     stored = store.read_header(out)
     experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
     name, base = stored.get("id", ""), stored.get("base", "auto")
-    return Campaign(experiment, stored["seed"], name, base, stored["variables"], stored)
+    site = stored.get("site", "")
+    return Campaign(experiment, stored["seed"], name, base, stored["variables"], site, stored)
 
 
 def _hbm_variables(experiment: Experiment) -> dict[str, str]:

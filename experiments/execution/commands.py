@@ -5,9 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from experiments.cluster import sites
+from experiments.cluster.sites import Site
 from experiments.emulation import description
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
+from experiments.environments.cluster.contained import Contained
+from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
@@ -62,6 +66,8 @@ class Commands:
             return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
         if where == BARE_HOST:
             return Host(launch.mpi, prefix, self._cores, variables)
+        if where.on_cluster:
+            return self._on_nodes(where, launch.mpi, variables)
         if self._torch:  # where no engine gives ranks the image's variables
             variables |= image.TORCH_VARIABLES
         if where in (DOCKER, PODMAN):
@@ -73,6 +79,10 @@ class Commands:
         return self._in_guest(where, launch.mpi, variables)
 
     @cached_property
+    def _site(self) -> Site:
+        return sites.load(self._campaign.site, sites.path())[1]
+
+    @cached_property
     def _machine(self) -> Machine:
         return passthrough.machine()
 
@@ -82,6 +92,26 @@ class Commands:
 
     def _tag(self, flavour: str) -> str:
         return image.tag(image.variant(flavour, self._torch))
+
+    def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Slurm:
+        """The nodes of an allocation, all alike."""
+        site, asked = self._site, self._campaign.experiment.launches
+        contained = None
+        if where.container:
+            tree = unpacked.folder(image.variant(flavour, self._torch))
+            found = site.image_of(where.container, flavour) or tree
+            contained = Contained(where.container, found, image.PREFIX)
+            variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
+        return Slurm(
+            flavour,
+            mpi.prefix(flavour),
+            asked.nodes,
+            self._cores,
+            asked.launcher,
+            site.pmi_of(flavour),
+            contained,
+            {**variables, **site.variables},
+        )
 
     def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
         ready = self._found.images.get((where, flavour))

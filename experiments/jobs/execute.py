@@ -13,7 +13,7 @@ from pathlib import Path
 
 import docker
 
-from experiments.environments.mpi.mpiexec import outside_jobs
+from experiments.environments.mpi.mpiexec import ALLOCATION, outside_jobs
 from experiments.environments.process import Command, Container, Process
 from experiments.jobs import containers
 from experiments.model.errors import ExperimentsError
@@ -96,7 +96,8 @@ def _container(command: Container, log: Path, client: "docker.DockerClient") -> 
 @contextlib.contextmanager
 def _process(command: Process, log: Path) -> Iterator[Poll]:
     mark = tracking.new_mark()
-    environment = {**outside_jobs(os.environ), **command.environment, tracking.MARK: mark}
+    kept = ALLOCATION if command.in_job else ()
+    environment = {**outside_jobs(os.environ, kept), **command.environment, tracking.MARK: mark}
     before = tracking.segments()
     process = background.start(command.argv, log, environment)
     try:

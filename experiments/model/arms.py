@@ -13,12 +13,19 @@ from experiments.model.contender_names import (
     PLAIN,
     TORCH_GROUPS,
 )
-from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, EnvironmentId
+from experiments.model.environment import (
+    BARE_HOST,
+    CONTAINERS,
+    ENVIRONMENTS,
+    LAYOUTS,
+    PROFILES,
+    EnvironmentId,
+)
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
-"""The name of the reference arm: the host without a container."""
+"""The name of the reference arm: the host, or the nodes of an allocation, without a container."""
 TWIN = "host-again"
 """The name of the A/A arm: the host once more."""
 ALONE = "host-alone"
@@ -88,6 +95,7 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
     """The arms of a block with that MPI; where MPIs are the arms, of any block.
 
     An emulated machine has no twin: a noise floor is of use to times, and its times claim nothing.
+    Arms in an allocation have the names that they have on one machine.
     """
     if asked.arms == MPIS_ARE_ARMS:
         return [
@@ -107,11 +115,12 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
                 Arm(f"{each.in_names}-{profile}-{layout}", each, profile, layout)
                 for profile, layout in product(asked.profiles, asked.layouts)
             ]
+        elif each.is_container:
+            found.append(Arm(each.container or each.in_names, each, layout=LAYOUTS[0]))
         else:
-            layout = LAYOUTS[0] if each.is_container else ""
-            found.append(Arm(each.in_names, each, layout=layout))
+            found.append(Arm(each.in_names if each.is_emulated else HOST, each))
+    found += [Arm(TWIN, each.environment) for each in found if each.name == HOST and asked.aa_pair]
     if BARE_HOST in asked.environments:
-        found += [Arm(TWIN, BARE_HOST)] if asked.aa_pair else []
         found += [
             Arm(program.lower(), BARE_HOST, program=program)
             for program in asked.external
@@ -128,6 +137,6 @@ def named(name: str) -> Arm:
         if environment != name:
             return Arm(name, EnvironmentId.named(environment), profile, layout)
     found = EnvironmentId.named(name)
-    if not found.is_emulated and found not in ENVIRONMENTS:
+    if not found.is_emulated and found not in ENVIRONMENTS and name not in CONTAINERS:
         return Arm(name, BARE_HOST)
     return Arm(name, found, layout=LAYOUTS[0] if found.is_container else "")

@@ -8,6 +8,14 @@ PROFILES = ("default", "tuned", "privileged")
 LAYOUTS = ("one", "per-rank", "isolated")
 ENGINES = ("docker", "podman")
 
+CLUSTER = "slurm"
+"""Kind of environment over the nodes of an allocation: "slurm" runs the nodes' own files,
+"slurm-charliecloud" the image in that container."""
+CONTAINERS = ("charliecloud", "apptainer", "enroot", "pyxis")
+"""The containers of that kind; without an engine, profile or layout."""
+LAUNCHERS = ("srun", "mpiexec")
+"""What starts ranks in an allocation: Slurm itself, or the MPI's own program."""
+
 VM, VM_DOCKER = "vm", "vm-docker"
 """Kinds of environments in an emulated machine: "vm:NAME" runs as on the host, "vm-docker:NAME" in
 Docker there."""
@@ -50,6 +58,16 @@ class EnvironmentId:
         return self.kind in (VM, VM_DOCKER)
 
     @property
+    def on_cluster(self) -> bool:
+        """Whether it is over the nodes of an allocation."""
+        return self.kind.partition("-")[0] == CLUSTER
+
+    @property
+    def container(self) -> str:
+        """On a cluster, the container that its ranks run in; "" for the nodes' own files."""
+        return self.kind.partition("-")[2] if self.on_cluster else ""
+
+    @property
     def has_engine(self) -> bool:
         """Whether a container engine runs its launches, in a profile and a layout each."""
         return self.kind in ENGINES or self.kind == VM_DOCKER
@@ -57,7 +75,7 @@ class EnvironmentId:
     @property
     def is_container(self) -> bool:
         """Whether its launches run in a container, or in the image's files without one."""
-        return self.kind not in (BARE_HOST.kind, VM)
+        return self.kind not in (BARE_HOST.kind, VM, CLUSTER)
 
     @property
     def in_names(self) -> str:
@@ -73,6 +91,13 @@ CHARLIECLOUD = EnvironmentId("charliecloud")
 APPTAINER = EnvironmentId("apptainer")
 ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER)
 """The environments of this machine."""
+
+
+ON_CLUSTER = (
+    EnvironmentId(CLUSTER),
+    *(EnvironmentId(f"{CLUSTER}-{name}") for name in CONTAINERS),
+)
+"""The environments of an allocation."""
 
 
 def machine_names() -> list[str]:

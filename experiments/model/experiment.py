@@ -9,7 +9,7 @@ from typing import Any
 
 import hbmcomm
 from experiments.model.contender_names import CALLS, PLAIN, TORCH_GROUPS
-from experiments.model.environment import BARE_HOST, EnvironmentId
+from experiments.model.environment import BARE_HOST, LAUNCHERS, EnvironmentId
 from experiments.model.lower_bound import BARRIER
 
 OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
@@ -59,6 +59,8 @@ class Launches:
         external: of EXTERNAL, programs that take part as a reference beside our harness.
         arms: what the arms of a block are, of ARMS.
         tuned: MPIs that are an arm in each of their settings.
+        nodes: of the allocation that the ranks are dealt out to evenly; 1 where there is none.
+        launcher: of LAUNCHERS, what starts ranks in an allocation.
     """
 
     environments: tuple[EnvironmentId, ...] = (BARE_HOST,)
@@ -72,6 +74,8 @@ class Launches:
     aa_pair: bool = True
     arms: str = ARMS[0]
     tuned: tuple[str, ...] = ()
+    nodes: int = 1
+    launcher: str = LAUNCHERS[0]
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,11 @@ class Experiment:
         """Whether its environments need torch; a bench takes it where it is."""
         groups = set(TORCH_GROUPS) & set(self.factors.transports)
         return bool(groups) and self.launches.arms != MPIS_ARE_ARMS
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether all launches run in an allocation."""
+        return self.launches.environments[0].on_cluster
 
     @property
     def machine(self) -> str:

@@ -112,7 +112,8 @@ class Launch:
     @property
     def takes_turns(self) -> bool:
         """Whether its ranks can sleep while those of other arms measure."""
-        return self.program not in EXTERNAL_MPI and not self.environment.is_emulated
+        where = self.environment
+        return self.program not in EXTERNAL_MPI and not (where.is_emulated or where.on_cluster)
 
     @property
     def spares_peers(self) -> bool:

@@ -20,7 +20,15 @@ from experiments.model.launch import FORMAT, Launch
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
-from experiments.programs.machine import cgroup, datapath, disturbance, facts, kernels, nodes, versions
+from experiments.programs.machine import (
+    cgroup,
+    datapath,
+    disturbance,
+    facts,
+    kernels,
+    nodes,
+    versions,
+)
 from experiments.programs.machine.mpi_tool_interface import report
 from experiments.programs.measure import orders
 from experiments.programs.measure.alone import conduct_alone

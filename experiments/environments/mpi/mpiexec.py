@@ -9,7 +9,18 @@ from pathlib import Path
 
 JOB = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "PRTE_", "OMPI_COMM_WORLD_", "PBS_", "LSB_", "HYDRA_")
 """How the variables of a job begin that this process may itself be a part of."""
+ALLOCATION = ("SLURM_", "PBS_", "LSB_")
+"""Those of JOB that describe an allocation, not one step in it."""
 
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+YIELDING = {
+    "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
+    # its sched_yield leaves a spinning rank first in line; 4 ranks pinned to 2 cores took 0.11
+    # (8 B), 0.10 (64 KiB), 0.23 (1 MiB) times as long with its nanosleep, in 8 pairs of runs
+    "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
+    "impi": {"I_MPI_WAIT_MODE": "1"},
+}
+"""Variables with which ranks of an MPI yield while they wait."""
 ONE_NODE = ("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_FABRICS")
 
 
@@ -37,16 +48,14 @@ def mpiexec(
         # a slot is a core to it: two hardware threads, or a batch system's one task, count as one
         argv += ["--bind-to", "none", "--oversubscribe"]
         argv += ["--mca", "mpi_yield_when_idle", str(int(crowded))]
-        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        variables |= AS_ROOT
         # for one-sided calls over a fabric alone; Open MPI sleeps for a second when it closes this
         # component unused
         variables |= {"OMPI_MCA_btl": "^ofi"}
     elif flavour == "mpich":
         argv += ["-launcher", "fork", "-bind-to", "none"]
         variables |= {"MPIR_CVAR_CH4_CMA_ENABLE": "0"} if contained else {}
-        # its sched_yield leaves a spinning rank first in line; 4 ranks pinned to 2 cores took 0.11
-        # (8 B), 0.10 (64 KiB), 0.23 (1 MiB) times as long with its nanosleep, in 8 pairs of runs
-        variables |= {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"} if crowded else {}
+        variables |= YIELDING[flavour] if crowded else {}
     else:
         variables |= {
             "LD_LIBRARY_PATH": f"{prefix}/lib",
@@ -54,7 +63,7 @@ def mpiexec(
             "I_MPI_PIN": "0",
             "I_MPI_FABRICS": "shm",
         }
-        variables |= {"I_MPI_WAIT_MODE": "1"} if crowded else {}
+        variables |= YIELDING[flavour] if crowded else {}
     return [*argv, *program], variables
 
 
@@ -91,7 +100,7 @@ def across(
         argv += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", str(launcher)]
         argv += ["--prtemca", "plm_ssh_no_tree_spawn", "1", "--leave-session-attached"]
         argv += ["--bind-to", "none", "--mca", "mpi_yield_when_idle", str(int(len(hosts) > cores))]
-        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        variables |= AS_ROOT
         return [*argv, *program], variables
     argv += ["-wdir", "/tmp", "-genvnone", "-localhost", home[0]]
     if flavour == "mpich":
@@ -122,6 +131,11 @@ def of_a_host(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name not in ONE_NODE}
 
 
-def outside_jobs(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those of a job: ranks started here are a job of their own."""
-    return {name: value for name, value in environment.items() if not name.startswith(JOB)}
+def outside_jobs(environment: Mapping[str, str], but: Sequence[str] = ()) -> dict[str, str]:
+    """The variables without those of a job: ranks started here are a job of their own.
+
+    Args:
+        but: of JOB, what is kept.
+    """
+    lost = tuple(each for each in JOB if each not in but)
+    return {name: value for name, value in environment.items() if not name.startswith(lost)}

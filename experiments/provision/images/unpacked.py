@@ -3,8 +3,10 @@
 One folder for each image of a checkout, made again when the image changes; complete or missing.
 """
 
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import docker
@@ -59,8 +61,27 @@ def ensure(
         stamp.unlink(missing_ok=True)
         _remove(tree)
         incoming.rename(tree)
+        described = json.dumps(asdict(image), default=str)
+        tree.with_suffix(".json").write_text(described, encoding="utf-8")
         stamp.write_text(image.id, encoding="ascii")
     return tree
+
+
+def recall(variant: str, trees: Path = TREES) -> Image:
+    """The image that a folder was made of, where no engine is at hand to ask.
+
+    Raises:
+        UnpackingFailed: there is none.
+    """
+    try:
+        text = folder(variant, trees).with_suffix(".json").read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UnpackingFailed(
+            f"the image {variant} is not unpacked in {trees}: start the campaign on a machine with "
+            "Docker that has the same folders, or name an image in [SITE.images] of sites.toml"
+        ) from error
+    stored = json.loads(text)
+    return Image(**stored | {"wheels": tuple(map(Path, stored["wheels"]))})
 
 
 def _export(client: docker.DockerClient, image: str, folder: Path) -> None:

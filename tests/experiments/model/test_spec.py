@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -218,3 +219,17 @@ def test_the_rank_limit_is_that_of_the_machine_that_is_named() -> None:
     many = spec.restrict(spec.load("quick"), environments="vm:plain", ranks="33")
     with pytest.raises(SpecError, match="33 ranks were asked for; plain has 4 cores"):
         spec.check_ranks(many, 4, "plain")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"environments": "slurm,host"}, "an allocation has other nodes than this machine"),
+        ({"environments": "slurm", "nodes": 2, "ranks": "4,5"}, "asks for 5 ranks: ask for multi"),
+        ({"environments": "host", "nodes": 2}, "2 nodes were asked for, and host has one"),
+        ({"environments": "slurm", "launcher": "aprun"}, "unknown launcher 'aprun'"),
+    ],
+)
+def test_an_allocation_runs_what_all_its_nodes_can(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        spec.restrict(spec.load("quick"), **flags)

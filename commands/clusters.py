@@ -1,0 +1,147 @@
+"""Campaigns on a cluster, from a login node: a batch script, its submission, its end."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from experiments.cluster import allocation, jobs, sites, states
+from experiments.cluster.script import Job, limit, script
+from experiments.cluster.sites import Site
+from experiments.console.stages import Stages
+from experiments.execution import backends, campaign, campaign_file
+from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Campaign
+from experiments.model.checkout import ROOT
+from experiments.model.errors import ExperimentsError
+from experiments.model.experiment import Experiment
+from experiments.results import store
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the flags of `run` choose of a cluster; "" is the site's own.
+
+    Attributes:
+        site: its name in sites.toml.
+        time: limit of the job.
+    """
+
+    site: str = ""
+    launcher: str = ""
+    nodes: int | None = None
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The cluster that a campaign runs on.
+
+    Attributes:
+        name: of the site; "" where sites.toml has none.
+        submits: whether a job is to be submitted: this process holds no allocation.
+    """
+
+    name: str = ""
+    site: Site = field(default_factory=Site)
+    time: str = ""
+    submits: bool = False
+
+    def folder(self, out: Path) -> Path:
+        """A relative results folder in the one that all nodes see."""
+        return Path(self.site.shared) / out if self.site.shared else out.absolute()
+
+
+def of_site(flags: Flags) -> tuple[Place, Flags]:
+    """The site, and the flags with the site's values where none are given.
+
+    Raises:
+        SiteMissing, SpecError: sites.toml has it not, or cannot be read.
+    """
+    name, site = sites.load(flags.site, sites.path())
+    full = replace(flags, launcher=flags.launcher or site.launcher, nodes=flags.nodes or site.nodes)
+    submits = allocation.held(os.environ) is None
+    return Place(name, site, flags.time, submits), full
+
+
+def start(
+    experiment: Experiment, request: Request, place: Place, words: Sequence[str], dry_run: bool
+) -> None:
+    """Submit a new campaign and follow it to its end, or print the script that would.
+
+    Args:
+        words: the flags that the job gives to `./inv run`.
+    """
+    planned = campaign_file.plan(experiment, request.seed, request.base, request.site)
+    job = _job(planned, request.out, place, [*words, "--out", str(request.out)])
+    if dry_run:
+        _show(place, job)
+        return
+    store.refuse_existing(request.out)
+    stages = Stages()
+    with backends.ready(experiment, request.base, request.optional, stages, place.site):
+        pass  # made here, as nodes may reach neither a registry nor an engine
+    _run(place, job, request.out, stages)
+
+
+def resume(out: Path, time: str, dry_run: bool) -> bool:
+    """Go on in a new job with a campaign that was begun in one.
+
+    Returns:
+        False where there is nothing to submit: it needs no cluster, this process holds an
+        allocation, or all is measured.
+    """
+    begun = campaign_file.read(out)
+    on_cluster = begun.experiment.on_cluster and not allocation.held(os.environ)
+    if not on_cluster or not begun.unfinished(out):
+        return False
+    name, site = sites.load(begun.site, sites.path())
+    place, folder = Place(name, site, time, True), out.absolute()
+    job = _job(begun, folder, place, ["--resume", "--out", str(folder)])
+    if dry_run:
+        _show(place, job)
+    else:
+        _run(place, job, folder, Stages())
+    return True
+
+
+def _job(planned: Campaign, out: Path, place: Place, words: Sequence[str]) -> Job:
+    asked = planned.experiment
+    seconds = campaign.seconds(planned, out)
+    return Job(
+        f"hbmcomm-{asked.name}",
+        asked.launches.nodes,
+        limit(place.site, place.time, seconds),
+        out.with_name(f"{out.name}-%j.log"),
+        ROOT,
+        ("./inv", "run", *words),
+    )
+
+
+def _show(place: Place, job: Job) -> None:
+    """The script on standard output; on standard error what it needs before it is submitted."""
+    print(script(place.site, job), end="")
+    if not job.log.parent.is_dir():
+        print(f"make its folder first: mkdir -p {job.log.parent}", file=sys.stderr)
+
+
+def _run(place: Place, job: Job, out: Path, stages: Stages) -> None:
+    job.log.parent.mkdir(parents=True, exist_ok=True)
+    number = jobs.submit(script(place.site, job))
+    log = Path(str(job.log).replace("%j", number))
+    stages.say(f"job {number} on {job.nodes} nodes, limit {job.limit}; its log is {log}")
+    try:
+        ended = jobs.follow(number, log, sys.stderr.write, stages.say)
+    except KeyboardInterrupt:
+        stages.say(f"job {number} was cancelled; {_advice(out, log)}")
+        raise
+    if not ended.is_complete:
+        raise ExperimentsError(states.ending(number, ended, _advice(out, log)))
+    print(out)
+
+
+def _advice(out: Path, log: Path) -> str:
+    if (out / "campaign.json").exists():
+        return f"finished launches are kept: ./inv run --resume --out {out}"
+    return f"nothing was measured yet: see {log}"

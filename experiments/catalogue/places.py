@@ -1,0 +1,71 @@
+"""Which environments can be compared in one campaign: those of one place, and what runs there."""
+
+from experiments.model.environment import LAYOUTS, VM_DOCKER
+from experiments.model.experiment import Launches
+
+
+def check(asked: Launches) -> None:
+    """Refuse what cannot run in the place of the campaign, or has nothing to be compared with.
+
+    Raises:
+        ValueError: with what to leave out or to ask for.
+    """
+    if any(each.is_emulated for each in asked.environments):
+        _check_emulated(asked)
+    elif any(each.on_cluster for each in asked.environments):
+        _check_on_cluster(asked)
+    elif asked.nodes > 1:
+        raise ValueError(
+            f"{asked.nodes} nodes were asked for, and "
+            f"{', '.join(map(str, asked.environments))} has one: ask for --env slurm"
+        )
+
+
+def _check_on_cluster(asked: Launches) -> None:
+    """Refuse what an allocation cannot run, or what nothing could be compared with."""
+    names = ", ".join(map(str, asked.environments))
+    here = [str(each) for each in asked.environments if not each.on_cluster]
+    if here:
+        raise ValueError(
+            f"an allocation has other nodes than this machine, and the campaign has {names}: "
+            f"leave out {', '.join(here)}"
+        )
+    uneven = [ranks for ranks in asked.ranks if ranks % asked.nodes]
+    if uneven:
+        raise ValueError(
+            f"each of {asked.nodes} nodes has as many ranks, and the campaign asks for "
+            f"{', '.join(map(str, uneven))} ranks: ask for multiples of {asked.nodes} with --ranks"
+        )
+
+
+def _check_emulated(asked: Launches) -> None:
+    """Refuse what no guest can run, or what nothing could be compared with."""
+    names = ", ".join(map(str, asked.environments))
+    real = [str(each) for each in asked.environments if not each.machine]
+    if real:
+        raise ValueError(
+            f"an emulated machine's times mean nothing beside real ones, and the campaign has "
+            f"{names}: leave out {', '.join(real)}"
+        )
+    machines = tuple(dict.fromkeys(each.machine for each in asked.environments))
+    for what, several, found in (
+        ("emulated machine", "machines", machines),
+        ("MPI, the one that its disk holds", "MPIs", asked.mpis),
+    ):
+        if len(found) > 1:
+            raise ValueError(
+                f"a campaign in a guest has one {what}, and {', '.join(found)} were asked for: "
+                f"measure these {several} in campaigns of their own"
+            )
+    if asked.external:
+        raise ValueError(
+            f"{', '.join(asked.external)} in [launches] runs on the host, and the campaign has "
+            f"{names}: leave out {', '.join(asked.external)}"
+        )
+    docker = [each for each in asked.environments if each.kind == VM_DOCKER]
+    layouts = [name for name in asked.layouts if name != LAYOUTS[0]]
+    if docker and layouts:
+        raise ValueError(
+            f"{docker[0]} has the layout one alone, as Docker there has no bridge to join several "
+            f"containers; found {', '.join(layouts)}: pass --layouts one"
+        )

@@ -1,0 +1,142 @@
+"""A job of Slurm from its submission to its end. Knows nothing of what it runs."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from experiments.cluster.states import GONE, State, described, waiting
+from experiments.model.errors import ExperimentsError
+from experiments.processes import executables
+
+LOOK = 0.5  # seconds between two looks at a job's log
+ASK, ASK_LATER, SHARE = 1.0, 15.0, 0.1
+"""Seconds between two questions to Slurm: at least, at most, and in between the share of the time
+since the job was submitted or began."""
+SILENT = 120.0  # seconds without an answer of Slurm after which a job is no longer followed
+ENDING = 60.0  # seconds in which a job that was cancelled ends
+
+
+Take = Callable[[str], object]
+
+
+class SlurmRefused(ExperimentsError):
+    """Slurm is not there, or does not take a job."""
+
+
+def submit(script: str) -> str:
+    """Submit a script; the job's number.
+
+    Raises:
+        SlurmRefused: with Slurm's own words.
+    """
+    done = _slurm(["sbatch", "--parsable"], script)
+    if done.returncode:
+        raise SlurmRefused(
+            f"sbatch does not take the job: {_last(done.stderr)}; see the site's table in "
+            "sites.toml, and the script with --dry-run"
+        )
+    return done.stdout.strip().partition(";")[0]
+
+
+def state(job: str) -> State | None:
+    """A job as Slurm describes it now; None where Slurm does not answer."""
+    done = _slurm(["scontrol", "show", "job", "--oneliner", job])
+    if done.returncode == 0:
+        return described(done.stdout)
+    return State(GONE) if "Invalid job id" in done.stderr else None
+
+
+def cancel(job: str) -> None:
+    """Cancel a job, and wait until it has ended: until then it writes into its folder."""
+    _slurm(["scancel", job])
+    deadline = time.monotonic() + ENDING
+    while time.monotonic() < deadline:
+        found = state(job)
+        if found and found.is_over:
+            return
+        time.sleep(LOOK)
+
+
+def follow(
+    job: str, log: Path, show: Callable[[str], object], say: Callable[[str], object]
+) -> State:
+    """Wait until a job has ended or turns out never to start; how it ended.
+
+    A job that never starts is cancelled, and so is one whose following is interrupted.
+
+    Args:
+        show: takes what the job writes, as it comes.
+        say: takes what the job waits for, whenever that changes.
+
+    Raises:
+        SlurmRefused: Slurm does not answer any more; the job goes on without this process.
+    """
+    tail, said = _Tail(log, show), ""
+    since = answered = time.monotonic()
+    asked = since - ASK
+    try:
+        while True:
+            tail.look()
+            now = time.monotonic()
+            if now - asked < min(max(ASK, SHARE * (now - since)), ASK_LATER):
+                time.sleep(LOOK)
+                continue
+            asked = now
+            found = state(job)
+            if found is None:
+                _refuse_silence(job, now - answered)
+                continue
+            answered = now
+            if found.never:
+                cancel(job)
+            if found.never or found.is_over:
+                tail.look()
+                return found
+            if (text := waiting(found)) != said:
+                said, since = text, now
+                say(f"job {job}: {text}")
+    except KeyboardInterrupt:
+        cancel(job)
+        tail.look()
+        raise
+
+
+class _Tail:
+    """A file that grows, which may not exist yet."""
+
+    def __init__(self, path: Path, show: Callable[[str], object]) -> None:
+        self._path, self._show, self._at = path, show, 0
+
+    def look(self) -> None:
+        """Pass on what is new."""
+        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
+            file.seek(self._at)
+            if new := file.read():
+                self._at += len(new)
+                self._show(new.decode(errors="replace"))
+
+
+def _refuse_silence(job: str, seconds: float) -> None:
+    if seconds > SILENT:
+        raise SlurmRefused(
+            f"Slurm does not answer for {seconds:.0f} s; job {job} goes on without this process: "
+            f"see `squeue --job {job}`"
+        )
+
+
+def _slurm(words: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    program = executables.find(words[0])
+    if program is None:
+        raise SlurmRefused(
+            f"{words[0]} is not installed here, so that no job can be submitted: use a login node "
+            "of the cluster, or an allocation that you hold"
+        )
+    return subprocess.run(
+        [program, *words[1:]], input=text or "", capture_output=True, text=True, check=False
+    )
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason was given"])[-1]

@@ -1,0 +1,1 @@
+"""Launches over the nodes of an allocation."""

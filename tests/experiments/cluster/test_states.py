@@ -1,0 +1,61 @@
+"""What Slurm says of a job, in words for a user."""
+
+import pytest
+
+from experiments.cluster.states import NEVER, State, described, ending, waiting
+
+LINE = (
+    "JobId=7 JobName=hbmcomm-quick UserId=me(1000) Priority=4294901757 JobState={} Reason={} "
+    "Dependency=(null) Requeue=0 ExitCode={} RunTime=00:00:03 TimeLimit=00:30:00"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "code", "wanted"),
+    [
+        ("TIMEOUT", "TimeLimit", "0:0", "job 7 reached its time limit; go on"),
+        ("CANCELLED", "None", "0:15", "job 7 was cancelled; go on"),
+        ("PREEMPTED", "None", "0:0", "job 7 gave its nodes to a job of higher priority; go on"),
+        ("NODE_FAIL", "NodeDown", "1:0", "job 7 lost a node; go on"),
+        ("FAILED", "NonZeroExitCode", "1:0", "job 7 failed with exit code 1; go on"),
+        ("FAILED", "RaisedSignal:9", "0:9", "job 7 failed by signal 9; go on"),
+        ("OUT_OF_MEMORY", "OutOfMemory", "0:125", "job 7 ran out of memory; go on"),
+        ("LAUNCH_FAILED", "None", "0:0", "job 7 ended as LAUNCH_FAILED; go on"),
+    ],
+)
+def test_the_ends_of_jobs_are_told_apart(state: str, reason: str, code: str, wanted: str) -> None:
+    found = described(LINE.format(state, reason, code))
+    assert found.is_over and not found.is_complete
+    assert ending("7", found, "go on") == wanted
+
+
+def test_a_job_that_ended_well_is_complete() -> None:
+    assert described(LINE.format("COMPLETED", "None", "0:0")).is_complete
+
+
+@pytest.mark.parametrize("state", ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"])
+def test_a_job_that_waits_or_runs_is_not_over(state: str) -> None:
+    assert not State(state).is_over
+
+
+@pytest.mark.parametrize("reason", NEVER)
+def test_reasons_that_do_not_pass_mean_that_it_never_starts(reason: str) -> None:
+    found = described(LINE.format("PENDING", reason, "0:0"))
+    assert found.never
+    assert f"job 7 would never start: {NEVER[reason]} ({reason})" in ending("7", found, "")
+
+
+def test_a_reason_may_have_details() -> None:
+    line = LINE.format("PENDING", "ReqNodeNotAvail,_UnavailableNodes:n2", "0:0")
+    assert described(line).never == NEVER["ReqNodeNotAvail"]
+
+
+@pytest.mark.parametrize("reason", ["Resources", "Priority", "BeginTime", "AssocGrpCpuLimit"])
+def test_reasons_that_pass_are_shown(reason: str) -> None:
+    found = described(LINE.format("PENDING", reason, "0:0"))
+    assert not found.never
+    assert waiting(found) == f"waits for nodes ({reason})"
+
+
+def test_a_job_at_work_is_shown_by_its_state() -> None:
+    assert waiting(State("RUNNING")) == "running"
