@@ -30,16 +30,17 @@ class Communicator(Allocating, Derivable):
 
     Communicators derived from it (Dup, Split, Create, Shrink ...) keep class, kind and transport.
     Those with a topology (Create_cart, Create_graph, Create_dist_graph, Sub) do as well, and are
-    also an MPI.Cartcomm, Graphcomm or Distgraphcomm. With transport auto, one whose ranks cannot
-    share memory has transport mpi. The result of Idup decides this at its first blocking
-    collective. Intercommunicators, and the results of Merge, Create_from_group and Ishrink, are of
-    mpi4py's classes; intracommunicators among them can be wrapped. `kind`, `nodes`, `device` and
-    `transport` are read-only.
+    also an MPI.Cartcomm, Graphcomm or Distgraphcomm. With transport auto, each of them takes the
+    transport that fits its ranks. The result of Idup decides this at its first blocking collective.
+    Intercommunicators, and the results of Merge, Create_from_group and Ishrink, are of mpi4py's
+    classes; intracommunicators among them can be wrapped. `kind`, `nodes`, `device` and `transport`
+    are read-only.
 
     With transport direct, ranks that call different collectives at the same point all get
     CallMismatch, and ranks that wait for a rank that died or left get PeerError, in this call or
-    the next; the communicator is unusable then. It is neither thread-safe nor fork-safe; its arrays
-    are shared with a child of a fork, not copied. The `*_init` calls return a `Plan`.
+    the next; the communicator is unusable then. With hierarchical that is so on each host; ranks of
+    other hosts get PeerError. A communicator is neither thread-safe nor fork-safe; its arrays are
+    shared with a child of a fork, not copied. The `*_init` calls return a `Plan`.
 
     Args:
         comm: Any intracommunicator; left out: MPI.COMM_WORLD. It may be a Communicator: its kind,
@@ -47,8 +48,9 @@ class Communicator(Allocating, Derivable):
         kind: Memory of its arrays, a name of `hbmcomm.KINDS`; left out: `hbmcomm.default_kind()`.
         transport: "direct" (the library's own, over memory that all ranks share), "hierarchical"
             (direct among ranks that can share memory, messages of MPI between these groups), "mpi"
-            (mpi4py's buffer calls), "pickle" (its lower-case calls), or "auto": direct where the
-            ranks can share memory and have enough of it, else mpi.
+            (mpi4py's buffer calls), "pickle" (its lower-case calls), or "auto": direct where all
+            ranks can share memory and have enough of it, hierarchical where some of them can, else
+            mpi.
         nodes: Bind arrays strictly to these NUMA nodes of the kind.
         device: A device-dax file such as "/dev/dax0.0": arrays are on it. The kind is then "dax",
             the transport direct. The first communicator of a job takes the whole device, in equal

@@ -62,7 +62,7 @@ class Derivable(Transport):
 
     def _wrap(self, comm: MPI.Comm) -> Self:
         """A derived communicator in this one's class; collective over its ranks."""
-        derived: Self = wrap(self._public_class, comm, self._options)
+        derived: Self = wrap(self._public_class, comm, self._options.of_derived)
         return derived
 
     def _wrap_undecided(self, comm: Self) -> Self:
@@ -70,8 +70,8 @@ class Derivable(Transport):
 
         MPI writes the handle to this object later, so that it cannot be replaced.
         """
-        comm._options = self._options
-        if len(self._options.transports) > 1:
+        comm._options = self._options.of_derived
+        if len(comm._options.transports) > 1:
             comm.__class__ = _class_for(self._public_class, "", self._topology)
         return comm
 

@@ -31,6 +31,13 @@ class Options(NamedTuple):
     def transport(self) -> str:
         return self.transports[0]
 
+    @property
+    def of_derived(self) -> Options:
+        """Those of a derived communicator: its ranks may all be on one host, and take direct."""
+        if self.transports[0] == "hierarchical" and len(self.transports) > 1:
+            return self._replace(transports=AUTO)
+        return self
+
 
 def check_wrappable(comm: object) -> None:
     """Check that a Communicator can wrap this.

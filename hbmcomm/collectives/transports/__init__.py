@@ -19,5 +19,5 @@ TRANSPORTS: dict[str, type[Transport]] = {
     "pickle": Pickles,
 }
 
-AUTO = ("direct", "mpi")
+AUTO = ("direct", "hierarchical", "mpi")
 """The transports that "auto" tries, in order, until one works on all ranks."""

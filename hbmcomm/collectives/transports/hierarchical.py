@@ -54,8 +54,11 @@ class Hierarchical(Direct):
         numpy_arrays.register()
         own, rank = MPI.Intracomm(self), self.rank
         hosts = find_hosts(own.allgather, rank)
-        if len(self._options.transports) > 1 and len(hosts) == self.size:
-            raise ArenaUnavailable("no two ranks can share memory; take transport='mpi'")
+        if len(self._options.transports) > 1 and len(hosts) in (1, self.size):
+            raise ArenaUnavailable(
+                f"auto takes hierarchical where some ranks share memory and others do not; found "
+                f"{self.size} ranks on {len(hosts)} hosts; name a transport"
+            )
         asked = consensus.run_on_all(own.allgather, lambda: (settings(), setting().place.node))
         chosen, nodes = asked[0][0], dict(enumerate(node for _, node in asked))
         on_each = [len({nodes[each] for each in ranks}) for ranks in hosts]

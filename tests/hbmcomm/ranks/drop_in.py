@@ -60,7 +60,7 @@ def its_repr_neither_decides_nor_fails() -> None:
         request.Wait()
         decided = f"transport {comm.transport}"
         if comm.transport == "direct":
-            assert "transport direct or mpi, " in repr(later), repr(later)
+            assert "transport direct or hierarchical or mpi, " in repr(later), repr(later)
         later.Barrier()
         assert decided in repr(later)
         later.Free()
@@ -266,7 +266,7 @@ if __name__ == "__main__":
     an_error_inside_with_does_not_wait_for_the_others()
     persistent_forms_are_mpi4pys_and_plans("direct")
     plans_that_only_mpi_can_run_are_plans_too()
-    for each in ("mpi", "pickle"):
+    for each in ("hierarchical", "mpi", "pickle"):
         its_repr_says_what_it_is(each)
         a_class_of_a_users_own_stays_that_class(each)
         derived_communicators_keep_transport_kind_and_nodes(each)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from experiments.model.environment import MPIS
+
 HERE = Path(__file__).parent / "ranks"
 CALLS = HERE.parents[1] / "ranks" / "random_calls.py"
 
@@ -32,3 +34,11 @@ def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
         env={"HBMCOMM_LEADERS": leaders, "HBMCOMM_SEGMENT_BYTES": "64KiB"},
     )
     assert "hierarchical: alike" in found.output
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_auto_takes_what_fits_the_ranks_of_each_communicator(
+    mpirun: Callable[..., Any], mpi: str
+) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "auto.py"), mpi=mpi)
+    assert found.output.count("fits") == 4
