@@ -14,7 +14,7 @@ from hbmcomm.collectives.buffers.message import Bytes
 from hbmcomm.collectives.buffers.operand import Part
 from hbmcomm.collectives.hierarchical.between import ring
 from hbmcomm.collectives.hierarchical.between.steps import without_empty
-from hbmcomm.collectives.hierarchical.layout import Ranks
+from hbmcomm.collectives.hierarchical.hosts.layout import Ranks
 from hbmcomm.collectives.hierarchical.task import Task, move
 from hbmcomm.collectives.hierarchical.ways import Ways, distances, scratch
 from hbmcomm.collectives.hierarchical.wire import Packet, Place

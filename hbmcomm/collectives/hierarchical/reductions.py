@@ -17,7 +17,7 @@ from hbmcomm.collectives.hierarchical.between.steps import (
     split,
     without_empty,
 )
-from hbmcomm.collectives.hierarchical.layout import Lane
+from hbmcomm.collectives.hierarchical.hosts.layout import Lane
 from hbmcomm.collectives.hierarchical.task import Task, move
 from hbmcomm.collectives.hierarchical.ways import Ways, scratch
 from hbmcomm.collectives.hierarchical.wire import Flight, Place

@@ -10,8 +10,8 @@ import numpy as np
 
 from hbmcomm.collectives.buffers.message import Bytes
 from hbmcomm.collectives.hierarchical.between.steps import Range
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.inside import Inside
-from hbmcomm.collectives.hierarchical.layout import Layout
 from hbmcomm.collectives.hierarchical.settings import Settings
 from hbmcomm.collectives.hierarchical.wire import Flight, Wire
 

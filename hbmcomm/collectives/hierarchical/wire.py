@@ -75,10 +75,11 @@ class Wire:
 
     Args:
         comm: Only this object sends messages on it.
-        look: Raises an error where a message cannot come any more; called while this rank waits.
+        look: Raises an error where a message cannot come any more; called while this rank waits,
+            with the seconds since the last message.
     """
 
-    def __init__(self, comm: MPI.Intracomm, look: Callable[[], None]) -> None:
+    def __init__(self, comm: MPI.Intracomm, look: Callable[[float], None]) -> None:
         self._comm, self._look = comm, look
         self._flights: list[Flight] = []
 
@@ -160,7 +161,7 @@ class Wire:
 class _Patience:
     """One wait: looks at once, then gives the CPU away, then sleeps."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
+    def __init__(self, look: Callable[[float], None]) -> None:
         self._look = look
         self._began = self._looked = time.monotonic()
         self._nap = _SHORTEST
@@ -174,7 +175,7 @@ class _Patience:
         self._nap = min(2 * self._nap, _LONGEST)
         if now - self._looked > _LOOK:
             self._looked = now
-            self._look()
+            self._look(now - self._began)
 
 
 def _messages(packets: Iterable[Packet]) -> Iterable[tuple[int, list[Any]]]:

@@ -6,6 +6,7 @@ on `hierarchical/operations` does it.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,9 +21,10 @@ from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
 from hbmcomm.collectives.hierarchical import operations
-from hbmcomm.collectives.hierarchical.grouping import find_hosts
+from hbmcomm.collectives.hierarchical.hosts import watch
+from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.inside import Inside
-from hbmcomm.collectives.hierarchical.layout import Layout
 from hbmcomm.collectives.hierarchical.settings import settings
 from hbmcomm.collectives.hierarchical.task import Task
 from hbmcomm.collectives.hierarchical.ways import Ways
@@ -35,6 +37,7 @@ from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import create_arena
 
 _UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
+_SOON = 1.0  # seconds
 _PATIENT = {"spin_us": 20, "yield_us": 50}
 """Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI."""
 
@@ -45,6 +48,7 @@ class Hierarchical(Direct):
     _options: Any
     _engine: Engine
     _ways: Ways | None = None
+    _watch: watch.Watch | None = None
     _broken: BaseException | None = None
 
     # ---- beginning and end ----
@@ -78,6 +82,7 @@ class Hierarchical(Direct):
         ((self._state, self._arena),) = made
         inside = Inside(self._state.handle, self._check)
         self._engine = Engine()
+        self._watch = watch.create(own.allgather, layout) if len(hosts) > 1 else None
         self._ways = Ways(layout, inside, Wire(own.Dup(), self._look), chosen)
 
     def _share_memory(self, among: MPI.Intracomm, layout: Layout) -> tuple[Core, Arena]:
@@ -108,16 +113,22 @@ class Hierarchical(Direct):
             with suppress(PeerError):
                 ways.inside.barrier()
                 ways.wire.free()
-        self._state, self._ways, self._arena = None, None, None
+        if self._watch is not None:
+            self._watch.close()
+        self._state, self._ways, self._arena, self._watch = None, None, None, None
         state.close()
 
     def _abandon(self) -> None:
         if self._ways is not None:
             self._ways.wire.strand()
+        if self._watch is not None:
+            self._watch.fail(str(self._broken or "an error ended its part"))
         super()._abandon()
 
-    def _look(self) -> None:
-        """Raise an error where a message cannot come."""
+    def _look(self, waited: float) -> None:
+        """Raise PeerError where a message cannot come."""
+        if self._watch is not None:
+            self._watch.look(waited)
 
     # ---- calls ----
 
@@ -172,9 +183,24 @@ class Hierarchical(Direct):
         try:
             operations.run(self._ways, task)
         except BaseException as error:
-            self._broken = error
+            self._broken = self._explained(error)
             self._abandon()
+            if self._broken is not error:
+                raise self._broken from error
             raise
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What a failure means: where MPI reports one, the watch may know of a lost rank soon."""
+        if not isinstance(error, MPI.Exception):
+            return error
+        until = time.monotonic() + _SOON
+        try:
+            while time.monotonic() < until:
+                self._look(0.0)
+                time.sleep(0.01)
+        except PeerError as lost:
+            return lost
+        return PeerError(f"MPI failed between hosts: {error}; the communicator is unusable now")
 
     def _announce(self, name: str) -> None:
         """Ranks of this host agree that they make a call of MPI."""

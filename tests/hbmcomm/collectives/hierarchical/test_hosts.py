@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from experiments.model.environment import MPIS
-
 HERE = Path(__file__).parent / "ranks"
 CALLS = HERE.parents[1] / "ranks" / "random_calls.py"
 
@@ -17,10 +15,10 @@ pytestmark = pytest.mark.ranks
 @pytest.mark.parametrize(
     ("mpi", "hosts", "leaders", "calls"),
     [
-        ("openmpi", "0,1,0,1", "1", 60),
-        ("mpich", "0,0,1,2,1", "1", 40),
-        ("impi", "0,1,1,0", "2", 60),
-        ("openmpi", "0,1,2", "1", 40),
+        ("openmpi", "0,1,0,1", "1", 40),
+        ("mpich", "0,0,1,2,1", "1", 20),
+        ("impi", "0,1,1,0", "2", 30),
+        ("openmpi", "0,1,2", "1", 20),
     ],
     ids=["round-robin", "unequal", "two-leaders", "a-rank-each"],
 )
@@ -36,9 +34,12 @@ def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
     assert "hierarchical: alike" in found.output
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_auto_takes_what_fits_the_ranks_of_each_communicator(
-    mpirun: Callable[..., Any], mpi: str
-) -> None:
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "auto.py"), mpi=mpi)
+def test_auto_takes_what_fits_the_ranks_of_each_communicator(mpirun: Callable[..., Any]) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "auto.py"), mpi="mpich")
     assert found.output.count("fits") == 4
+
+
+def test_calls_in_flight_on_many_communicators_are_right(mpirun: Callable[..., Any]) -> None:
+    stress = CALLS.with_name("stress.py")
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(stress), "hierarchical", "3")
+    assert "calls right on 4 ranks" in found.output

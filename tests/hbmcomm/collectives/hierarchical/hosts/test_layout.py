@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hbmcomm.collectives.hierarchical.layout import Layout, groups, in_order_of_leading
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout, groups, in_order_of_leading
 
 ROUND_ROBIN = [(0, 2, 4), (1, 3)]
 ONE_NODE = dict.fromkeys(range(5), 0)

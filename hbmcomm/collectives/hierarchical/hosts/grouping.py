@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from hbmcomm.collectives.hierarchical.layout import groups
+from hbmcomm.collectives.hierarchical.hosts.layout import groups
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.consensus import Allgather
 from hbmcomm.memory.shared.segment import HUGE_PAGE, Locator, Segment

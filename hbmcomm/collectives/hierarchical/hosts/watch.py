@@ -1,0 +1,178 @@
+"""Notices which ranks die or leave, on whatever host, and tells ranks that wait.
+
+The first rank of each host is its *sentinel*. Sentinels are connected with each other, and all
+ranks of a host with theirs. The kernel closes the connection of a process that dies; keepalive ends
+that to a host that vanishes. A sentinel passes on what it learns, on a thread that sleeps else, so
+that ranks learn of a death even while their sentinel makes no call.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout
+from hbmcomm.collectives.hierarchical.hosts.links import Link, Listener, Notice, connect
+from hbmcomm.errors import PeerError
+from hbmcomm.memory.shared.consensus import Allgather
+
+_GRACE = 5.0  # seconds in which what a rank sent before it left must come
+_DIED, _LEFT = "died", "left"
+
+
+class Watch:
+    """One rank's view of all ranks of a communicator.
+
+    Args:
+        links: The rank at the other end of each connection.
+    """
+
+    def __init__(self, layout: Layout, links: dict[int, Link]) -> None:
+        self._layout, self._links = layout, dict(links)
+        self._is_sentinel = layout.index == 0
+        self._lock = threading.RLock()
+        self._lost = ""
+        self._left: dict[int, float] = {}
+        self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, list(links.values()))
+        if self._is_sentinel:
+            view = weakref.ref(self)
+            threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
+
+    def look(self, waited: float) -> None:
+        """Raise PeerError where this rank waits for one that is gone.
+
+        Args:
+            waited: Seconds since the last message.
+        """
+        self.read(0.0)
+        now = time.monotonic()
+        if self._lost:
+            raise PeerError(f"{self._lost}; the communicator is unusable now")
+        for rank, moment in list(self._left.items()):
+            if min(waited, now - moment) > _GRACE:
+                raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+
+    def fail(self, why: str) -> None:
+        """Tell all ranks that this one can go on no more."""
+        if not self._lost:
+            notice: Notice = {"rank": self._layout.rank, "what": f"gave up: {why}"}
+            for link in list(self._links.values()):
+                link.send(notice)
+        self.close()
+
+    def close(self) -> None:
+        """Leave."""
+        with self._lock:
+            self._links.clear()
+        self._say_goodbye()
+
+    def read(self, seconds: float) -> bool:
+        """Read the notices that have come, or come in this time; whether there may be more."""
+        poll = select.poll()
+        with self._lock:
+            ends = {link.fileno(): rank for rank, link in self._links.items()}
+        for end in ends:
+            if end >= 0:
+                poll.register(end, select.POLLIN)
+        for end, _ in poll.poll(1000 * seconds):
+            with self._lock:
+                self._read_from(ends[end])
+        return bool(self._links) and not self._lost
+
+    def _read_from(self, rank: int) -> None:
+        link = self._links.get(rank)
+        if link is None:
+            return
+        try:
+            for notice in link.receive():
+                self._heard(notice, rank)
+        except (OSError, ValueError):
+            if link.fileno() < 0:  # this rank closed it
+                return
+            self._links.pop(rank).close()
+            if rank not in self._left:
+                self._heard({"rank": rank, "what": _DIED}, rank)
+
+    def _heard(self, notice: Notice, source: int) -> None:
+        """Take notice, and pass it on to those who do not hear it from elsewhere."""
+        rank, what = int(notice["rank"]), str(notice["what"])
+        if what == _LEFT:
+            self._left[rank] = time.monotonic()
+        elif not self._lost:
+            self._lost = f"rank {rank} {what}"
+        if self._is_sentinel:
+            for other, link in list(self._links.items()):
+                if other != source and any(map(self._layout.is_here, (source, other))):
+                    link.send(notice)
+
+
+def create(allgather: Allgather, layout: Layout) -> Watch | None:
+    """The watch of all ranks; collective. None where they cannot be connected by TCP."""
+    sentinels = [ranks[0] for ranks in layout.hosts]
+    listener = _attempt(Listener) if layout.index == 0 else None
+    offers = allgather(listener.offer if listener is not None else None)
+    links: dict[int, Link] = {}
+    accepted: list[int] = []
+    if layout.index == 0:
+        own = sentinels.index(layout.rank)
+        accepted = [*sentinels[own + 1 :], *layout.inside[1:]]
+        wanted = sentinels[:own]
+    else:
+        wanted = [layout.inside[0]]
+
+    def answer() -> None:
+        with suppress(OSError):
+            while listener is not None and set(accepted) - links.keys():
+                link = listener.accept()
+                if link is not None:
+                    links[int(link.receive_word())] = link
+
+    answering = threading.Thread(target=answer, daemon=True)
+    answering.start()
+    for other in wanted:
+        link = _attempt(connect, offers[other]) if offers[other] is not None else None
+        if link is not None:
+            with suppress(OSError):
+                link.send_word(str(layout.rank))
+                links[other] = link
+    answering.join()
+    if listener is not None:
+        listener.close()
+    complete = links.keys() == {*wanted, *accepted}
+    if all(allgather(complete)):
+        return Watch(layout, links)
+    for link in links.values():
+        link.close()
+    return None
+
+
+def _attempt(act: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return act(*arguments)
+    except OSError:
+        return None
+
+
+def _stand_guard(view: weakref.ref[Watch]) -> None:
+    """On a sentinel's thread, until the watch is gone: every second it looks whether it is."""
+    going_on = True
+    while going_on:
+        watch = view()
+        if watch is None:
+            return
+        try:
+            going_on = watch.read(1.0)
+        except OSError:  # closed meanwhile
+            return
+        del watch
+
+
+def _goodbye(rank: int, links: list[Link]) -> None:
+    for link in links:
+        link.send({"rank": rank, "what": _LEFT})
+        link.close()
