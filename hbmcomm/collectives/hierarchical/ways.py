@@ -15,7 +15,7 @@ from hbmcomm.collectives.hierarchical.inside import Inside
 from hbmcomm.collectives.hierarchical.settings import Settings
 from hbmcomm.collectives.hierarchical.wire import Flight, Wire
 
-_IN_FLIGHT = 3
+_IN_FLIGHT = 7
 """Slices on their way between hosts while ranks of one host work on the next."""
 _LEAST_MESSAGE = 32 * 1024
 """Bytes of each message of a slice, however many hosts there are."""

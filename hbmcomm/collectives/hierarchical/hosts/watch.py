@@ -22,7 +22,7 @@ from hbmcomm.errors import PeerError
 from hbmcomm.memory.shared.consensus import Allgather
 
 _GRACE = 5.0  # seconds in which what a rank sent before it left must come
-_DIED, _LEFT = "died", "left"
+_DIED, _SILENT, _LEFT = "died", "does not answer", "left"
 
 
 class Watch:
@@ -91,12 +91,13 @@ class Watch:
         try:
             for notice in link.receive():
                 self._heard(notice, rank)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             if link.fileno() < 0:  # this rank closed it
                 return
             self._links.pop(rank).close()
             if rank not in self._left:
-                self._heard({"rank": rank, "what": _DIED}, rank)
+                what = _DIED if isinstance(error, ConnectionError) else _SILENT
+                self._heard({"rank": rank, "what": what}, rank)
 
     def _heard(self, notice: Notice, source: int) -> None:
         """Take notice, and pass it on to those who do not hear it from elsewhere."""

@@ -1,0 +1,60 @@
+"""On emulated hosts: what links carry, and what ranks see of a host that vanishes."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RANKS = Path(__file__).parent / "ranks"
+MIB = 2**20
+HEADERS = 1.04
+"""Ethernet, IP and TCP, of packets up to 64 KiB as they pass between namespaces, and of replies."""
+SOON = 9.0  # seconds until a host that answers no more is given up
+
+pytestmark = pytest.mark.ranks
+
+
+@pytest.mark.parametrize(("mpi", "packed"), [("openmpi", True), ("mpich", False)])
+def test_each_link_carries_what_the_formula_says_however_ranks_are_placed(
+    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], mpi: str, packed: bool
+) -> None:
+    made = hosts(4)
+    places = made.packed(2) if packed else made.in_turn(8)
+    found = mpirun_on(made, places, RANKS / "timing.py", "1e9", "1", str(MIB), mpi=mpi)
+    (line,) = [each for each in found.output.splitlines() if each.startswith("{")]
+    told = json.loads(line)
+    least, most = (each / (2 * 3 / 4 * MIB) for each in told["links"]["hierarchical"])
+    assert 1.0 < least <= most < HEADERS, told
+
+
+def test_survivors_learn_of_a_host_that_vanishes(
+    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = hosts(2)
+    launch = threading.Thread(
+        target=mpirun_on,
+        args=(made, made.packed(2), RANKS / "vanish.py", str(tmp_path)),
+        kwargs={"mpi": "mpich", "code": None},
+    )
+    launch.start()
+    try:
+        while not (tmp_path / "going").exists():
+            assert launch.is_alive()
+            time.sleep(0.1)
+        cut = time.time()
+        made.cut("n2")
+        while len(list(tmp_path.glob("hierarchical-*"))) < 4 and time.time() - cut < 2 * SOON:
+            time.sleep(0.1)
+        seen = {path.name: path.read_text("utf-8") for path in tmp_path.glob("hierarchical-*")}
+        assert len(seen) == 4, seen
+        for words in seen.values():
+            moment, _, what = words.partition(" ")
+            assert what.startswith("PeerError: rank "), seen
+            assert float(moment) - cut < SOON, seen
+    finally:
+        made.end()
+        launch.join()
