@@ -62,6 +62,7 @@ CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
 IN_ENVIRONMENTS = (*TRANSPORTS, *TORCH_GROUPS)
 """Transports where environments are the arms."""
+ENTRANTS = tuple(dict.fromkeys((*IN_ENVIRONMENTS, *CONTENDERS)))
 
 
 def _sizes(given: object) -> object:
@@ -114,7 +115,7 @@ class _Factors(Form):
 
     dtype: Annotated[Name, among(*DTYPES)] = Factors.dtype
     operations: Annotated[Names, among(*CALLS, *WORKLOADS)] = Factors.operations
-    transports: Annotated[Names, among(*CONTENDERS)] = Factors.transports
+    transports: Annotated[Names, among(*ENTRANTS)] = Factors.transports
     kinds: Annotated[Names, among(*KINDS)] = Factors.kinds
     localities: Annotated[Names, among(*LOCALITIES)] = Factors.localities
     buffers: Annotated[Names, among(*BUFFERS)] = Factors.buffers

@@ -13,7 +13,7 @@ from experiments.model.environment import BARE_HOST, LAUNCHERS, EnvironmentId
 from experiments.model.lower_bound import BARRIER
 
 OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
-TRANSPORTS = ("direct", "mpi", "pickle")
+TRANSPORTS = ("direct", "hierarchical", "mpi", "pickle")
 KINDS = hbmcomm.KINDS
 DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")

@@ -58,6 +58,7 @@ _ARMS = {
 _KINDS = {"regular": "regular (DDR)", "hbw": "hbw (HBM)"}
 _TRANSPORTS = {
     "direct": "direct (shared memory)",
+    "hierarchical": "hierarchical (direct, MPI between hosts)",
     "mpi": "mpi (its buffer calls)",
     "pickle": "pickle (its object calls)",
     "gloo": "gloo (torch over TCP)",

@@ -12,7 +12,6 @@ from experiments.catalogue import spec
 from experiments.model import quantities
 from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
 from experiments.model.errors import SpecError
-from experiments.model.experiment import TRANSPORTS
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
 
@@ -29,7 +28,7 @@ def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
     assert quick.factors.sizes[-1] == 2**22
-    assert quick.factors.transports == TRANSPORTS
+    assert quick.factors.transports == ("direct", "mpi", "pickle")
 
 
 def test_the_paper_campaign_has_the_papers_factors() -> None:
@@ -70,7 +69,7 @@ def test_an_experiment_survives_its_stored_form() -> None:
         ({"factors": {"transports": "mpi"}}, ["transports", "must be a list"]),
         (
             {"factors": {"transports": ["direct-again"]}},
-            ["Known: direct, mpi, pickle, gloo, torch"],
+            ["Known: direct, hierarchical, mpi, pickle, gloo, torch"],
         ),
         ({"factors": {"sizes": "1KB:1MiB"}}, ["'1KB'", "KiB"]),
         ({"factors": {"sizes": 7}}, ["sizes 7", "list"]),

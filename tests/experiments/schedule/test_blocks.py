@@ -8,7 +8,7 @@ from itertools import groupby, product
 from experiments.catalogue import spec
 from experiments.model.arms import Arm, arms
 from experiments.model.environment import DOCKER
-from experiments.model.experiment import TRANSPORTS, Factors
+from experiments.model.experiment import Factors
 from experiments.model.launch import Launch
 from experiments.schedule import blocks as schedule
 
@@ -70,7 +70,10 @@ def test_all_cells_of_a_kind_follow_each_other_and_kinds_come_in_any_order() -> 
 
 def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     cells = schedule.schedule(QUICK, 1)[0].launches[0].cells
-    most = {name: max(c.bytes for c in cells if c.transport == name) for name in TRANSPORTS}
+    most = {
+        name: max(c.bytes for c in cells if c.transport == name)
+        for name in QUICK.factors.transports
+    }
     assert most == {"direct": 2**22, "mpi": 2**22, "pickle": 2**19}
 
 
