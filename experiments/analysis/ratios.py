@@ -67,9 +67,10 @@ def paired_ratio(
     """
     keys, ratios = _pairs(cells, column, numerator, denominator, value, pooled)
     rows: list[dict[str, Any]] = []
-    for values, group in ratios.groupby(keys, sort=True, observed=True):
-        paired = group["ratio"].to_numpy(dtype=float)
-        rows.append(dict(zip(keys, values, strict=True)) | _over_blocks(paired))
+    paired = ratios.groupby(keys, sort=True, observed=True)["ratio"].agg(list)
+    for values, each in zip(paired.index, paired, strict=True):
+        found = _over_blocks(np.asarray(each, dtype=float))
+        rows.append(dict(zip(keys, values, strict=True)) | found)
     columns = [*keys, *RATIO, "p_holm", "least_p_holm"]
     return _corrected(pd.DataFrame(rows, columns=columns), [key for key in keys if key != "bytes"])
 
