@@ -250,7 +250,9 @@ def _of_half(spec: Any, found: Operand) -> Operand:
 
 def _is_half(spec: Any) -> bool:
     """Whether it is an array of a type without a name in the buffer protocol or some MPIs."""
-    return isinstance(spec, np.ndarray) and spec.dtype.name in _HALVES and spec.dtype.isnative
+    if not isinstance(spec, np.ndarray) or spec.dtype.itemsize != 2:  # a name takes a while
+        return False
+    return spec.dtype.name in _HALVES and spec.dtype.isnative
 
 
 def _root(comm: MPI.Comm, root: int) -> int:

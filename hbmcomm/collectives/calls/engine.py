@@ -1,32 +1,33 @@
 """Runs the calls of one communicator in their order: plain ones on the caller's thread if it can.
 
-Calls in flight run on a thread of their own, which lives while there are some: they progress
-whatever the program does meanwhile. MPI must support calls of several threads for them.
+Calls in flight run on a thread of their own: they progress whatever the program does meanwhile. MPI
+must support calls of several threads for them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+import weakref
 from collections.abc import Callable
+from queue import SimpleQueue
 
 from hbmcomm.collectives.calls.threaded import Operation
 
-_IDLE = 1.0  # seconds that the thread waits for another call before it ends
+_Queue = SimpleQueue[Operation | None]
 
 
 class Engine:
     """The calls of one communicator on this rank."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._waiting: deque[Operation] = deque()
-        self._in_flight = 0
+        self._queue: _Queue = SimpleQueue()
+        self._last: Operation | None = None
         self._thread: threading.Thread | None = None
+        weakref.finalize(self, self._queue.put, None)
 
     def run(self, act: Callable[[], None]) -> None:
         """Do a call, after those in flight."""
-        if not self._in_flight:
+        if self._last is None or self._last.is_complete():
             act()
             return
         operation = Operation(act)
@@ -35,29 +36,21 @@ class Engine:
 
     def start(self, operation: Operation) -> None:
         """Put a call in flight."""
-        with self._condition:
-            self._waiting.append(operation)
-            self._in_flight += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="hbmcomm", daemon=True)
-                self._thread.start()
-            self._condition.notify_all()
+        if self._thread is None:
+            self._thread = threading.Thread(target=_serve, args=(self._queue,), daemon=True)
+            self._thread.start()
+        self._last = operation
+        self._queue.put(operation)
 
     def drain(self) -> None:
         """Wait until nothing is in flight."""
-        with self._condition:
-            self._condition.wait_for(lambda: not self._in_flight)
+        if self._last is not None:
+            self._last.until_complete()
 
-    def _serve(self) -> None:
-        while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._waiting, _IDLE)
-                if not self._waiting:
-                    self._thread = None
-                    return
-                operation = self._waiting.popleft()
-            operation.run()
-            with self._condition:
-                self._in_flight -= 1
-                self._condition.notify_all()
-            operation.complete()
+
+def _serve(queue: _Queue) -> None:
+    """On the thread, until the engine is gone."""
+    while (operation := queue.get()) is not None:
+        operation.run()
+        operation.complete()
+        del operation

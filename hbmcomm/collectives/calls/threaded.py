@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from mpi4py import MPI
@@ -28,14 +29,20 @@ class Operation:
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act: Callable[[], None] | None = act
-        self._done = threading.Event()
+        self._is_complete = False
+        # not an Event: a signal's handler may raise in its Python code, and leave it locked
+        self._gate = threading.Lock()
+        self._gate.acquire()
         self._generalized: Any = None
-        self._is_taken = False
+        self._failures: list[bytearray] = []
         self.error: BaseException | None = None
 
     def put_in(self, request: MPI.Request) -> None:
         """Make an object of mpi4py this operation's request."""
-        self._generalized = MPI.Grequest.Start(self._query, _nothing, _nothing)
+        # MPI's waits call this: not a Python function, in which a signal's handler might raise. It
+        # fails, as mpi4py's callbacks do, by an exception: what cannot be a key.
+        query: Any = partial(dict.fromkeys, self._failures)
+        self._generalized = MPI.Grequest.Start(query)
         _copy_handle(self._generalized, request)
 
     def run(self) -> None:
@@ -46,16 +53,19 @@ class Operation:
             act()
         except BaseException as error:  # raised where it is waited for
             self.error = error
+            self._failures.append(bytearray(b"the collective failed"))
 
     def complete(self) -> None:
         """Let those who wait go on."""
         if self._generalized is not None:
             MPI.Grequest.Complete(self._generalized)
-        self._done.set()
+        self._is_complete = True
+        self._gate.release()
 
     def until_complete(self) -> None:
         """Wait for it."""
-        self._done.wait()
+        while not self._is_complete:
+            self._gate.acquire()
 
     def wait(self) -> None:
         """Wait for it; raises its error."""
@@ -64,21 +74,15 @@ class Operation:
 
     def take(self) -> None:
         """Have MPI say that all is well: the error is raised by the caller."""
-        self._is_taken = True
+        self._failures.clear()
 
     def is_complete(self) -> bool:
-        return self._done.is_set()
+        return self._is_complete
 
     def check(self) -> None:
         """Raise the error of one that is complete."""
         if self.error is not None:
             raise self.error
-
-    def _query(self, status: MPI.Status) -> None:
-        status.Set_elements(MPI.BYTE, 0)
-        status.Set_cancelled(False)
-        if self.error is not None and not self._is_taken:
-            raise MPI.Exception(MPI.ERR_OTHER)
 
 
 class Request(MPI.Request):
@@ -96,8 +100,7 @@ class Request(MPI.Request):
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the call is complete; raises its error."""
-        operation, self._operation = _complete(self._operation), None
-        _take(super().Wait, status, operation)
+        _finish(self, super().Wait, status)
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:
@@ -105,8 +108,7 @@ class Request(MPI.Request):
         operation = self._operation
         if operation is not None and not operation.is_complete():
             return False
-        self._operation = None
-        _take(super().Wait, status, operation)
+        _finish(self, super().Wait, status)
         return True
 
     def wait(self, status: MPI.Status | None = None) -> None:
@@ -160,8 +162,7 @@ class ThreadedPlan(Plan):
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; return at once if it is not started."""
-        operation, self._operation = _complete(self._operation), None
-        _take(super().Wait, status, operation)
+        _finish(self, super().Wait, status)
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:
@@ -169,8 +170,7 @@ class ThreadedPlan(Plan):
         operation = self._operation
         if operation is not None and not operation.is_complete():
             return False
-        self._operation = None
-        _take(super().Wait, status, operation)
+        _finish(self, super().Wait, status)
         return True
 
     def Free(self) -> None:
@@ -180,28 +180,23 @@ class ThreadedPlan(Plan):
         self._run, self._new = _freed, _freed
 
 
-def _complete(operation: Operation | None) -> Operation | None:
-    """The operation once it is complete; an interrupt leaves it in flight."""
+def _finish(request: Any, wait: Callable[[Any], Any], status: Any) -> None:
+    """Wait for a request's operation, and free MPI's request; raises the operation's error.
+
+    An exception of a signal's handler, at any step, leaves the request fit for another wait.
+    """
+    operation: Operation | None = request._operation
     if operation is not None:
         operation.until_complete()
-    return operation
-
-
-def _take(wait: Callable[[Any], Any], status: Any, operation: Operation | None) -> None:
-    """Free MPI's request of a complete operation; raises the operation's error."""
-    if operation is not None:
         operation.take()
     wait(status)
+    request._operation = None
     if operation is not None:
         operation.check()
 
 
 def _copy_handle(source: MPI.Request, to: MPI.Request) -> None:
     ctypes.memmove(MPI._addressof(to), MPI._addressof(source), _HANDLE)
-
-
-def _nothing(*_: Any) -> None:
-    pass
 
 
 def _freed() -> Any:

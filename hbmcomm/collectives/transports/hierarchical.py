@@ -38,7 +38,7 @@ from hbmcomm.memory.shared.arena_creation import create_arena
 
 _UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
 _SOON = 1.0  # seconds
-_PATIENT = {"spin_us": 20, "yield_us": 50}
+_PATIENT = {"spin_us": 10, "yield_us": 0}
 """Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI."""
 
 
@@ -170,9 +170,16 @@ class Hierarchical(Direct):
         if not isinstance(operands, Operands):
             return operands
         task = Task(name, operands)
-        if task.overlaps(self.size):
+        if self._must_copy(task):
             task = Task(name, with_copied_input(name, operands, self.size))
         return task
+
+    def _must_copy(self, task: Task) -> bool:
+        """Whether received data would be written over data that is still to be sent."""
+        ways, state = self._ways, self._state
+        if ways is not None and state is not None and len(ways.layout.hosts) == 1:
+            return bool(lib.hbm_must_copy(state.handle, task.call))
+        return task.overlaps(self.size)
 
     def _do(self, task: Task) -> None:
         """Do a call; a failure makes the communicator unusable."""

@@ -43,3 +43,13 @@ def test_calls_in_flight_on_many_communicators_are_right(mpirun: Callable[..., A
     stress = CALLS.with_name("stress.py")
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(stress), "hierarchical", "3")
     assert "calls right on 4 ranks" in found.output
+
+
+def test_reductions_give_the_same_bits_on_all_ranks_and_in_every_run(
+    mpirun: Callable[..., Any],
+) -> None:
+    digests = []
+    for mpi in ("openmpi", "mpich"):
+        found = mpirun(HERE / "on_hosts.py", 4, "0,1,2,0", str(HERE / "same_bits.py"), mpi=mpi)
+        digests += [line for line in found.output.splitlines() if line.startswith("digest ")]
+    assert len(digests) == 8 and len(set(digests)) == 1
