@@ -55,8 +55,6 @@ class Site(Form):
         prepare: lines of a shell that a job runs first: modules, variables.
         launcher: of LAUNCHERS, where --launcher is not given.
         shared: folder that all nodes see, for results; "" where the checkout is on one.
-        local: folder on each node's own disk that images are copied to; "" runs them from the
-            shared one.
         pmi: by MPI, what `srun --mpi` offers.
         images: by container, what it runs: a path that may hold {mpi}; without one, the image
             that this machine's Docker unpacks.
@@ -76,7 +74,6 @@ class Site(Form):
     prepare: Lines = ()
     launcher: Annotated[Name, among(*LAUNCHERS)] = LAUNCHERS[0]
     shared: Folder = ""
-    local: Folder = ""
     pmi: Annotated[Table, _for(*MPIS)] = Field(default_factory=dict)
     images: Annotated[Table, _for(*CONTAINERS)] = Field(default_factory=dict)
     variables: Table = Field(default_factory=dict)

@@ -98,7 +98,7 @@ def ending(job: str, state: State, advice: str) -> str:
     """
     if state.never:
         return (
-            f"job {job} would never start: {state.never} ({state.reason}); it was cancelled. "
+            f"job {job} would never start: {state.never} ({state.reason}); it was cancelled: "
             "change the site's table in sites.toml or the flags, then submit again"
         )
     text = f"job {job} {ENDS.get(state.name, f'ended as {state.name}')}"

@@ -1,0 +1,24 @@
+"""One cluster for all tests: a slurmctld that starts anew takes longer than most of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.emulation.hosts.keepers import HostsRefused
+from tests import slurm_cluster
+from tests.slurm_cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with two emulated nodes, and a site for it."""
+    if why := slurm_cluster.lacking():
+        pytest.skip(why)
+    folder: Path = tmp_path_factory.mktemp("slurm")
+    try:
+        with slurm_cluster.running(folder) as cluster:
+            cluster.write_site()
+            yield cluster
+    except HostsRefused as refused:
+        pytest.skip(str(refused))

@@ -1,0 +1,165 @@
+"""Campaigns on a real Slurm over two hosts: all MPIs, every end of a job, going on after one."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.model.environment import MPIS
+from experiments.results import store
+from tests.slurm_cluster import Cluster
+
+pytestmark = pytest.mark.ranks
+
+START = 60.0  # seconds until a first launch is finished
+TINY = """
+title = "Tiny"
+question = "Is it measured?"
+[factors]
+operations = ["allreduce"]
+transports = ["direct", "mpi"]
+kinds = ["regular"]
+sizes = "1KiB"
+[launches]
+environments = ["slurm"]
+ranks = [4]
+aa_pair = false
+blocks = {blocks}
+[measurement]
+time_cap = 0.01
+min_iterations = 6
+max_iterations = 20
+"""
+
+Done = subprocess.CompletedProcess[str]
+
+
+def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subprocess.Popen[str]":
+    """Start a campaign from the login node, into a folder of that name."""
+    spec = slurm.folder / f"{name}.toml"
+    spec.write_text(TINY.format(blocks=blocks))
+    words = ("run", "--experiment", str(spec), "--out", name, *flags)
+    return slurm.begin("./inv", *words)
+
+
+def campaign(slurm: Cluster, name: str, *flags: str) -> Done:
+    return ended(begin(slurm, name, *flags))
+
+
+def ended(process: "subprocess.Popen[str]") -> Done:
+    out, errors = process.communicate(timeout=200)
+    return Done(process.args, process.returncode, out, errors)
+
+
+def launches(folder: Path) -> list[dict[str, Any]]:
+    return [store.read_launch(folder, name) for name in sorted(store.finished(folder))]
+
+
+def job_of(slurm: Cluster, name: str) -> str:
+    """The number of a campaign's job, once its first launch is finished."""
+    deadline = time.monotonic() + START
+    while not store.finished(slurm.folder / name):
+        assert time.monotonic() < deadline, "nothing is measured"
+        time.sleep(0.1)
+    (log,) = slurm.folder.glob(f"{name}-*.log")
+    return log.stem.rpartition("-")[2]
+
+
+def stop_driver(slurm: Cluster) -> None:
+    """Let a campaign stand still on the first node."""
+    for pid in slurm.hosts.processes("n1"):
+        with contextlib.suppress(OSError):
+            if b"--search-root" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(("launcher", "mpis"), [("srun", MPIS), ("mpiexec", MPIS[:1])])
+def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple[str, ...]) -> None:
+    folder = slurm.folder / f"by-{launcher}"
+    done = campaign(slurm, folder.name, "--mpi", ",".join(mpis), "--launcher", launcher)
+    assert (done.returncode, done.stdout.strip()) == (0, str(folder)), done.stderr
+    assert "running" in done.stderr and f"[{len(mpis)}/{len(mpis)}]" in done.stderr
+    found = launches(folder)
+    assert {each["launch"]["mpi"] for each in found} == set(mpis)
+    for each in found:
+        assert each["environment"]["datapath"]["hostnames"] == "2"
+        assert [rank["rank"] for rank in each["ranks"]] == [0, 1, 2, 3]
+        timed = {cell["transport"]: "samples" in cell for cell in each["cells"]}
+        assert timed["mpi"] and not timed["direct"]
+        assert launcher in each["command"]
+
+
+def test_ranks_that_a_wrong_pmi_leaves_alone_fail_the_job(slurm: Cluster) -> None:
+    slurm.write_site('pmi = { mpich = "none" }')
+    try:
+        done = campaign(slurm, "alone", "--mpi", "mpich")
+    finally:
+        slurm.write_site()
+    assert done.returncode == 1
+    assert "found 1 in COMM_WORLD: ranks that do not find each other" in done.stderr
+    assert "failed with exit code 1; finished launches are kept: ./inv run --resume" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"),
+    [
+        ("short", "would never start: the partition cannot run such a job"),
+        ("nowhere", "sbatch does not take the job: "),
+    ],
+)
+def test_a_job_that_cannot_start_is_not_waited_for(
+    slurm: Cluster, partition: str, message: str
+) -> None:
+    slurm.write_site(f'partition = "{partition}"')
+    try:
+        done = campaign(slurm, f"in-{partition}")
+    finally:
+        slurm.write_site()
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert slurm.run("squeue", "--noheader").stdout == ""
+
+
+def test_slurm_takes_the_script_that_a_dry_run_prints(slurm: Cluster) -> None:
+    shown = campaign(slurm, "by-hand", "--dry-run")
+    assert shown.returncode == 0 and not (slurm.folder / "by-hand").exists()
+    (slurm.folder / "job.sh").write_text(shown.stdout)
+    done = slurm.run("sbatch", "--test-only", str(slurm.folder / "job.sh"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_job_that_somebody_cancels_is_said_to_be(slurm: Cluster) -> None:
+    process = begin(slurm, "cancelled", blocks=9)
+    slurm.run("scancel", job_of(slurm, "cancelled"))
+    done = ended(process)
+    assert done.returncode == 1
+    assert "was cancelled; finished launches are kept: ./inv run --resume" in done.stderr
+
+
+def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
+    process = begin(slurm, "limited", blocks=2)
+    job = job_of(slurm, "limited")
+    stop_driver(slurm)
+    slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now")
+    done = ended(process)
+    assert done.returncode == 1
+    assert f"job {job} reached its time limit; finished launches are kept" in done.stderr
+    again = ended(slurm.begin("./inv", "run", "--resume", "--out", f"{slurm.folder}/limited"))
+    assert again.returncode == 0, again.stderr
+    assert len(launches(slurm.folder / "limited")) == 2
+
+
+def test_a_node_that_dies_ends_the_job_and_what_finished_is_kept(slurm: Cluster) -> None:
+    """The last test: nothing runs on the cluster afterwards."""
+    process = begin(slurm, "dead", blocks=9)
+    job_of(slurm, "dead")
+    slurm.hosts.kill("n2")
+    done = ended(process)
+    assert done.returncode == 1
+    assert "finished launches are kept: ./inv run --resume" in done.stderr
+    assert "lost a node" in done.stderr or "failed with exit code 1" in done.stderr
