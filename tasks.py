@@ -6,8 +6,10 @@ A user's mistake ends in one message on standard error and exit code 1, Ctrl-C i
 from invoke import task
 
 from commands import benches, campaigns, machines, project, stored
+from commands import hosts as emulated_hosts
 from commands.exits import reports_errors
-from commands.flags import leading_path, positional
+from commands.flags import leading, leading_path, positional
+from experiments.emulation.hosts.plan import RATE
 from experiments.model.environment import ENVIRONMENTS
 
 
@@ -174,6 +176,45 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
                ./inv vm --machine hbm-as-dax --line 'numactl -H; ls -l /dev/dax*'
     """
     machines.vm(machine, check, line, mpi, base, yes)
+
+
+@task(
+    help={
+        "action": "up, status (default), job, shell or down",
+        "count": "of hosts, for up (default: 2)",
+        "rate": "of each link in each direction, as tc writes it: 1gbit, 100mbit",
+        "name": "of the set of hosts, where several are up",
+        "host": "for shell: n1 (default), n2 ...",
+        "line": "for job: the program of each rank, and its arguments",
+        "ranks": "for job: in all, spread over the hosts in blocks (default: one on each)",
+        "mpi": "for job: openmpi, mpich or impi",
+    },
+    positional=leading("hosts", "action", "count"),
+)
+@reports_errors
+def hosts(
+    context,
+    action=None,
+    count=None,
+    rate=RATE,
+    name="default",
+    host="",
+    line="",
+    ranks="",
+    mpi="openmpi",
+):
+    """Emulated hosts on this machine: network namespaces on a switch, with links of a rate.
+
+    Each host has a network, a name, a /dev/shm and PIDs of its own; all have this machine's files
+    and share its CPUs. They stay until `down`, which ends all that runs on them. Needs root.
+
+    Examples:  ./inv hosts up 4 --rate 1gbit
+               ./inv hosts job --ranks 8 --mpi mpich --line 'python program.py'
+               ./inv hosts shell --host n2
+               ./inv hosts status
+               ./inv hosts down
+    """
+    emulated_hosts.hosts(action or "status", count or "", rate, name, host, line, ranks, mpi)
 
 
 @task(

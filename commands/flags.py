@@ -28,6 +28,16 @@ def leading_path(task: str, name: str) -> list[str]:
     return [name] if word and path else []
 
 
+def leading(task: str, *names: str) -> list[str]:
+    """The arguments whose words directly follow a task's name; the others keep their defaults."""
+    found = []
+    for name, word in zip(names, _words(task), strict=False):
+        if word.startswith("-"):
+            break
+        found.append(name)
+    return found
+
+
 def _words(task: str) -> list[str]:
     """What the command line holds after a task's name."""
     return sys.argv[sys.argv.index(task) + 1 :] if task in sys.argv else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commands.flags import check_choice, leading_path, whole_number
+from commands.flags import check_choice, leading, leading_path, whole_number
 from experiments.model.errors import ExperimentsError
 
 
@@ -34,3 +34,14 @@ def test_the_first_word_of_a_task_is_its_campaign_where_it_is_a_path(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["invoke", *words.split()])
     assert leading_path("report", "results") == found
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("", []), ("up", ["action"]), ("up 4 --rate x", ["action", "count"]), ("--rate x", [])],
+)
+def test_words_right_behind_a_task_are_its_arguments(
+    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["invoke", "hosts", *words.split()])
+    assert leading("hosts", "action", "count") == found

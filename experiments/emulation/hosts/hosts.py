@@ -5,6 +5,7 @@
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,17 @@ from typing import NamedTuple
 
 from experiments.emulation.hosts import keepers
 from experiments.emulation.hosts.keepers import HostsRefused, Keeper
-from experiments.emulation.hosts.plan import BRIDGE, CONTROLLER, LINK, RATE, Plan, address, shaping
+from experiments.emulation.hosts.plan import (
+    BRIDGE,
+    CONTROLLER,
+    LINK,
+    RATE,
+    Plan,
+    address,
+    number,
+    shaping,
+    written,
+)
 from experiments.environments import enter
 from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.namespaces import entering
@@ -49,7 +60,7 @@ class Hosts:
 
     def __init__(self, name: str, found: Mapping[str, Keeper]) -> None:
         self.name, self._keepers = name, dict(found)
-        self.names = [f"n{number}" for number in range(1, len(found))]
+        self.names = sorted(found.keys() - {CONTROLLER}, key=number)
 
     @property
     def controller(self) -> list[str]:
@@ -108,6 +119,14 @@ class Hosts:
                 return Traffic(received, sent)  # the switch's end of the link
         raise HostsRefused(f"the switch of {self.name} has no link to {name}; is that host up?")
 
+    def rate(self, name: str) -> str:
+        """The rate of a host's link as tc(8) writes it; "cut" where nothing passes."""
+        device = json.loads(self._run(CONTROLLER, [f"ip -json link show {name}"]))[0]
+        if "UP" not in device["flags"]:
+            return "cut"
+        shaped = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))[0]
+        return written(shaped["options"]["rate"] * 8)
+
     def cut(self, name: str) -> None:
         """Pull the plug of a host's link: nothing passes, and neither end is closed."""
         self._run(CONTROLLER, [f"ip link set {name} down"])
@@ -126,10 +145,11 @@ class Hosts:
         self._run(name, [shaping(LINK, rate)])
 
     def processes(self, name: str) -> set[int]:
-        """PIDs, as this process sees them, of all that runs on a host or the controller."""
-        keeper = self._keeper(name).pid
+        """PIDs, as this process sees them, of all that runs on a host; none after its end."""
+        keeper, found = self._keeper(name).pid, set[int]()
+        if not tracking.lives(self._keeper(name).process):
+            return found
         own = Path(f"/proc/{keeper}/ns/pid").readlink()
-        found = set()
         for path in Path("/proc").glob("[0-9]*/ns/pid"):
             with contextlib.suppress(OSError):
                 pid = int(path.parts[2])
@@ -159,8 +179,8 @@ class Hosts:
             known = ", ".join((*self.names, CONTROLLER))
             raise HostsRefused(f"no host {name!r} in {self.name}; there are {known}") from None
 
-    def _run(self, name: str, lines: Sequence[str]) -> None:
-        """Run shell lines in the network of a host, with this machine's files."""
+    def _run(self, name: str, lines: Sequence[str]) -> str:
+        """What shell lines print in the network of a host, with this machine's files."""
         found = subprocess.run(
             ["nsenter", f"--target={self._keeper(name).pid}", "--net", "sh", "-ex"],
             env=os.environ | {"PATH": executables.path()},
@@ -171,7 +191,8 @@ class Hosts:
         )
         if found.returncode:
             said = " / ".join(found.stderr.splitlines()[-2:])  # the line and its error
-            raise HostsRefused(f"the network of {name} cannot be changed here: {said}")
+            raise HostsRefused(f"the network of {name} does not do as asked: {said}")
+        return found.stdout
 
     @staticmethod
     def _end(keeper: Keeper) -> None:
@@ -197,18 +218,28 @@ def up(count: int, rate: str = RATE) -> Iterator[Hosts]:
         HostsRefused: this process is not root's, or the system refuses.
         SpecError: count or rate cannot be.
     """
-    name = f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}"
-    with _made(Plan(count, rate), name) as (hosts, _):
+    hosts, process = start(Plan(count, rate), f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}")
+    try:
         yield hosts
+    finally:
+        keepers.end(process)
 
 
-@contextlib.contextmanager
-def _made(plan: Plan, name: str) -> Iterator[tuple[Hosts, keepers.Process]]:
+def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
+    """Hosts that are up, and the process that ends them when it ends: keepers.end, keepers.stay.
+
+    Args:
+        name: of the set, on this machine.
+
+    Raises:
+        HostsRefused: as up().
+    """
     keepers.refuse()
     process = keepers.start(plan, name)
     try:
         hosts = Hosts(name, keepers.found(name))
         hosts.wire(plan)
-        yield hosts, process
-    finally:
+    except BaseException:
         keepers.end(process)
+        raise
+    return hosts, process

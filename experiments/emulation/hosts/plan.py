@@ -83,7 +83,12 @@ class Plan:
 
 def address(name: str) -> str:
     """The IPv4 address of a host or the controller."""
-    return f"{NETWORK}.{254 if name == CONTROLLER else int(name.removeprefix('n'))}"
+    return f"{NETWORK}.{254 if name == CONTROLLER else number(name)}"
+
+
+def number(name: str) -> int:
+    """The number of a host, from 1."""
+    return int(name.removeprefix("n"))
 
 
 def bits(rate: str) -> float:
@@ -98,6 +103,12 @@ def bits(rate: str) -> float:
             f"rate {rate!r} does not parse; write a number and one of {', '.join(UNITS)}"
         )
     return float(match[1]) * UNITS[match[2]]
+
+
+def written(bits: float) -> str:
+    """A rate of so many bits per second, as tc(8) writes it."""
+    unit = max((unit for unit in UNITS if UNITS[unit] <= bits), key=UNITS.__getitem__)
+    return f"{bits / UNITS[unit]:g}{unit}"
 
 
 def shaping(device: str, rate: str) -> str:

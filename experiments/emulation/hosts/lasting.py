@@ -1,0 +1,93 @@
+"""`./inv hosts`: sets of hosts that outlive the command that makes them. Each has a name.
+
+Nothing is noted in files: which sets are up, and as what, is read from their processes and links.
+"""
+
+import io
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.emulation.hosts import keepers
+from experiments.emulation.hosts.hosts import Hosts, start
+from experiments.emulation.hosts.keepers import HostsRefused
+from experiments.emulation.hosts.plan import Plan, address
+from experiments.environments.mpi.mpiexec import outside_jobs
+from experiments.environments.process import Process
+from experiments.model.errors import SpecError
+from experiments.processes import tracking
+
+NAME = re.compile(r"[a-z][a-z0-9-]*")  # sets that end with their process begin with its number
+
+
+def up(plan: Plan, name: str) -> Hosts:
+    """Make a set of hosts, which stays until down() or until the machine ends.
+
+    Raises:
+        HostsRefused: a set of that name is up, or the system refuses.
+        SpecError: it cannot be a name.
+    """
+    if not NAME.fullmatch(name):
+        raise SpecError(f"--name {name!r} cannot name hosts; write lower-case letters, digits, -")
+    if name in running():
+        raise HostsRefused(
+            f"hosts are up as {name} already; end them (./inv hosts down --name {name}), or name "
+            "others with --name"
+        )
+    hosts, process = start(plan, name)
+    keepers.stay(process)
+    return hosts
+
+
+def running() -> dict[str, Hosts]:
+    """The sets that are up, by their names."""
+    return {
+        name: Hosts(name, found)
+        for name, found in sorted(keepers.all_found().items())
+        if NAME.fullmatch(name)
+    }
+
+
+def named(name: str) -> Hosts:
+    """The set of a name.
+
+    Raises:
+        HostsRefused: there is none.
+    """
+    keepers.refuse()
+    sets = running()
+    if name not in sets:
+        others = f"up are: {', '.join(sets)}; choose with --name" if sets else "./inv hosts up 2"
+        raise HostsRefused(f"no hosts are up as {name}: {others}")
+    return sets[name]
+
+
+def to_table(sets: Mapping[str, Hosts]) -> str:
+    """What is up: hosts, links, bytes and processes."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("set", "host", "address", "link"):
+        table.add_column(heading)
+    for heading in ("sent", "received", "processes"):
+        table.add_column(heading, justify="right")
+    for name, hosts in sets.items():
+        for host in hosts.names:
+            traffic = hosts.traffic(host)
+            numbers = [f"{each:,}" for each in (*traffic, len(hosts.processes(host)))]
+            table.add_row(name, host, address(host), hosts.rate(host), *numbers)
+    text = io.StringIO()
+    Console(file=text, width=100, highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def run(command: Process) -> int:
+    """Run a command on this terminal; its exit code. Nothing of it stays."""
+    mark = tracking.new_mark()
+    variables = outside_jobs(os.environ) | dict(command.environment) | {tracking.MARK: mark}
+    try:
+        return subprocess.run(command.argv, env=variables, check=False).returncode
+    finally:
+        tracking.end_marked(mark)

@@ -1,0 +1,63 @@
+"""./inv hosts: sets that outlive the command that makes them, until they are ended."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.emulation.hosts import lasting
+from experiments.emulation.hosts.hosts import Hosts
+from experiments.emulation.hosts.keepers import HostsRefused
+from experiments.emulation.hosts.plan import Plan
+
+ROOT = Path(__file__).parents[4]
+NAME = f"test-{os.getpid()}"
+
+
+def inv(*words: str) -> str:
+    """What a command prints, in a process of its own."""
+    command = [sys.executable, "-m", "invoke", "hosts", *words, "--name", NAME]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def lasting_hosts(hosts: Callable[..., Hosts]) -> Iterator[Hosts]:
+    """Two hosts that another process made, which has ended."""
+    hosts(1)  # or skip
+    assert "100mbit" in inv("up", "2", "--rate", "100mbit")
+    made = lasting.named(NAME)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_hosts_stay_are_seen_and_are_ended(lasting_hosts: Hosts) -> None:
+    assert lasting_hosts.names == ["n1", "n2"]
+    with pytest.raises(HostsRefused, match=f"up as {NAME} already; end them"):
+        lasting.up(Plan(1), NAME)
+    daemon = [*lasting_hosts.enter("n1"), "sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 &"]
+    subprocess.run(daemon, check=True)
+    lasting_hosts.slow("n1", "10mbit")
+    lasting_hosts.cut("n2")
+    rows = [line.split() for line in lasting.to_table({NAME: lasting_hosts}).splitlines()]
+    assert [(row[1], row[3], row[6]) for row in rows[1:]] == [
+        ("n1", "10mbit", "1"),
+        ("n2", "cut", "0"),
+    ]
+    inv("down")
+    assert NAME not in lasting.running()
+    assert lasting_hosts.processes("n1") == set()
+    with pytest.raises(HostsRefused, match=f"no hosts are up as {NAME}"):
+        lasting.named(NAME)
+
+
+@pytest.mark.ranks
+def test_a_job_runs_on_them_from_this_folder(lasting_hosts: Hosts) -> None:
+    line = "sh -c 'echo $(hostname) $(basename $PWD)'"
+    found = inv("job", "--ranks", "3", "--line", line)
+    assert sorted(found.split("\n")[:3]) == [f"{name} {ROOT.name}" for name in ("n1", "n1", "n2")]
