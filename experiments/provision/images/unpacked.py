@@ -15,6 +15,7 @@ from experiments.environments.docker import FOLDER
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.whole_file import whole_file
 from experiments.provision.engines.engine import FAILURES
 from experiments.provision.images import exported
 from experiments.provision.images.image import Image
@@ -43,9 +44,9 @@ def ensure(
         UnpackingFailed: the engine or the disk refuses.
     """
     tree = folder(image.variant, trees)
-    stamp = tree.with_suffix(".id")
+    stamp = _stamp(tree)
     with scratch.locked(trees):
-        if stamp.is_file() and stamp.read_text(encoding="ascii") == image.id:
+        if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8"))["id"] == image.id:
             return tree
         progress(f"image: unpacking {image.tag}")
         incoming = tree.with_suffix(".incoming")
@@ -61,9 +62,8 @@ def ensure(
         stamp.unlink(missing_ok=True)
         _remove(tree)
         incoming.rename(tree)
-        described = json.dumps(asdict(image), default=str)
-        tree.with_suffix(".json").write_text(described, encoding="utf-8")
-        stamp.write_text(image.id, encoding="ascii")
+        with whole_file(stamp) as described:
+            described.write_text(json.dumps(asdict(image), default=str), encoding="utf-8")
     return tree
 
 
@@ -74,7 +74,7 @@ def recall(variant: str, trees: Path = TREES) -> Image:
         UnpackingFailed: there is none.
     """
     try:
-        text = folder(variant, trees).with_suffix(".json").read_text(encoding="utf-8")
+        text = _stamp(folder(variant, trees)).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UnpackingFailed(
             f"the image {variant} is not unpacked in {trees}: start the campaign on a machine with "
@@ -82,6 +82,11 @@ def recall(variant: str, trees: Path = TREES) -> Image:
         ) from error
     stored = json.loads(text)
     return Image(**stored | {"wheels": tuple(map(Path, stored["wheels"]))})
+
+
+def _stamp(tree: Path) -> Path:
+    """The file that describes the image that a folder is complete of."""
+    return tree.with_suffix(".json")
 
 
 def _export(client: docker.DockerClient, image: str, folder: Path) -> None:

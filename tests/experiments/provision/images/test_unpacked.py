@@ -88,7 +88,19 @@ def test_it_is_made_once_and_again_for_another_image(engine: Engine, tmp_path: P
     assert ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path) == tree
     assert (tree / "b").read_text() == "second"
     assert not (tree / "etc").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "openmpi", "openmpi.id"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".lock",
+        "openmpi",
+        "openmpi.json",
+    ]
+
+
+def test_without_an_engine_the_image_of_a_folder_is_known(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(unpacked.UnpackingFailed, match="openmpi is not unpacked in"):
+        unpacked.recall("openmpi", tmp_path)
+    image = replace(IMAGE, wheels=(Path("a.whl"),))
+    ensure(engine, image, tmp_path)
+    assert unpacked.recall("openmpi", tmp_path) == image
 
 
 def test_an_export_that_breaks_off_leaves_what_was_there(engine: Engine, tmp_path: Path) -> None:
