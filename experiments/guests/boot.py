@@ -24,8 +24,8 @@ from experiments.processes import background, executables, scratch, tracking
 from experiments.processes.background import Process
 from experiments.provision.qemu import accelerator, qemu_binary
 
-PATIENCE = 120.0  # seconds until a guest answers; about five with TCG
-ENGINE_PATIENCE = 180.0  # seconds until the engine in a guest answers
+PATIENCE = 300.0  # seconds until a guest answers; five with TCG, 22 beside two other guests
+ENGINE_PATIENCE = 420.0  # until the engine in a guest answers; seven alone, 51 beside two guests
 END_PATIENCE = 5.0  # seconds
 POLL = 0.1  # seconds
 LAST_LINES = 8  # of the console, in the message of a machine that does not boot

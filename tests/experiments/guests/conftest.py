@@ -31,7 +31,7 @@ from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 
 AT_A_TIME = 2  # visits
-ERRAND_PATIENCE = 300  # seconds
+ERRAND_PATIENCE = 600  # seconds
 
 
 @pytest.fixture(scope="session")
