@@ -1,4 +1,4 @@
-"""Rank program: the harness where no rank can map another's memory."""
+"""Rank program: the harness where no memory can be shared."""
 
 import sys
 from pathlib import Path
