@@ -1,16 +1,20 @@
 """invoke tasks: each parses its flags and calls one function of commands/.
 
-A user's mistake ends in one message on standard error and exit code 1, Ctrl-C in 130.
+A user's mistake ends in one message on standard error and exit code 1, Ctrl-C in 130. `bench`,
+the one with the most flags, is in commands/task_of_bench.py.
 """
 
 from invoke import task
 
-from commands import benches, campaigns, machines, project, stored
+from commands import campaigns, machines, project, stored
 from commands import hosts as emulated_hosts
 from commands.exits import reports_errors
 from commands.flags import leading, leading_path, positional
+from commands.task_of_bench import bench
 from experiments.emulation.hosts.plan import RATE
 from experiments.model.environment import ENVIRONMENTS
+
+__all__ = ["bench"]  # invoke finds it here
 
 
 @task(
@@ -215,79 +219,6 @@ def hosts(
                ./inv hosts down
     """
     emulated_hosts.hosts(action or "status", count or "", rate, name, host, line, ranks, mpi)
-
-
-@task(
-    help={
-        "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
-        "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
-        "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
-        "peers": "of openmpi,mpich,impi,pickle,gloo,torch,operators,vllm,deepspeed (default: all "
-        "that can be had)",
-        "peers-tuned": "each MPI in all settings known to make it faster; its best counts per cell",
-        "forms": "of plain,persistent,nonblocking,in-place (default: plain,persistent)",
-        "against": "a checkout or installed tree of another build of hbmcomm, to compare with",
-        "private": "over ordinary NumPy arrays instead of arrays of the arena",
-        "cadence": "isolated (default: synchronised before each operation) or streaming",
-        "blocks": "launches of each MPI and setting (default: 6, the fewest with an interval)",
-        "tune": "measure the thresholds of transport direct here and propose a table; takes "
-        "--ranks (one number, default: 2), --blocks, --out, --seed and --json",
-        "out": "results folder (default: results/bench-<time>, of --tune: results/tune-<time>)",
-        "figures": "folder for the figures (default: figures/bench-<time>)",
-        "seed": "seed of all random orders (default: random, and stored)",
-        "json": "print JSON instead of tables",
-        "results": "print a stored bench again, and measure nothing; takes --json",
-    }
-)
-@reports_errors
-def bench(
-    context,
-    ranks="",
-    sizes="",
-    ops="",
-    peers="",
-    peers_tuned=False,
-    forms="",
-    against="",
-    private=False,
-    cadence="",
-    blocks="",
-    tune=False,
-    out="",
-    figures="",
-    seed="",
-    json=False,
-    results="",
-):
-    """hbmcomm against MPIs, pickle, torch.distributed and operators of torch on this machine.
-
-    All MPIs are alive at the same time and take turns; each measures itself and hbmcomm over the
-    same buffers, and ratios are paired within it. Ctrl-C shows what there is.
-
-    With --tune no peer takes part: each threshold of transport direct (./inv doctor --tuning) is
-    tried on both sides of its value. Values that are faster on this machine beyond its noise are
-    printed as a table and as `export HBMCOMM_...` lines. About two minutes; tune for the number of
-    ranks that you run.
-
-    Examples:  ./inv bench
-               ./inv bench --ops Allreduce --sizes 1KiB:16MiB:4
-               ./inv bench --ranks 2,4 --peers openmpi,pickle --private --json
-               ./inv bench --peers-tuned --ops all --forms plain,persistent,nonblocking
-               ./inv bench --ops Allreduce --forms in-place --peers operators,vllm,deepspeed
-               ./inv bench --peers openmpi --against ../hbmcomm-0.1
-               ./inv bench --results results/bench-20260102-030405
-               ./inv bench --tune --ranks 4
-    """
-    flags = {"ops": ops, "sizes": sizes, "peers": peers, "peers-tuned": peers_tuned}
-    flags |= {"forms": forms, "against": against, "private": private, "cadence": cadence}
-    if results:
-        benches.show(results, json)
-        return
-    common = benches.Flags(ranks, blocks, out, seed, json)
-    if tune:
-        benches.tune(common, flags | {"figures": figures})
-    else:
-        benches.compare_peers(common, flags, figures)
 
 
 @task(

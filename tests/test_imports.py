@@ -21,7 +21,8 @@ ORDER = {
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",
-    "commands": "exits flags folders stored clusters campaigns benches machines hosts project",
+    "commands": "exits flags folders stored clusters campaigns benches machines hosts project "
+    "task_of_bench",
 }
 """The folders and files of each storey: each may import those before it."""
 RANK_PROGRAMS = (
