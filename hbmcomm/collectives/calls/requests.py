@@ -26,7 +26,24 @@ class Owner(Protocol):
     def _check(self, status: int) -> None: ...
 
 
-class Request(MPI.Request):
+class CollectiveRequest(MPI.Request):
+    """What requests of collectives have in common, whatever completes them."""
+
+    def wait(self, status: MPI.Status | None = None) -> None:
+        """Wait, in mpi4py's lower case; there is no object to return."""
+        self.Wait(status)
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
+        """Test, in mpi4py's lower case; there is no object to return."""
+        return self.Test(status), None
+
+    def Free(self) -> None:
+        """Refused, as MPI refuses it for collectives, unless the call is complete."""
+        if not self.Test():
+            raise MPI.Exception(MPI.ERR_REQUEST)
+
+
+class Request(CollectiveRequest):
     """A nonblocking collective; `Wait` and `Test` as in MPI, `Cancel` is refused.
 
     Its buffers stay alive until it is complete, even if the request is dropped.
@@ -70,19 +87,6 @@ class Request(MPI.Request):
         elif status is None:
             _take_back(id(self))
         return True if status is None else super().Test(status)
-
-    def wait(self, status: MPI.Status | None = None) -> None:
-        """Wait, in mpi4py's lower case; there is no object to return."""
-        self.Wait(status)
-
-    def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
-        """Test, in mpi4py's lower case; there is no object to return."""
-        return self.Test(status), None
-
-    def Free(self) -> None:
-        """Refused, as MPI refuses it for collectives, unless the operation is complete."""
-        if not self.Test():
-            raise MPI.Exception(MPI.ERR_REQUEST)
 
     def _fail(self, status: int) -> None:
         operation = self._operation

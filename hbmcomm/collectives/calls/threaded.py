@@ -15,6 +15,7 @@ from typing import Any, Literal
 from mpi4py import MPI
 
 from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.requests import CollectiveRequest
 from hbmcomm.errors import HbmcommError
 
 _HANDLE = MPI._sizeof(MPI.Request)
@@ -85,7 +86,7 @@ class Operation:
             raise self.error
 
 
-class Request(MPI.Request):
+class Request(CollectiveRequest):
     """A nonblocking call; `Wait` and `Test` as in MPI, `Cancel` is refused."""
 
     _operation: Operation | None = None
@@ -105,24 +106,7 @@ class Request(MPI.Request):
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Whether the call is complete; never blocks."""
-        operation = self._operation
-        if operation is not None and not operation.is_complete():
-            return False
-        _finish(self, super().Wait, status)
-        return True
-
-    def wait(self, status: MPI.Status | None = None) -> None:
-        """Wait, in mpi4py's lower case; there is no object to return."""
-        self.Wait(status)
-
-    def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
-        """Test, in mpi4py's lower case; there is no object to return."""
-        return self.Test(status), None
-
-    def Free(self) -> None:
-        """Refused, as MPI refuses it for collectives, unless the call is complete."""
-        if not self.Test():
-            raise MPI.Exception(MPI.ERR_REQUEST)
+        return _finish_if_complete(self, super().Wait, status)
 
 
 class ThreadedPlan(Plan):
@@ -167,11 +151,7 @@ class ThreadedPlan(Plan):
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Whether the collective is complete; never blocks."""
-        operation = self._operation
-        if operation is not None and not operation.is_complete():
-            return False
-        _finish(self, super().Wait, status)
-        return True
+        return _finish_if_complete(self, super().Wait, status)
 
     def Free(self) -> None:
         """Release the buffers."""
@@ -193,6 +173,15 @@ def _finish(request: Any, wait: Callable[[Any], Any], status: Any) -> None:
     request._operation = None
     if operation is not None:
         operation.check()
+
+
+def _finish_if_complete(request: Any, wait: Callable[[Any], Any], status: Any) -> bool:
+    """Finish a request if that does not block; whether it is complete."""
+    operation: Operation | None = request._operation
+    if operation is not None and not operation.is_complete():
+        return False
+    _finish(request, wait, status)
+    return True
 
 
 def _copy_handle(source: MPI.Request, to: MPI.Request) -> None:
