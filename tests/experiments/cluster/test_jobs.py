@@ -70,6 +70,13 @@ def job_of(slurm: Cluster, name: str) -> str:
     return log.stem.rpartition("-")[2]
 
 
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    """Ctrl-C for a command of the login node: the child of what enters it."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for pid in children:
+        os.kill(int(pid), signal.SIGINT)
+
+
 def stop_driver(slurm: Cluster) -> None:
     """Let a campaign stand still on the first node."""
     for pid in slurm.hosts.processes("n1"):
@@ -139,6 +146,16 @@ def test_a_job_that_somebody_cancels_is_said_to_be(slurm: Cluster) -> None:
     done = ended(process)
     assert done.returncode == 1
     assert "was cancelled; finished launches are kept: ./inv run --resume" in done.stderr
+
+
+def test_ctrl_c_cancels_the_job_and_keeps_what_finished(slurm: Cluster) -> None:
+    process = begin(slurm, "interrupted", blocks=9)
+    job_of(slurm, "interrupted")
+    interrupt(process)
+    done = ended(process)
+    assert done.returncode == 130, done.stderr
+    assert "was cancelled; finished launches are kept: ./inv run --resume" in done.stderr
+    assert slurm.run("squeue", "--noheader").stdout == ""
 
 
 def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
