@@ -85,7 +85,7 @@ class Cluster:
         return subprocess.CompletedProcess(words, process.returncode, out, errors)
 
     def write_site(self, more: str = "") -> None:
-        """A site whose hosts share this machine's CPUs, so that ranks yield."""
+        """A site for hosts that share this machine's CPUs: ranks yield."""
         path = self.folder / "hbmcomm" / "sites.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(

@@ -1,1 +1,1 @@
-"""Batch systems: what a site wants to be told, a job's script, its submission and its end."""
+"""Batch systems: what a site needs, a job's script, its submission and its end."""

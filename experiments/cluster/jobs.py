@@ -64,7 +64,7 @@ def follow(
 ) -> State:
     """Wait until a job has ended or turns out never to start; how it ended.
 
-    A job that never starts is cancelled, and so is one whose following is interrupted.
+    A job that never starts is cancelled, and so is one if this call is interrupted.
 
     Args:
         show: takes what the job writes, as it comes.

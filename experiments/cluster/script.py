@@ -15,7 +15,7 @@ START = 5  # minutes more: the file systems of clusters are slow to start Python
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of the batch system beside what the site is always told.
+    """What one job asks of the batch system, beside what its site always asks.
 
     Attributes:
         limit: as sbatch takes it.

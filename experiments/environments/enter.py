@@ -1,8 +1,8 @@
 """What an MPI calls as it calls ssh: runs a command in the place of a host.
 
 `enter.sh [OPTIONS] HOST COMMAND...`, as ssh takes them. A place is a container, or the namespaces
-of an emulated host. Ends what it started in a container when it is told to end: a process of
-`docker exec` outlives whoever asked for it.
+of an emulated host. A signal that ends it ends what it started in a container too: a process
+of `docker exec` outlives its client.
 """
 
 import os

@@ -1,7 +1,7 @@
 """oneCCL as a contender: over Intel MPI, where its wheels are installed beside that.
 
-torch's binding of it for CPUs ended with torch 2.8, so its own interface is called, in C++. It is
-told to do a call in the thread that makes it, which takes it less time than a worker thread.
+torch's binding of it for CPUs ended with torch 2.8, so its own interface is called, in C++. A
+call runs in the thread that makes it, which takes less time than a worker thread.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ def make(comm: MPI.Intracomm, mpi: str) -> Contender:
     """A collective.
 
     Args:
-        mpi: whose ranks these are.
+        mpi: the MPI that started these ranks.
 
     Raises:
         ContenderMissing: they are not Intel MPI's, it is not installed, or its calls cannot be

@@ -1,1 +1,1 @@
-"""The hosts of a communicator: who is on which, who leads, who is still there."""
+"""The hosts of a communicator: their ranks, their leaders, and which of them are alive."""

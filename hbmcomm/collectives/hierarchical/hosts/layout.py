@@ -16,7 +16,7 @@ def groups(reach: Sequence[Collection[int]]) -> list[Ranks]:
     """The ranks of each host, by their lowest ranks.
 
     Args:
-        reach: For each rank, the ranks whose memory it could map. Two ranks are on one host if they
+        reach: For each rank, those of which it could map memory. Two ranks are on one host if they
             can map each other's, and that of all others on it.
     """
     found: list[list[int]] = []

@@ -26,9 +26,9 @@ def test_each_link_carries_what_the_formula_says_however_ranks_are_placed(
     places = made.packed(2) if packed else made.in_turn(8)
     found = mpirun_on(made, places, RANKS / "timing.py", "1e9", "1", str(MIB), mpi=mpi)
     (line,) = [each for each in found.output.splitlines() if each.startswith("{")]
-    told = json.loads(line)
-    least, most = (each / (2 * 3 / 4 * MIB) for each in told["links"]["hierarchical"])
-    assert 1.0 < least <= most < HEADERS, told
+    found = json.loads(line)
+    least, most = (each / (2 * 3 / 4 * MIB) for each in found["links"]["hierarchical"])
+    assert 1.0 < least <= most < HEADERS, found
 
 
 def test_survivors_learn_of_a_host_that_vanishes(

@@ -28,7 +28,7 @@ from hbmcomm.collectives.hierarchical.between.steps import (
 )
 
 Entry = tuple[int, ...]
-"""The hosts whose numbers are reduced in an entry, in the order of the operands."""
+"""The hosts that contribute to an entry, in the order of the operands."""
 
 sizes = st.integers(2, 17)
 counts = st.integers(0, 40)

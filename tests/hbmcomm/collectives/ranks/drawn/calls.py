@@ -43,7 +43,7 @@ WAYS = ("blocking", "blocking", "keywords", "nonblocking", "persistent", "planne
 """The last two are those of OWN."""
 
 OWN = ("direct", "hierarchical")
-"""Transports whose nonblocking and persistent calls are not MPI's."""
+"""Transports with nonblocking and persistent calls of their own."""
 
 PLACES = ("arena", "arena part", "private", "private part", "numpy_memory", "odd bytes")
 PLAIN_FORMS = (
