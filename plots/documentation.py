@@ -29,6 +29,7 @@ from plots.layout.labels import (
     interval_text,
     mpi_name,
     operation_name,
+    transport_name,
 )
 from plots.layout.style import TRANSPORTS
 from plots.tables import stored_bench
@@ -73,7 +74,7 @@ def refresh(root: Path) -> list[Path]:
         parts[f"{name}, headline"] = _wrapped(stored_bench.headline(bench))
         parts[f"{name}, best"] = _wrapped(stored_bench.sentence(bench))
         parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
-    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
 
 
@@ -114,6 +115,7 @@ def measured(found: Findings) -> dict[str, str]:
         "containers": _wrapped(" ".join([*headline(found), floor])),
         "transports": _wrapped(" ".join([*slower, floor])),
         "times": _times(found),
+        "systems": _systems(found),
         "steps": _steps(found),
     }
 
@@ -141,6 +143,33 @@ def _times(found: Findings) -> str:
         )
     ]
     return _markdown(["operation", "message", OURS, *(f"{each} / {OURS}" for each in others)], body)
+
+
+def _systems(found: Findings) -> str:
+    """Workloads by size on the host: the time of ours, and the ratio of each other way to it."""
+    here = {"environment": HOST}
+    times, ratios = (_only(frame, here) for frame in (found.times, found.systems))
+    ours = {
+        (row.operation, row.bytes, row.ranks): seconds_text(row.median_s)
+        for row in rows(_only(times, {"transport": found.ours}))
+    }
+    body = [
+        [
+            operation_name(row.operation),
+            bytes_text(int(row.bytes)),
+            str(row.ranks),
+            ours[row.operation, row.bytes, row.ranks],
+            transport_name(row.transport),
+            _ratio(row),
+        ]
+        for operation in in_order(ratios.get("operation", []), OPERATIONS)
+        for row in rows(
+            _only(ratios, {"operation": operation}).sort_values(["ranks", "bytes", "transport"])
+        )
+    ]
+    return _markdown(
+        ["workload", "bytes", "ranks", found.ours, "other way", f"its time / {found.ours}"], body
+    )
 
 
 def _steps(found: Findings) -> str:

@@ -19,7 +19,7 @@ from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.experiment import PRIVATE, Experiment
 from experiments.model.lower_bound import COPY, least_seconds
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.results import recorded, store, stored
 
 OVER_PRIVATE = f"-{PRIVATE}"
@@ -110,7 +110,7 @@ def load(folder: str | Path) -> Campaign:
     for name, launch in launches.items():
         rows.extend(_rows(launch, store.read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
-    stepped = every["operation"].isin(WORKLOADS)
+    stepped = every["operation"].isin(COMPUTING)
     bounding = (every["operation"] == COPY) | stepped & (every["transport"] == NO_TRANSPORT)
     lonely = every["arm"] == ALONE
     alone, every = every[lonely & ~bounding], every[~lonely]

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from experiments.catalogue import places
+from experiments.catalogue.workload_check import refusal
 from experiments.model import quantities
 from experiments.model.contender_names import CALLS, CONTENDERS, FORMS, TORCH_GROUPS
 from experiments.model.environment import (
@@ -56,11 +57,12 @@ from experiments.model.validation import (
     read,
     unknown,
 )
-from experiments.model.workloads import WORKLOADS, refusal
+from experiments.model.workloads import CONTENDERS as OF_WORKLOADS
+from experiments.model.workloads import WORKLOADS
 
 CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
-IN_ENVIRONMENTS = (*TRANSPORTS, *TORCH_GROUPS)
+IN_ENVIRONMENTS = tuple(dict.fromkeys((*TRANSPORTS, *TORCH_GROUPS, *OF_WORKLOADS)))
 """Transports where environments are the arms."""
 ENTRANTS = tuple(dict.fromkeys((*IN_ENVIRONMENTS, *CONTENDERS)))
 

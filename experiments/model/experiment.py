@@ -11,6 +11,7 @@ import hbmcomm
 from experiments.model.contender_names import CALLS, PLAIN, TORCH_GROUPS
 from experiments.model.environment import BARE_HOST, LAUNCHERS, EnvironmentId
 from experiments.model.lower_bound import BARRIER
+from experiments.model.workloads import WORKLOADS
 
 OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
 TRANSPORTS = ("direct", "hierarchical", "mpi", "pickle")
@@ -118,7 +119,9 @@ class Experiment:
     def uses_torch(self) -> bool:
         """Whether its environments need torch; a bench takes it where it is."""
         groups = set(TORCH_GROUPS) & set(self.factors.transports)
-        return bool(groups) and self.launches.arms != MPIS_ARE_ARMS
+        steps = [WORKLOADS[name] for name in self.factors.operations if name in WORKLOADS]
+        needed = bool(groups) or any(each.uses_torch for each in steps)
+        return needed and self.launches.arms != MPIS_ARE_ARMS
 
     @property
     def on_cluster(self) -> bool:

@@ -10,10 +10,13 @@ from experiments.model.contender_names import NO_TRANSPORT, PLAIN
 from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import ARENA, Measurement
 from experiments.model.lower_bound import BARRIER, COPY
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import COMPUTING, WORKLOADS
 
 FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
 
+
+UNBOUNDED = {BARRIER, *WORKLOADS} - {*COMPUTING}
+"""Operations that have no copy or computation beside them."""
 
 Contest = tuple[str, tuple[str, str, str], int]
 """Operation, memory and bytes."""
@@ -125,17 +128,17 @@ class Launch:
         """The cells that take turns with each other, in the order in which they are measured.
 
         Kinds and localities come one after the other, in the order of their first cells, since one
-        has buffers at a time. Each kind and size is preceded by the copy that bounds it, each
-        workload by its computation alone.
+        has buffers at a time. Each kind and size is preceded by the copy that bounds it, a
+        workload that computes by its computation alone.
         """
         memories = list(dict.fromkeys(cell.memory for cell in self.cells))
         found: dict[Contest, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
             if any(each.covers(cell) for each in self.without):
                 continue
-            bounding = COPY if cell.operation not in WORKLOADS else cell.operation
+            bounding = cell.operation if cell.operation in COMPUTING else COPY
             bound = replace(cell, operation=bounding, transport=NO_TRANSPORT, form=PLAIN)
-            if cell.operation != BARRIER:
+            if cell.operation not in UNBOUNDED:
                 found.setdefault(bound.contest, [bound])
             found.setdefault(cell.contest, []).append(cell)
         return tuple(map(tuple, found.values()))

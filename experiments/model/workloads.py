@@ -1,58 +1,80 @@
-"""Steps of deep learning that are measured as operations are: their names, and what bytes mean.
+"""What is measured as operations are, but is no collective: steps of training, whole systems.
 
-Their tensors are torch's, so only torch's process groups can be their transports. The computation
-alone, without communication, is measured beside them and takes NO_TRANSPORT's name.
+A workload has contenders of its own, which are the transports of its campaigns. Knows their names
+and what bytes mean, not how they run.
 """
 
-from experiments.model.contender_names import GLOO, PLAIN, TORCH
-from experiments.model.experiment import ARENA, ARMS, Experiment
+from dataclasses import dataclass
+
+from experiments.model.contender_names import GLOO, TORCH
 
 DDP, FSDP2, DECODE = "ddp_step", "fsdp2_step", "decode_step"
-
-WORKLOADS = {DDP: "DDP step", FSDP2: "FSDP2 step", DECODE: "Decode step"}
-"""By name, as figures and tables show them."""
-
-TRANSPORTS = (GLOO, TORCH)
 
 WIDTH = 512  # of a layer that is trained
 HIDDEN = 1024  # of a token's state
 
-GRAIN = {DDP: 4 * WIDTH * WIDTH, FSDP2: 4 * WIDTH * WIDTH, DECODE: 4 * HIDDEN}
-"""What the bytes of a cell are multiples of. In training: a layer; they are those of all gradients.
-In decoding: a token's state; they are those of one all_reduce."""
 
-HELD = {DDP: 5, FSDP2: 5, DECODE: 0}
-"""How many times the bytes of a cell each of its contenders holds at most, besides its buffers:
-parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check."""
+@dataclass(frozen=True)
+class Workload:
+    """One workload.
+
+    Attributes:
+        title: as figures and tables name it.
+        contenders: what can carry it; the first is this library's, which the others are compared
+            with.
+        program: the module of experiments/programs/workloads that makes its contenders; "": they
+            are process groups of torch.
+        grain: the bytes of a cell are multiples of it.
+        held: how many times the bytes of a cell each contender holds at most, besides its buffers.
+        nbytes: the bytes of its only cell, such as those of a network's gradients; 0: it has the
+            sizes of the campaign.
+        computes: it computes as well. The same without communication takes turns with it as
+            NO_TRANSPORT, and bounds it.
+        uses_torch: a contender needs torch.
+    """
+
+    title: str
+    contenders: tuple[str, ...]
+    program: str = ""
+    grain: int = 4
+    held: int = 0
+    nbytes: int = 0
+    computes: bool = False
+    uses_torch: bool = False
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """What the workloads of one campaign have in common."""
+        return self.program, self.contenders[0]
 
 
-def refusal(experiment: Experiment) -> str:
-    """Why a campaign that has workloads cannot be measured; "" where it can."""
-    factors, launches = experiment.factors, experiment.launches
-    steps = [name for name in factors.operations if name in WORKLOADS]
-    if not steps:
-        return ""
-    names = ", ".join(steps)
-    for key, found, possible in (
-        ("operations", factors.operations, tuple(WORKLOADS)),
-        ("transports", factors.transports, TRANSPORTS),
-        ("kinds", factors.kinds, ("regular",)),
-        ("buffers", factors.buffers, (ARENA,)),
-        ("forms", factors.forms, (PLAIN,)),
-        ("dtype", (factors.dtype,), ("float32",)),
-        ("external", launches.external, ()),
-        ("arms", (launches.arms,), ARMS[:1]),
-        ("cache", (experiment.measurement.cache,), ("warm",)),
-    ):
-        if other := [each for each in found if each not in possible]:
-            return (
-                f"{key} {', '.join(other)} cannot be measured together with {names}: "
-                f"ask for {', '.join(possible) or 'none'}, or measure them in another campaign"
-            )
-    for step in steps:
-        if any(size % GRAIN[step] for size in factors.sizes):
-            return (
-                f"sizes {list(factors.sizes)} must be multiples of {GRAIN[step]} bytes, which "
-                f"{step} moves at least"
-            )
-    return ""
+def _step(title: str, grain: int, held: int) -> Workload:
+    groups = (TORCH, GLOO)
+    return Workload(title, groups, grain=grain, held=held, computes=True, uses_torch=True)
+
+
+WORKLOADS = {
+    DDP: _step("DDP step", grain=4 * WIDTH * WIDTH, held=5),
+    FSDP2: _step("FSDP2 step", grain=4 * WIDTH * WIDTH, held=5),
+    DECODE: _step("Decode step", grain=4 * HIDDEN, held=0),
+}
+"""By name. The bytes of a training step are those of all gradients, in whole layers. It holds
+parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of
+a decode step are those of one all_reduce, of the states of whole tokens."""
+
+CONTENDERS = tuple(dict.fromkeys(name for each in WORKLOADS.values() for name in each.contenders))
+"""The contenders of all workloads."""
+
+COMPUTING = tuple(name for name, each in WORKLOADS.items() if each.computes)
+"""The workloads that have a computation of their own."""
+
+
+def nbytes(operation: str, size: int) -> int:
+    """The bytes of an operation's cell where the campaign asks for `size`."""
+    workload = WORKLOADS.get(operation)
+    return workload.nbytes or size if workload else size
+
+
+def carries(operation: str, transport: str) -> bool:
+    """Whether a transport can do an operation; any can do what is no workload."""
+    return operation not in WORKLOADS or transport in WORKLOADS[operation].contenders

@@ -9,6 +9,7 @@ from experiments.model.arms import ALONE, HOST, arms
 from experiments.model.experiment import MPIS_ARE_ARMS, Experiment, Factors
 from experiments.model.launch import Block, Cell, Launch
 from experiments.model.lower_bound import BARRIER
+from experiments.model.workloads import carries, nbytes
 
 
 def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
@@ -89,7 +90,7 @@ def _block(
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
     every = {
-        Cell(op, transport, kind, locality, 0 if op == BARRIER else size, buffers, form): None
+        Cell(op, transport, kind, locality, _bytes(op, size), buffers, form): None
         for op, transport, kind, locality, size, buffers, form in product(
             factors.operations,
             factors.transports,
@@ -99,8 +100,12 @@ def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
             factors.buffers,
             factors.forms,
         )
-        if size <= factors.largest.get(transport, size)
+        if size <= factors.largest.get(transport, size) and carries(op, transport)
     }
     cells = list(every)
     rng.shuffle(cells)
     return tuple(cells)
+
+
+def _bytes(operation: str, size: int) -> int:
+    return 0 if operation == BARRIER else nbytes(operation, size)

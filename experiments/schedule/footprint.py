@@ -11,7 +11,7 @@ from experiments.model.contender_names import OTHER_BUILD
 from experiments.model.experiment import NUMPY
 from experiments.model.launch import Launch
 from experiments.model.lower_bound import BARRIER, COPY
-from experiments.model.workloads import HELD, WORKLOADS
+from experiments.model.workloads import WORKLOADS
 
 ROOT = 0
 MEMORY_SHARE = 0.6  # of the machine's available memory that all buffers together may take
@@ -51,7 +51,7 @@ def sizes(operation: str, rank: int, ranks: int) -> Sizes:
         "reduce_scatter": Sizes(ranks, 1),
         "alltoall": Sizes(ranks, ranks),
         BARRIER: Sizes(0, 0),
-        **dict.fromkeys(WORKLOADS, Sizes(0, 1)),
+        **{name: Sizes(0, 0 if each.nbytes else 1) for name, each in WORKLOADS.items()},
     }[operation]
 
 
@@ -76,16 +76,17 @@ def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
 def own_bytes(launch: Launch, rank: int, cache: int) -> int:
     """Bytes of a rank's buffers at any time: those of one kind and locality.
 
-    Another build of the library has buffers of its own, unless all are ordinary arrays; the
-    networks of a training step are alive as long as its contenders take turns.
+    Another build of the library has buffers of its own, unless all are ordinary arrays. What the
+    contenders of a workload hold is alive as long as they take turns.
     """
     other = any(c.transport == OTHER_BUILD and c.buffers != NUMPY for c in launch.cells)
     buffers = (1 + other) * sum(lengths(launch, rank, cache)) * np.dtype(launch.dtype).itemsize
-    networks = [
-        len(contest) * HELD.get(contest[0].operation, 0) * contest[0].bytes
+    held = [
+        len(contest) * WORKLOADS[contest[0].operation].held * contest[0].bytes
         for contest in launch.contests
+        if contest[0].operation in WORKLOADS
     ]
-    return buffers + max(networks, default=0)
+    return buffers + max(held, default=0)
 
 
 def longest_send(launch: Launch) -> int:

@@ -22,7 +22,9 @@ EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
 )
 
-OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | WORKLOADS
+OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | {
+    name: each.title for name, each in WORKLOADS.items()
+}
 """Name in the code, and as MPI spells it or texts name it, in the order of figures."""
 
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}

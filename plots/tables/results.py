@@ -143,7 +143,7 @@ _KINDS = (
         "buffer over the median, with r ranks times 2(r - 1)/r for Allreduce and (r - 1)/r for "
         "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
         "operations an iteration times back to back, at most.",
-        lambda found: found.collectives,
+        lambda found: found.uncomputed,
         TIMES,
     ),
     _Kind(

@@ -18,8 +18,18 @@ from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST
 from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.quantities import percent_text, ratio_text
+from experiments.model.workloads import CONTENDERS
 from experiments.programs.external.imb import DIFFERENCES
-from plots.figures import baselines, chain, container, placement, speedup, times, workloads
+from plots.figures import (
+    baselines,
+    chain,
+    container,
+    placement,
+    speedup,
+    systems,
+    times,
+    workloads,
+)
 from plots.figures.map import NAME as MAP
 from plots.layout import confounder_text, data_path_text, placement_text
 from plots.layout.labels import (
@@ -66,9 +76,9 @@ def answers(found: Findings) -> list[Answer]:
         Answer(
             f"How much slower than {found.ours} is {transport}?",
             _transport(found, transport),
-            figure=times.NAME,
+            figure=times.NAME if found.systems.empty else systems.NAME,
         )
-        for transport in in_order(found.transports.get("transport", []), TRANSPORTS)
+        for transport in in_order(found.transports.get("transport", []), (*TRANSPORTS, *CONTENDERS))
     ]
     if not found.gloo.empty:
         question = f"How much slower than {TORCH} is {GLOO}?"
@@ -222,7 +232,9 @@ def _place(found: Findings, factor: str, done: str) -> str:
 def _transport(found: Findings, transport: str) -> str:
     frame = found.transports
     frame = usual(frame[frame["transport"] == transport])
-    shared = "" if transport.endswith(OVER_PRIVATE) else ", over the same buffers"
+    shared = ", over the same buffers"
+    if transport.endswith(OVER_PRIVATE) or not found.systems.empty:
+        shared = ""
     return _slowdown(frame, found, f"with {transport} as with {found.ours}{shared}")
 
 

@@ -18,7 +18,7 @@ import hbmcomm
 from experiments.model.environment import MPIS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS = {
     "libmemkind": hbmcomm.memkind_version() is not None,
     "a device": False,

@@ -29,12 +29,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_built_without_a_dead_link(built: Path) -> None:
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert {path.stem for path in built.glob("*.html")} >= {"index", "contributing", *pages}
+    pages = {path.stem for path in (ROOT / "docs").rglob("*.md")}
+    assert {path.stem for path in built.rglob("*.html")} >= {"index", "contributing", *pages}
 
 
 def test_pages_load_nothing_from_the_network(built: Path) -> None:
-    for page in built.glob("*.html"):
+    for page in built.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)
         loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", text)
@@ -64,7 +64,7 @@ def test_links_between_files_become_links_between_pages() -> None:
 @pytest.mark.parametrize("link", ["nowhere.md", "method.md#no-such-part"])
 def test_a_dead_link_is_refused_by_its_page(tmp_path: Path, link: str) -> None:
     root = copied(tmp_path)
-    for page in (root / "docs").glob("*.md"):
+    for page in (root / "docs").rglob("*.md"):
         if page.name not in ("api.md", "glossary.md", "method.md"):
             page.write_text("# Empty\n", encoding="utf-8")
     (root / "docs" / "api.md").write_text("# Empty\n", encoding="utf-8")

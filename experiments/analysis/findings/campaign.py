@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from experiments.analysis.arm_order import USERLAND, arm_key, in_container
-from experiments.analysis.findings import confounders, data_path, pace, page_placement
+from experiments.analysis.findings import (
+    confounders,
+    data_path,
+    pace,
+    page_placement,
+    unmeasured,
+)
 from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
 from experiments.analysis.findings.selection import levels
@@ -25,7 +31,7 @@ from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
 from experiments.model.arms import HOST, TWIN
 from experiments.model.contender_names import GLOO, TORCH
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS
 from experiments.programs.machine.facts import NOT_EMULATED
 from experiments.results import recorded
@@ -36,7 +42,6 @@ BASELINES = tuple(COUNTERPARTS)
 """The arms of Python's own means, without an MPI: on the host."""
 BASELINE = "regular"
 OURS = "direct"
-UNFINISHED = "no launch of it is finished"
 PLACEMENTS = (("binding", "spread", "packed"), ("locality", "remote", "local"))
 """Factor of a placement ratio, the level in its numerator and the one in its denominator."""
 
@@ -114,13 +119,26 @@ class Findings:
 
     @property
     def workloads(self) -> pd.DataFrame:
-        """The rows of `times` that are steps; `share` of a step is communication."""
-        steps = self.times[self.times["operation"].isin(WORKLOADS)]
+        """The rows of `times` that compute as well; `share` of a step is communication."""
+        steps = self.times[self.times["operation"].isin(COMPUTING)]
         return steps.assign(share=1 - steps["bound_s"] / steps["median_s"])
 
     @property
+    def systems(self) -> pd.DataFrame:
+        """The rows of `transports` that are workloads without a computation beside them."""
+        if self.transports.empty:
+            return self.transports
+        systems = [name for name in WORKLOADS if name not in COMPUTING]
+        return self.transports[self.transports["operation"].isin(systems)]
+
+    @property
+    def uncomputed(self) -> pd.DataFrame:
+        """The rows of `times` that have no computation beside them: collectives and systems."""
+        return self.times[~self.times["operation"].isin(COMPUTING)]
+
+    @property
     def collectives(self) -> pd.DataFrame:
-        """The rows of `times` that are no steps."""
+        """The rows of `times` that are no workloads."""
         return self.times[~self.times["operation"].isin(WORKLOADS)]
 
     @property
@@ -139,7 +157,7 @@ def find(campaign: Campaign) -> Findings:
     found = from_cells(
         campaign.cells,
         blocks=campaign.experiment.launches.blocks,
-        missing=unmeasured(campaign),
+        missing=unmeasured.levels(campaign),
     )
     return replace(
         found,
@@ -251,7 +269,10 @@ def _gloo(ours: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _ours(cells: pd.DataFrame) -> str:
-    """This library's transport among those of a campaign: direct, or else torch's."""
+    """This library's among the transports of a campaign: a workload's own, direct, or torch's."""
+    for name in WORKLOADS:
+        if name in set(cells["operation"]):
+            return WORKLOADS[name].contenders[0]
     present = set(cells["transport"])
     return TORCH if TORCH in present and OURS not in present else OURS
 
@@ -293,40 +314,6 @@ def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
             both = pd.concat([host, mine.assign(transport=transport)])
             found.append(paired_ratio(both, "arm", arm, HOST).assign(arm=arm, transport=own))
     return found
-
-
-def unmeasured(campaign: Campaign) -> dict[str, str]:
-    """{level asked for and nowhere measured: why}; a rank count is written "16 ranks"."""
-    asked = campaign.experiment
-    cells = campaign.cells
-    missing = dict(
-        line.split(": ", 1) for line in campaign.header.get("missing", []) if ": " in line
-    )
-    reasons: dict[str, str] = {}
-    for launch in campaign.launches:
-        for cell in launch["cells"]:
-            if "skipped" in cell:
-                for column in ("operation", "transport", "kind", "locality"):
-                    reasons.setdefault(str(cell[column]), cell["skipped"])
-    levels = {
-        "environment": tuple(map(str, asked.launches.environments)),
-        "mpi": asked.launches.mpis,
-        "binding": asked.launches.bindings,
-        "operation": asked.factors.operations,
-        "transport": asked.factors.transports,
-        "kind": asked.factors.kinds,
-        "locality": asked.factors.localities,
-    }
-    present = set(cells["environment"]) | set(cells["arm"])
-    lacking = {name: why for name, why in missing.items() if name not in present}
-    for column, wanted in levels.items():
-        for level in wanted:
-            if level not in set(cells[column]):
-                lacking.setdefault(str(level), reasons.get(str(level), UNFINISHED))
-    for ranks in asked.launches.ranks:
-        if ranks not in set(cells["ranks"]):
-            lacking[f"{ranks} ranks"] = UNFINISHED
-    return lacking
 
 
 def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:

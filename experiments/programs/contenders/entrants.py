@@ -3,6 +3,7 @@
 All use the same buffers but another build of the library: an arena belongs to one build.
 """
 
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,7 @@ from experiments.model.experiment import NUMPY
 from experiments.model.launch import Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders import one_ccl, starter
 from experiments.programs.contenders.contender import (
     Contender,
@@ -80,8 +82,8 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
-        one = {ONECCL: partial(one_ccl.make, comm, launch.mpi)}
-        for name, make in (self._groups.makers() | one).items():
+        others = {ONECCL: partial(one_ccl.make, comm, launch.mpi)} | _systems(comm, launch, folder)
+        for name, make in (self._groups.makers() | others).items():
             if name in asked:
                 try:
                     self._only[name] = make()
@@ -182,6 +184,29 @@ class Entrants:
             self._build[0].Free()
         if self._starter is not None:
             self._starter.Free()
+
+
+def _systems(
+    comm: MPI.Intracomm, launch: Launch, folder: Path
+) -> dict[str, Callable[[], Contender]]:
+    """What makes the contenders of workloads that a program of their own carries out."""
+    programs = {
+        cell.transport: WORKLOADS[cell.operation].program
+        for cell in launch.cells
+        if cell.operation in WORKLOADS
+    }
+    return {
+        name: partial(_system, program, name, comm, folder)
+        for name, program in programs.items()
+        if program
+    }
+
+
+def _system(program: str, name: str, comm: MPI.Intracomm, folder: Path) -> Contender:
+    """A contender of programs/workloads/`program`, which may import what other launches lack."""
+    module = importlib.import_module(f"experiments.programs.workloads.{program}")
+    made: Contender = module.make(name, comm, folder)
+    return made
 
 
 def _other_build(comm: MPI.Intracomm, pool: Pool, ordinary: bool) -> tuple[Any, Pool]:

@@ -12,6 +12,7 @@ from mpi4py import MPI
 from experiments.model.contender_names import DIRECT, MPI_ITSELF, TORCH_GROUPS
 from experiments.model.experiment import NUMPY, PRIVATE, TRANSPORTS
 from experiments.model.launch import Launch
+from experiments.model.workloads import CONTENDERS
 from experiments.programs.machine import facts
 from experiments.programs.measure.buffers import (
     Misplaced,
@@ -39,8 +40,8 @@ class Pools:
     def __init__(self, comm: MPI.Intracomm, launch: Launch, cpu: int) -> None:
         """Refuse a launch that the machine has no room for; allocates nothing.
 
-        Groups of torch bring no memory: theirs is that of direct, whose arena they use in place,
-        or the MPI's where ranks share none.
+        Only TRANSPORTS bring memory. That of others is direct's, whose arena groups of torch use
+        in place, or the MPI's where ranks share none.
 
         Args:
             cpu: where this rank is pinned.
@@ -48,7 +49,7 @@ class Pools:
         cache = facts.last_level_cache()
         require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)
         asked = {cell.transport for cell in launch.cells}
-        if not asked.isdisjoint(TORCH_GROUPS):
+        if not asked.isdisjoint((*TORCH_GROUPS, *CONTENDERS)):
             asked |= {DIRECT, MPI_ITSELF}
         self._transports = [name for name in TRANSPORTS if name in asked]
         self._comm, self._dtype, self._cpu = comm, launch.dtype, cpu

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import DDP, GRAIN, WIDTH
+from experiments.model.workloads import DDP, WIDTH, WORKLOADS
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.step import Step
 
@@ -54,10 +54,11 @@ def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> St
 
 
 def _network(nbytes: int) -> Any:
-    """Layers of GRAIN bytes each; alike on every rank."""
+    """Layers of one grain each; alike on every rank."""
     torch: Any = importlib.import_module("torch")
     torch.manual_seed(SEED)
-    layers = [torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(nbytes // GRAIN[DDP])]
+    count = nbytes // WORKLOADS[DDP].grain
+    layers = [torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(count)]
     return torch.nn.Sequential(*(part for each in layers for part in (each, torch.nn.Tanh())))
 
 

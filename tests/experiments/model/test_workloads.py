@@ -32,7 +32,7 @@ def asked(table: str, key: str, value: object) -> dict[str, Any]:
     ("table", "key", "value", "message"),
     [
         ("factors", "operations", ["ddp_step", "bcast"], "operations bcast cannot be measured"),
-        ("factors", "transports", ["gloo", "mpi"], "ask for gloo, torch"),
+        ("factors", "transports", ["gloo", "mpi"], "ask for torch, gloo"),
         ("factors", "kinds", ["regular", "hbw"], "kinds hbw cannot be measured"),
         ("factors", "buffers", ["private"], "ask for arena"),
         ("factors", "dtype", "float64", "dtype float64"),

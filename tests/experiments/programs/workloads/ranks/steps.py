@@ -10,7 +10,7 @@ import torch
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import DECODE, GRAIN, WORKLOADS
+from experiments.model.workloads import COMPUTING, DECODE, WORKLOADS
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.workloads import training
@@ -19,7 +19,7 @@ COMM = MPI.COMM_WORLD
 
 
 def ready(contender: Contender, operation: str) -> Ready:
-    count = 2 * GRAIN[operation] // 4
+    count = 2 * WORKLOADS[operation].grain // 4
     send, recv = (direct.empty(length, "float32") for length in (0, count))
     made = contender(operation, send, recv)
     assert made is not None
@@ -46,12 +46,12 @@ folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
 direct = hbmcomm.Communicator(COMM, kind="regular", transport="direct")
 groups = TorchGroups(COMM, Path(folder), os.sched_getaffinity(0))
 for contender in (groups.gloo(), groups.hbm(), groups.computation()):
-    for operation in WORKLOADS:
+    for operation in COMPUTING:
         step = ready(contender, operation)
         for _ in range(3):
             step.call()
         assert wrong(step) == 0, operation
-for operation in WORKLOADS:
+for operation in COMPUTING:
     with unreduced(operation):
         assert wrong(ready(groups.hbm(), operation)) > 0, operation
 groups.leave()

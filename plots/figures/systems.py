@@ -1,0 +1,123 @@
+"""Figure 9: how much longer other ways take to do what one of this library's systems does."""
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.workloads import CONTENDERS, WORKLOADS
+from plots.figures.panels.facets import Part, parts
+from plots.figures.panels.marks import dodge, hollow, points, ratio_ticks, size_axis
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import (
+    alerts,
+    arm_name,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+    setting,
+    transport_name,
+)
+from plots.layout.style import ARMS, MUTED
+
+NAME = "systems"
+TITLE = "Other ways beside"
+MARKERS = "osD^vPX"
+
+
+def systems(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per MPI and rank count, of the host or the first arm: a panel per workload."""
+    frame = found.systems
+    if frame.empty:
+        return []
+    arm = min(frame["arm"], key=arm_key)
+    return [_drawing(part, found.ours, arm) for part in parts(frame[frame["arm"] == arm])]
+
+
+def _drawing(part: Part, ours: str, arm: str) -> Drawing:
+    frame = part.frame
+    workloads = in_order(frame["operation"], WORKLOADS)
+    contenders = in_order(frame["transport"], CONTENDERS)
+    ends = frame[["ratio", "low", "high"]]
+    low, high = min(0.8, ends.min().min() / 1.15), max(1.25, ends.max().max() * 1.15)
+    page = sheet(
+        f"{TITLE} {transport_name(ours)}, {ranks_text(part.ranks)}",
+        setting(frame),
+        rows=len(workloads),
+        columns=1,
+        panel_height=1.0,
+        row_heads=[operation_name(name) for name in workloads],
+        legend=_legend(contenders),
+        legend_columns=2,
+        alerts=alerts(frame),
+        notes=[
+            f"Time over that of {ours}, {arm_name(arm)}: median over paired blocks with 95 % "
+            "interval.",
+            *hollow(frame, "blocks"),
+        ],
+        left=0.42,
+    )
+    axes = page.panels[0][0]
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(FixedLocator(ratio_ticks(low, high)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    for panel, name in zip(page.flat(), workloads, strict=True):
+        _panel(panel, frame[frame["operation"] == name], contenders)
+    size_axis(page, frame["bytes"], 6, "bytes")
+    return Drawing(
+        NAME,
+        f"{part.suffix}-{part.ranks}-ranks",
+        f"{TITLE} {ours}{part.title_end}, {ranks_text(part.ranks)}",
+        f"Time with the way named over time with {ours}, paired turn by turn; median over blocks "
+        "with its exact 95 % interval. Both axes are logarithmic; lines connect sizes only.",
+        _description(frame, part, ours),
+        page.figure,
+    )
+
+
+def _legend(contenders: list[str]) -> list[Artist]:
+    return [
+        Line2D(
+            [],
+            [],
+            color=ARMS[number % len(ARMS)],
+            marker=MARKERS[number % len(MARKERS)],
+            label=transport_name(name),
+        )
+        for number, name in enumerate(contenders)
+    ]
+
+
+def _panel(axes: Axes, mine: pd.DataFrame, contenders: list[str]) -> None:
+    axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+    for number, name in enumerate(contenders):
+        if (frame := mine[mine["transport"] == name]).empty:
+            continue
+        points(
+            axes,
+            frame,
+            across=("bytes", dodge(number, len(contenders))),
+            value="ratio",
+            colour=ARMS[number % len(ARMS)],
+            marker=MARKERS[number % len(MARKERS)],
+            join="-",
+        )
+
+
+def _description(frame: pd.DataFrame, part: Part, ours: str) -> str:
+    sentences = [
+        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}: "
+        f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        for cell in rows(frame)
+    ]
+    return (
+        f"Line charts of the time of other ways over that of {ours} against bytes"
+        f"{part.title_end}, {ranks_text(part.ranks)}: " + " ".join(sentences)
+    )
