@@ -5,10 +5,12 @@ Decides by the ranks' hosts what a group is made of.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import warnings
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,9 @@ from hbmcomm.torch.shim_loading import address, shim
 VARIABLE = "HBMCOMM_KIND"
 """The kind of memory of tensors that a group allocates."""
 
+FAREWELL = timedelta(seconds=10)
+"""How long a rank with an error waits for the others."""
+
 _log = logging.getLogger("hbmcomm.torch")
 
 _pools: set[Pool] = set()
@@ -48,8 +53,16 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     Raises:
         HbmcommError, ValueError: On every rank: the first such error of any rank.
     """
-    rank, size, timeout = options.group_rank, options.group_size, options.timeout
-    store = options.store
+    try:
+        return _create(options.store, options.group_rank, options.group_size, options.timeout)
+    except (HbmcommError, ValueError):
+        _leave_last(options.store, options.group_rank, options.group_size)
+        raise
+
+
+def _create(
+    store: distributed.Store, rank: int, size: int, timeout: timedelta
+) -> distributed.Backend:
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
     hosts = _by_host(consensus.run_on_all(gather, _prepared))
     most = max(map(len, hosts))
@@ -82,6 +95,19 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
         hosts=hosts,
     )
     return found
+
+
+def _leave_last(store: distributed.Store, rank: int, size: int) -> None:
+    """After an error on every rank: rank 0 waits until the others have read it.
+
+    Its process may serve the store, and may end because of the error.
+    """
+    read = distributed.PrefixStore("hbm-failed", store)
+    with contextlib.suppress(RuntimeError):
+        if rank:
+            read.set(str(rank), b"")
+        else:
+            read.wait([str(each) for each in range(1, size)], FAREWELL)
 
 
 def _prepared() -> int:
