@@ -1,13 +1,14 @@
 """Guests of emulated machines: a disk for all of them, one machine for small tests, and visits.
 
 A visit boots a machine once and runs there whatever the collected tests ask of it, one errand after
-the other; two visits go on at a time, since a machine without KVM keeps one core busy.
+the other. Two guests are up at a time, since a machine without KVM keeps one core busy.
 """
 
 import json
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from experiments.guests.disk import Disk
 from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 
-AT_A_TIME = 2  # visits
+AT_A_TIME = 2  # guests
 ERRAND_PATIENCE = 600  # seconds
 
 
@@ -153,8 +154,17 @@ class Brought:
 
 
 @pytest.fixture(scope="session")
+def guests_up() -> threading.Semaphore:
+    """Held while a guest is up, by visits and by what boots beside them."""
+    return threading.Semaphore(AT_A_TIME)
+
+
+@pytest.fixture(scope="session")
 def visits(
-    request: pytest.FixtureRequest, disk: Disk, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    disk: Disk,
+    guests_up: threading.Semaphore,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Future[dict[Errand, Brought]]]]:
     """{machine: what its errands brought}, of all that the collected tests ask for.
 
@@ -169,7 +179,7 @@ def visits(
 
     def visit(machine: str) -> dict[Errand, Brought]:
         brought = {}
-        with boot.booted(description.load(machine), disk) as guest:
+        with guests_up, boot.booted(description.load(machine), disk) as guest:
             booting = processor_time(guest)
             for errand in sorted(asked[machine], key=lambda errand: asked[machine][errand]):
                 before = processor_time(guest)
