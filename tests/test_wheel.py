@@ -51,7 +51,8 @@ def test_the_wheel_holds_the_library_its_types_its_core_and_what_torch_needs(
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     typed = [path for path in (ROOT / "hbmcomm").rglob("*") if path.suffix in (".py", ".pyi")]
     built = [ROOT / "hbmcomm/_native/interface.h", *(ROOT / "hbmcomm/torch/shim").rglob("*.*")]
-    expected = {str(path.relative_to(ROOT)) for path in (*typed, *built)}
+    tables = (ROOT / "hbmcomm").rglob("*.csv")
+    expected = {str(path.relative_to(ROOT)) for path in (*typed, *built, *tables)}
     assert names == expected | {"hbmcomm/py.typed", "hbmcomm/_native/_core.abi3.so"}
 
 
