@@ -11,8 +11,7 @@ from commands import hosts as emulated_hosts
 from commands.exits import reports_errors
 from commands.flags import leading, leading_path, positional
 from commands.task_of_bench import bench
-from experiments.emulation.hosts.plan import RATE
-from experiments.model.environment import ENVIRONMENTS
+from experiments.model.environment import ENVIRONMENTS, RATE
 
 __all__ = ["bench"]  # invoke finds it here
 
@@ -88,7 +87,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
-        "in an emulated machine: vm:MACHINE, vm-docker:MACHINE",
+        "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
+        "hosts:4x100mbit; of a cluster: slurm, slurm-charliecloud ...",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",
@@ -144,6 +144,7 @@ def run(
                ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
+               ./inv run --env hosts:4x100mbit --ranks 8
                ./inv run --resume --out results/docker-20260102-030405
     """
     flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}

@@ -9,6 +9,7 @@ from invoke.exceptions import Exit
 from commands.flags import check_choice, whole_number
 from experiments.emulation.hosts import lasting
 from experiments.emulation.hosts.plan import Plan
+from experiments.environments.cluster.hosts import dealt
 from experiments.environments.process import Process
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
@@ -49,12 +50,10 @@ def _job(name: str, line: str, ranks: str, mpi: str) -> int:
     if not line:
         raise ExperimentsError("what is to run? ./inv hosts job --line 'python program.py'")
     found = lasting.named(name)
-    hosts = found.names
-    each, more = divmod(whole_number("ranks", ranks, 1) or len(hosts), len(hosts))
-    counts = [each + (number < more) for number in range(len(hosts))]
+    places = dealt(found.names, whole_number("ranks", ranks, 1) or len(found.names))
     prefix = mpi_provision.ensure(mpi, print)
     program = ["env", f"--chdir={Path.cwd()}", *shlex.split(line)]
-    return lasting.run(found.mpi(mpi, prefix, found.packed(*counts), passthrough.cores(), program))
+    return lasting.run(found.mpi(mpi, prefix, places, passthrough.cores(), program))
 
 
 def _end(code: int) -> None:

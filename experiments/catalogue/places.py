@@ -14,6 +14,8 @@ def check(asked: Launches) -> None:
         _check_emulated(asked)
     elif any(each.on_cluster for each in asked.environments):
         _check_on_cluster(asked)
+    elif any(each.on_hosts for each in asked.environments):
+        _check_on_hosts(asked)
     elif asked.nodes > 1:
         raise ValueError(
             f"{asked.nodes} nodes were asked for, and "
@@ -35,6 +37,24 @@ def _check_on_cluster(asked: Launches) -> None:
         raise ValueError(
             f"each of {asked.nodes} nodes has as many ranks, and the campaign asks for "
             f"{', '.join(map(str, uneven))} ranks: ask for multiples of {asked.nodes} with --ranks"
+        )
+
+
+def _check_on_hosts(asked: Launches) -> None:
+    """Refuse what one set of emulated hosts cannot run."""
+    names = ", ".join(map(str, asked.environments))
+    if len(asked.environments) > 1:
+        raise ValueError(
+            f"a campaign on emulated hosts has one set of them, and {names} were asked for: "
+            "measure each in a campaign of its own"
+        )
+    hosts = asked.environments[0].hosts
+    if asked.nodes > 1:
+        raise ValueError(f"{names} says how many hosts there are: drop --nodes {asked.nodes}")
+    if few := [ranks for ranks in asked.ranks if ranks < hosts]:
+        raise ValueError(
+            f"{', '.join(map(str, few))} ranks leave some of {hosts} hosts empty: ask for {hosts} "
+            "or more with --ranks"
         )
 
 

@@ -24,7 +24,9 @@ from experiments.model.environment import (
     MPIS,
     ON_CLUSTER,
     PROFILES,
+    RATE,
     EnvironmentId,
+    check_hosts,
     emulated,
 )
 from experiments.model.errors import SpecError
@@ -64,6 +66,7 @@ CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
 IN_ENVIRONMENTS = tuple(dict.fromkeys((*TRANSPORTS, *TORCH_GROUPS, *OF_WORKLOADS)))
 """Transports where environments are the arms."""
+HOSTS_EXAMPLE = "hosts:4x100mbit"
 ENTRANTS = tuple(dict.fromkeys((*IN_ENVIRONMENTS, *CONTENDERS)))
 
 
@@ -101,10 +104,25 @@ def _environments(names: object) -> object:
                 f"{each} is a path: put the file there and ask for "
                 f"{each.kind}:{Path(each.machine).stem}"
             )
+        if each.on_hosts:
+            _check_hosts(each)
     for name in names:
-        if name not in known:
-            raise ValueError(unknown("environments", name, known))
+        if name not in known and not EnvironmentId.parse(name).on_hosts:
+            raise ValueError(unknown("environments", name, [*known, HOSTS_EXAMPLE]))
     return tuple(found)
+
+
+def _check_hosts(asked: EnvironmentId) -> None:
+    """Refuse emulated hosts that cannot be."""
+    if not asked.rate:
+        raise ValueError(
+            f"{asked} does not say how many emulated hosts: write {HOSTS_EXAMPLE}, or hosts:4 for "
+            f"links of {RATE}"
+        )
+    try:
+        check_hosts(asked.hosts, asked.rate)
+    except SpecError as error:
+        raise ValueError(f"{asked}: {error}") from None
 
 
 Several = Annotated[int, Field(strict=True, ge=1)]

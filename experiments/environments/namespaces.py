@@ -6,11 +6,12 @@ TEMPORARY = "/dev/shm"
 """TMPDIR of a host. PIDs of several hosts are equal, and an MPI names files in TMPDIR by PID."""
 
 
-def entering(pid: int, folder: str = "/tmp") -> list[str]:
+def entering(pid: int | str, folder: str = "/tmp") -> list[str]:
     """The words before a command that runs it where a process runs.
 
     Args:
-        pid: of that process, in the PID namespace of whoever enters.
+        pid: of that process, in the PID namespace of whoever enters; a name in its place, where a
+            command is only shown.
         folder: the command's working directory.
     """
     kinds = [f"--{kind}" for kind in KINDS]

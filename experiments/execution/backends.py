@@ -15,6 +15,8 @@ from experiments.cluster import allocation
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
 from experiments.emulation import description
+from experiments.emulation.hosts import hosts, keepers
+from experiments.emulation.hosts.hosts import Hosts
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
@@ -35,6 +37,7 @@ LACKS = (
     unpacked.UnpackingFailed,
     disk.GuestMissing,
     qemu_binary.QemuMissing,
+    keepers.HostsRefused,
 )
 """What a machine may lack for a container; an image that does not build is a defect instead."""
 
@@ -55,12 +58,14 @@ class Backends:
         images: by environment and MPI.
         guests: of emulated machines, by machine and MPI.
         missing: {name of an environment or MPI: why it is left out}.
+        hosts: the emulated hosts, which are up until the campaign ends.
     """
 
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     images: Mapping[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
     guests: Mapping[tuple[str, str], Guest] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    hosts: Hosts | None = None
 
     @property
     def engines(self) -> dict[str, docker.DockerClient]:
@@ -124,7 +129,8 @@ def ready(
                 if not optional:
                     raise
                 prepared.missing[str(environment)] = f"left out, {lack}"
-        yield Backends(prepared.clients, prepared.images, prepared.guests, prepared.missing)
+        made = (prepared.clients, prepared.images, prepared.guests, prepared.missing)
+        yield Backends(*made, prepared.hosts)
 
 
 class _Preparation:
@@ -147,6 +153,7 @@ class _Preparation:
         self.images: dict[tuple[EnvironmentId, str], Image] = {}
         self.guests: dict[tuple[str, str], Guest] = {}
         self.missing: dict[str, str] = {}
+        self.hosts: Hosts | None = None
 
     def equip(self, environment: EnvironmentId) -> None:
         """Raises one of LACKS where the environment cannot be had."""
@@ -162,6 +169,10 @@ class _Preparation:
             self._keep(environment, self._unpacked)
         elif environment.container:
             self._keep(environment, partial(self._of_site, environment.container))
+        elif environment.on_hosts:
+            with self._stages.stage(f"{environment.hosts} emulated hosts"):
+                made = hosts.up(environment.hosts, environment.rate)
+                self.hosts = self._stack.enter_context(made)
         elif environment.machine:
             boot.refuse(description.load(environment.machine), self._base)
             for flavour in self._mpis:

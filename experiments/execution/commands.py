@@ -8,9 +8,12 @@ from pathlib import Path
 from experiments.cluster import sites
 from experiments.cluster.sites import Site
 from experiments.emulation import description
+from experiments.emulation.hosts.hosts import hosts_to_be
+from experiments.emulation.hosts.plan import Plan
 from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.cluster.contained import Contained
+from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
@@ -68,6 +71,10 @@ class Commands:
             return Host(launch.mpi, prefix, self._cores, variables)
         if where.on_cluster:
             return self._on_nodes(where, launch.mpi, variables)
+        if where.on_hosts:
+            found = self._found.hosts
+            ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
+            return OnHosts(launch.mpi, prefix, self._cores, ways, variables)
         if self._torch:  # where no engine gives ranks the image's variables
             variables |= image.TORCH_VARIABLES
         if where in (DOCKER, PODMAN):

@@ -1,7 +1,11 @@
 """Names of what a launch runs on: environments, profiles, layouts, MPIs, emulated machines."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from experiments.model.errors import SpecError
+from experiments.model.quantities import parse_rate
 
 MPIS = ("openmpi", "mpich", "impi")
 PROFILES = ("default", "tuned", "privileged")
@@ -15,6 +19,13 @@ CONTAINERS = ("charliecloud", "apptainer", "enroot", "pyxis")
 """The containers of that kind; without an engine, profile or layout."""
 LAUNCHERS = ("srun", "mpiexec")
 """What starts ranks in an allocation: Slurm itself, or the MPI's own program."""
+
+HOSTS = "hosts"
+"""Kind of environment over emulated hosts: "hosts:4x100mbit" has four, with links of that rate."""
+RATE = "1gbit"
+"""Of their links, where a name gives none."""
+ASKED = re.compile(r"(\d+)(?:x(.+))?")
+MOST_HOSTS = 100
 
 VM, VM_DOCKER = "vm", "vm-docker"
 """Kinds of environments in an emulated machine: "vm:NAME" runs as on the host, "vm-docker:NAME" in
@@ -30,16 +41,22 @@ class EnvironmentId:
     Attributes:
         kind: the text before the colon.
         machine: the emulated machine, "" for the real one.
+        hosts: emulated hosts, 0 where there are none.
+        rate: of each link of theirs in each direction, as tc(8) writes it.
     """
 
     kind: str
     machine: str = ""
+    hosts: int = 0
+    rate: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "EnvironmentId":
         """The environment of a text; any name is taken, as stored files may have unknown ones."""
-        kind, _, machine = text.partition(":")
-        return cls(kind, machine)
+        kind, _, rest = text.partition(":")
+        if kind == HOSTS and (asked := ASKED.fullmatch(rest)):
+            return cls(kind, hosts=int(asked[1]), rate=asked[2] or RATE)
+        return cls(kind, rest)
 
     @classmethod
     def named(cls, name: str) -> "EnvironmentId":
@@ -50,7 +67,8 @@ class EnvironmentId:
         return cls(name)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.machine}" if self.machine else self.kind
+        where = f"{self.hosts}x{self.rate}" if self.rate else self.machine
+        return f"{self.kind}:{where}" if where else self.kind
 
     @property
     def is_emulated(self) -> bool:
@@ -61,6 +79,11 @@ class EnvironmentId:
     def on_cluster(self) -> bool:
         """Whether it is over the nodes of an allocation."""
         return self.kind.partition("-")[0] == CLUSTER
+
+    @property
+    def on_hosts(self) -> bool:
+        """Whether it is over emulated hosts."""
+        return self.kind == HOSTS
 
     @property
     def container(self) -> str:
@@ -75,12 +98,23 @@ class EnvironmentId:
     @property
     def is_container(self) -> bool:
         """Whether its launches run in a container, or in the image's files without one."""
-        return self.kind not in (BARE_HOST.kind, VM, CLUSTER)
+        return self.kind not in (BARE_HOST.kind, VM, CLUSTER, HOSTS)
 
     @property
     def in_names(self) -> str:
         """The text as names of files and containers may hold it."""
         return str(self).replace(":", "-")
+
+
+def check_hosts(count: int, rate: str) -> None:
+    """Refuse emulated hosts that cannot be.
+
+    Raises:
+        SpecError: with what can be.
+    """
+    if not 1 <= count <= MOST_HOSTS:
+        raise SpecError(f"{count} hosts were asked for; there can be 1 to {MOST_HOSTS}")
+    parse_rate(rate)
 
 
 BARE_HOST = EnvironmentId("host")

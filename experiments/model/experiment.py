@@ -21,7 +21,7 @@ LOCALITIES = ("local", "remote")
 BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
 EXTERNAL = ("IMB", "threads", "multiprocessing")
 """A benchmark in C, and Python's own means without an MPI (experiments/programs/baselines)."""
-BINDINGS = ("packed", "spread")
+BINDINGS = PACKED, SPREAD = "packed", "spread"
 MPIS_ARE_ARMS = "mpis"
 ARMS = ("environments", MPIS_ARE_ARMS)
 """What the arms of a block are; MPIs on the host, each in its settings, meet all contenders."""

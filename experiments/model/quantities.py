@@ -1,4 +1,4 @@
-"""Sizes and rank counts as users write them, and numbers as they read them. Pure.
+"""Sizes, rates and rank counts as users write them, and numbers as they read them. Pure.
 
 Independent of the locale.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from experiments.model.errors import SpecError
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NOTHING = "–"
 """In place of a number that does not exist."""
@@ -64,6 +65,24 @@ def parse_ranks(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise SpecError(f"ranks {text!r} do not parse; write whole numbers: 2,4,8") from None
+
+
+def parse_rate(text: str) -> float:
+    """Bits per second of "1gbit" or "2.5mbit", as tc(8) writes rates."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?bit)", text)
+    if not match or not float(match[1]):
+        raise SpecError(
+            f"rate {text!r} does not parse; write a number and one of {', '.join(RATE_UNITS)}"
+        )
+    return float(match[1]) * RATE_UNITS[match[2]]
+
+
+def rate_text(bits: float) -> str:
+    """A rate of so many bits per second, as parse_rate() reads it."""
+    unit = max(
+        (each for each in RATE_UNITS if RATE_UNITS[each] <= bits), key=RATE_UNITS.__getitem__
+    )
+    return f"{bits / RATE_UNITS[unit]:g}{unit}"
 
 
 def size_text(count: int) -> str:

@@ -13,6 +13,7 @@ from experiments.model.contender_names import OURS
 from experiments.model.launch import Cell, Launch
 from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.contenders.trial import Rotation, Trial, WrongResult
+from experiments.programs.machine.links import NOTHING, Links, Traffic
 from experiments.programs.measure import operations, timing
 from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.pools import Pools
@@ -24,12 +25,18 @@ from experiments.schedule.turns import Action, Answer, Order
 
 @dataclass
 class Begun:
-    """A cell from its first operation to its last."""
+    """A cell from its first operation to its last.
+
+    Attributes:
+        carried: by the link of this host in all turns, of so many `operations`.
+    """
 
     trial: Trial
     timer: Timer
     pool: Pool
     tight: bool
+    carried: Traffic = NOTHING
+    operations: int = 0
 
 
 class Cells:
@@ -47,8 +54,9 @@ class Cells:
         pools: Pools,
         entrants: Entrants,
         progress: Progress,
+        links: Links | None = None,
     ) -> None:
-        self._comm, self._launch, self._progress = comm, launch, progress
+        self._comm, self._launch, self._progress, self._links = comm, launch, progress, links
         self._pools, self._entrants = pools, entrants
         self._plan = [(n, cell) for n, each in enumerate(launch.contests) for cell in each]
         self._left = Counter(cell.memory for _, cell in self._plan)
@@ -100,8 +108,13 @@ class Cells:
         begun = self._begun[order.cell]
         begun.tight = order.tight
         begun.timer.gate = self._entrants.gate(begun.pool, order.tight)
-        begun.timer.turn(order.count, order.group)
+        before = self._count()
+        begun.operations += begun.timer.turn(order.count, order.group)
+        begun.carried = begun.carried.plus(self._count().since(before))
         return Answer(narrow=begun.timer.is_narrow())
+
+    def _count(self) -> Traffic:
+        return self._links.count() if self._links else NOTHING
 
     def _trial_of(self, contest: int, cell: Cell, pool: Pool) -> Trial:
         """Raises Unavailable where these ranks cannot measure the cell."""
@@ -128,6 +141,8 @@ class Cells:
         record = {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
         record |= {"begins": f"{key}.begin", "began_ns": list(taken.began), "contest": contest}
         record |= {"emulated": begun.pool.emulated, "barrier": self._entrants.barrier(begun.tight)}
+        if self._links and (carried := self._links.gathered(begun.carried)):
+            record["links"] = {"operations": begun.operations, **carried}
         del begun
         self._keep(number, record)
 

@@ -26,6 +26,7 @@ from experiments.programs.machine import (
     disturbance,
     facts,
     kernels,
+    links,
     nodes,
     versions,
 )
@@ -50,7 +51,8 @@ def main(folder: Path) -> None:
     pools = Pools(comm, launch, cpu)
     entrants = Entrants(comm, launch, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
-    cells = Cells(comm, launch, pools, entrants, progress)
+    wires = links.Links(comm)
+    cells = Cells(comm, launch, pools, entrants, progress, wires)
     span = disturbance.Span(cpu)
 
     def carry_out(order: Order) -> Answer:
@@ -61,12 +63,14 @@ def main(folder: Path) -> None:
     disturbed = span.end()
     own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
     ranks = comm.gather(own | {"disturbance": disturbed})
+    hosts = {"hosts": found} if (found := wires.described()) else {}
     environment = surroundings(comm, paths)
     if comm.rank == 0:
         result = {
             "format": FORMAT,
             "launch": launch.to_dict(),
-            "environment": environment | {"measurement": {"barrier": barriers(cells.found)}},
+            "environment": environment
+            | {"measurement": {"barrier": barriers(cells.found)}, **hosts},
             "ranks": ranks,
             "cells": cells.found,
             "began": began,

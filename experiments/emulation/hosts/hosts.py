@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,21 +17,21 @@ from typing import NamedTuple
 from experiments.emulation.hosts import keepers
 from experiments.emulation.hosts.keepers import HostsRefused, Keeper
 from experiments.emulation.hosts.plan import (
-    BRIDGE,
     CONTROLLER,
+    HOME,
     LINK,
-    RATE,
     Plan,
-    address,
     number,
     shaping,
-    written,
 )
 from experiments.environments import enter
-from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
+from experiments.environments.cluster.hosts import WaysIn, dealt, job
 from experiments.environments.namespaces import entering
 from experiments.environments.process import Process
+from experiments.model.environment import RATE
 from experiments.model.errors import ExperimentsError
+from experiments.model.experiment import SPREAD
+from experiments.model.quantities import rate_text
 from experiments.processes import executables, tracking
 
 _NUMBERS = itertools.count()
@@ -85,29 +84,25 @@ class Hosts:
 
     def in_turn(self, ranks: int) -> list[str]:
         """The host of each rank, for mpi(): n1, n2 ... and again from n1."""
-        return list(itertools.islice(itertools.cycle(self.names), ranks))
+        return dealt(self.names, ranks, SPREAD)
+
+    @property
+    def ways(self) -> WaysIn:
+        """How a launcher enters them."""
+        places = {
+            name: f"{enter.NAMESPACES}{keeper.inner}" for name, keeper in self._keepers.items()
+        }
+        return WaysIn(tuple(self.names), tuple(self.controller), places, HOME)
 
     def mpi(
         self, flavour: str, prefix: Path, ranks: Sequence[str], cores: int, program: Sequence[str]
     ) -> Process:
-        """The command that starts an MPI job on the hosts.
+        """The command that starts an MPI job on the hosts; see job().
 
         Args:
-            flavour: one of MPIS.
-            prefix: the environment that holds it.
             ranks: the host of each; as packed() or in_turn() gives them.
-            cores: CPUs of this machine; more ranks yield while they wait.
         """
-        home = (address(CONTROLLER), BRIDGE)
-        argv, variables = across(flavour, prefix, ranks, home, cores, program, enter.LAUNCHER)
-        _, of_ranks = mpiexec(flavour, prefix, len(ranks), cores, program)
-        if flavour == "impi":
-            variables |= {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
-        places = {
-            name: f"{enter.NAMESPACES}{keeper.inner}" for name, keeper in self._keepers.items()
-        }
-        entered = enter.variables(places, {}, sys.executable)
-        return Process((*self.controller, *argv), of_a_host(of_ranks) | variables | entered)
+        return job(flavour, prefix, ranks, cores, program, self.ways)
 
     def traffic(self, name: str) -> Traffic:
         """What the link of a host has carried."""
@@ -125,7 +120,7 @@ class Hosts:
         if "UP" not in device["flags"]:
             return "cut"
         shaped = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))[0]
-        return written(shaped["options"]["rate"] * 8)
+        return rate_text(shaped["options"]["rate"] * 8)
 
     def cut(self, name: str) -> None:
         """Pull the plug of a host's link: nothing passes, and neither end is closed."""
@@ -243,3 +238,9 @@ def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
         keepers.end(process)
         raise
     return hosts, process
+
+
+def hosts_to_be(plan: Plan) -> WaysIn:
+    """The ways into hosts that are not up: names take the place of their processes."""
+    every = {name: f"{enter.NAMESPACES}{name}" for name in (*plan.names, CONTROLLER)}
+    return WaysIn(plan.names, tuple(entering(CONTROLLER)), every, HOME)

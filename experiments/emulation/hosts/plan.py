@@ -3,10 +3,10 @@
 Subnets and devices are in namespaces of their own, so every set of hosts has the same ones.
 """
 
-import re
 from dataclasses import dataclass
 
-from experiments.model.errors import SpecError
+from experiments.model.environment import RATE, check_hosts
+from experiments.model.quantities import parse_rate
 
 CONTROLLER = "ctl"
 """The name of the switch as a host: where mpiexec runs."""
@@ -15,9 +15,6 @@ BRIDGE = "switch"
 LINK = "eth0"
 """The device of each host."""
 NETWORK = "10.99.0"
-MOST = 100  # hosts of one set
-UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-RATE = "1gbit"
 BURST = 1e-3  # seconds of the rate that may pass at once
 LEAST_BURST = 16 * 2**10  # bytes: some packets of an ordinary link
 QUEUE = 20e-3  # seconds that a packet may wait
@@ -36,9 +33,7 @@ class Plan:
     rate: str = RATE
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= MOST:
-            raise SpecError(f"{self.count} hosts were asked for; there can be 1 to {MOST}")
-        bits(self.rate)
+        check_hosts(self.count, self.rate)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,28 +86,12 @@ def number(name: str) -> int:
     return int(name.removeprefix("n"))
 
 
-def bits(rate: str) -> float:
-    """Bits per second of a rate.
-
-    Raises:
-        SpecError: it is none.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?bit)", rate)
-    if not match or not float(match[1]):
-        raise SpecError(
-            f"rate {rate!r} does not parse; write a number and one of {', '.join(UNITS)}"
-        )
-    return float(match[1]) * UNITS[match[2]]
-
-
-def written(bits: float) -> str:
-    """A rate of so many bits per second, as tc(8) writes it."""
-    unit = max((unit for unit in UNITS if UNITS[unit] <= bits), key=UNITS.__getitem__)
-    return f"{bits / UNITS[unit]:g}{unit}"
-
-
 def shaping(device: str, rate: str) -> str:
     """The shell line that limits what a device sends, from now on."""
-    burst = max(LEAST_BURST, round(bits(rate) / 8 * BURST))
-    limit = burst + round(bits(rate) / 8 * QUEUE)
+    burst = max(LEAST_BURST, round(parse_rate(rate) / 8 * BURST))
+    limit = burst + round(parse_rate(rate) / 8 * QUEUE)
     return f"tc qdisc replace dev {device} root tbf rate {rate} burst {burst} limit {limit}"
+
+
+HOME = (address(CONTROLLER), BRIDGE)
+"""The switch as hosts reach it: its address, and the interface that has it."""

@@ -130,11 +130,12 @@ class Timer:
         self.seconds = float(np.quantile(warm.max(axis=1), 0.25))  # of few, some disturbed
         self.group = group_size(float(np.median(warm, axis=0).min()), cost)
 
-    def turn(self, count: int, group: int) -> None:
-        """Time `count` intervals of `group` operations, after some that do not count."""
-        self._group = group
-        self._warm.append(self._batch(max(FIRST, math.ceil(count / 10))))
+    def turn(self, count: int, group: int) -> int:
+        """Time `count` intervals of `group` operations, after some that do not count; all done."""
+        self._group, first = group, max(FIRST, math.ceil(count / 10))
+        self._warm.append(self._batch(first))
         self._timed.append(self._batch(count))
+        return (first + count) * group
 
     def is_narrow(self) -> bool:
         """Whether the median of all turns so far is known well enough; on rank 0."""

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from experiments.catalogue import spec
-from experiments.environments import profiles
+from experiments.emulation.hosts.hosts import hosts_to_be
+from experiments.emulation.hosts.plan import Plan
+from experiments.environments import enter, profiles
+from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.process import Container, Process
@@ -20,6 +23,7 @@ from experiments.environments.profiles import Machine
 from experiments.environments.vm import Vm
 from experiments.execution.commands import TREES
 from experiments.model.environment import MPIS, PROFILES
+from experiments.model.experiment import BINDINGS
 from experiments.schedule import blocks
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -104,6 +108,18 @@ def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
     assert golden(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
 
 
+def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() -> None:
+    lines = [
+        OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), EMULATED, "python")
+        .command(replace(LAUNCH, ranks=4, binding=binding), FOLDER)
+        .shell()
+        for mpi in MPIS
+        for binding in BINDINGS
+    ]
+    here = f"{Path(enter.__file__).parent}/"
+    assert golden(lines).replace(here, "") == (GOLDEN / "hosts.txt").read_text()
+
+
 @pytest.mark.parametrize("name", UNPACKED)
 def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
     assert golden(unpacked_lines(name)) == (GOLDEN / f"{name}.txt").read_text()
@@ -125,7 +141,8 @@ def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
-    whole = ("docker-default", "host-2-ranks", "host-4-ranks", "vm", "vm-docker", *UNPACKED)
+    hosts = ("host-2-ranks", "host-4-ranks", "hosts")
+    whole = ("docker-default", *hosts, "vm", "vm-docker", *UNPACKED)
     tested = {f"{name}.txt" for name in whole}
     tested |= {f"{engine}-{profile}.diff" for engine, profile in ENGINES}
     tested.remove("docker-default.diff")

@@ -1,6 +1,7 @@
 """What a catalogue file may say, and how a mistake in one is answered."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,44 @@ def test_an_emulated_machine_is_named_behind_its_way() -> None:
     assert found.machine == bare.machine == docker.machine == "plain"
     assert docker.has_engine and not bare.has_engine
     assert spec.from_dict(found.to_dict(), "stored") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "hosts", "rate"),
+    [
+        ("hosts:4", "hosts:4x1gbit", 4, "1gbit"),
+        ("hosts:2x100mbit", "hosts:2x100mbit", 2, "100mbit"),
+        ("hosts:8x2.5gbit", "hosts:8x2.5gbit", 8, "2.5gbit"),
+    ],
+)
+def test_emulated_hosts_are_named_with_the_rate_of_their_links(
+    text: str, stored: str, hosts: int, rate: str
+) -> None:
+    asked = spec.restrict(spec.load("quick"), environments=text, ranks="8")
+    (found,) = asked.launches.environments
+    assert (found.hosts, found.rate, str(found)) == (hosts, rate, stored)
+    assert EnvironmentId.parse(stored) == found
+    assert found.on_hosts and not (found.is_container or found.is_emulated or found.on_cluster)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"environments": "hosts"},
+            "hosts does not say how many emulated hosts: write hosts:4x100",
+        ),
+        ({"environments": "hosts:many"}, "hosts:many does not say how many"),
+        ({"environments": "hosts:2x1gb"}, "hosts:2x1gb: rate '1gb' does not parse"),
+        ({"environments": "hosts:101"}, "101 hosts were asked for; there can be 1 to 100"),
+        ({"environments": "hosts:2,host"}, "one set of them, and hosts:2x1gbit, host were asked"),
+        ({"environments": "hosts:2", "nodes": 2}, "says how many hosts there are: drop --nodes 2"),
+        ({"environments": "hosts:4"}, "2 ranks leave some of 4 hosts empty: ask for 4 or more"),
+    ],
+)
+def test_what_one_set_of_emulated_hosts_cannot_run(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        spec.restrict(spec.load("quick"), **{"ranks": "2", **flags})
 
 
 def test_all_environments_are_those_of_this_machine() -> None:

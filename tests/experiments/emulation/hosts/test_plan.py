@@ -2,8 +2,9 @@
 
 import pytest
 
-from experiments.emulation.hosts.plan import Plan, bits, shaping
+from experiments.emulation.hosts.plan import Plan, shaping
 from experiments.model.errors import SpecError
+from experiments.model.quantities import parse_rate, rate_text
 
 
 def test_the_lines_that_link_two_hosts() -> None:
@@ -37,7 +38,8 @@ def test_every_name_resolves() -> None:
     ("text", "rate"), [("8bit", 8), ("1kbit", 1e3), ("2.5mbit", 2.5e6), ("1gbit", 1e9)]
 )
 def test_rates(text: str, rate: float) -> None:
-    assert bits(text) == rate
+    assert parse_rate(text) == rate
+    assert rate_text(rate) == text
 
 
 @pytest.mark.parametrize("text", ["", "1", "1 gbit", "1Gbit", "0mbit", "-1gbit", "1gbps", "gbit"])

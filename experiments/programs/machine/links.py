@@ -1,0 +1,116 @@
+"""Bytes that the links of hosts carry: the kernel's counters, read on each host of a launch.
+
+A host here is a network: a machine, an emulated host, or a container with a network of its own. Its
+link is all of its interfaces but the loopback. Nothing tells whose bytes they are, so other
+launches must sleep meanwhile.
+"""
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mpi4py import MPI
+
+from experiments.programs.machine.kernels import kernel
+
+COUNTERS = Path("/proc/self/net/dev")
+NETWORK = Path("/proc/self/ns/net")
+LOOPBACK = "lo"
+RECEIVED, SENT = 0, 8
+"""Their places in a line of COUNTERS."""
+
+
+class Traffic(NamedTuple):
+    """Bytes with the headers of the Ethernet, since the link is up or between two readings."""
+
+    sent: int = 0
+    received: int = 0
+
+    def since(self, before: "Traffic") -> "Traffic":
+        """What was carried after an earlier reading."""
+        return Traffic(self.sent - before.sent, self.received - before.received)
+
+    def plus(self, other: "Traffic") -> "Traffic":
+        """The sum of two."""
+        return Traffic(self.sent + other.sent, self.received + other.received)
+
+
+NOTHING = Traffic()
+
+
+def traffic(counters: Path = COUNTERS) -> Traffic:
+    """What the link of this host has carried since it is up."""
+    found = NOTHING
+    for line in counters.read_text("ascii").splitlines():
+        name, colon, values = line.strip().partition(":")
+        if colon and name != LOOPBACK:
+            words = values.split()
+            found = found.plus(Traffic(int(words[SENT]), int(words[RECEIVED])))
+    return found
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network that a rank is in.
+
+    Attributes:
+        name: the host's.
+    """
+
+    kernel: str
+    namespace: str
+    name: str
+
+
+def network() -> Network:
+    """Of this rank."""
+    return Network(kernel(), str(NETWORK.readlink()), socket.gethostname())
+
+
+class Links:
+    """The links of a launch's hosts; every method but count() is a collective.
+
+    Attributes:
+        hosts: the ranks of each, in the order of their first ranks.
+    """
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._comm = comm
+        self._networks = comm.allgather(network())
+        every = dict.fromkeys(self._networks)
+        self.hosts = [
+            [rank for rank, each in enumerate(self._networks) if each == one] for one in every
+        ]
+        self._counts = len(self.hosts) > 1 and comm.rank in {ranks[0] for ranks in self.hosts}
+        self._began = self.count()
+
+    def count(self) -> Traffic:
+        """What the link of this host has carried, on its first rank; of one host alone nothing."""
+        return traffic() if self._counts else NOTHING
+
+    def gathered(self, own: Traffic) -> dict[str, list[int]]:
+        """{"sent": bytes by host, "received": bytes by host} on rank 0; none of one host alone."""
+        every = self._comm.gather(own)
+        if every is None or len(self.hosts) == 1:
+            return {}
+        first = [every[ranks[0]] for ranks in self.hosts]
+        return {
+            "sent": [each.sent for each in first],
+            "received": [each.received for each in first],
+        }
+
+    def described(self) -> list[dict[str, Any]]:
+        """What a result holds of each host, on rank 0; empty where there is one alone."""
+        before, after = self.gathered(self._began), self.gathered(self.count())
+        if not before:
+            return []
+        return [
+            {
+                "name": self._networks[ranks[0]].name,
+                "ranks": ranks,
+                "before": {way: before[way][number] for way in before},
+                "after": {way: after[way][number] for way in after},
+            }
+            for number, ranks in enumerate(self.hosts)
+        ]
