@@ -24,6 +24,7 @@ from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.systems import systems
 from plots.figures.times import times
+from plots.figures.wires import wires
 from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
@@ -85,7 +86,7 @@ def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skippe
     """
     with style(printed=printed):
         timed = [*workloads(found), *times(found), *speedup(found), *placement(found)]
-        timed += [*systems(found), *baselines(found)]
+        timed += [*systems(found), *wires(found), *baselines(found)]
         maps = placement_map(found)
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:

@@ -17,8 +17,10 @@ from experiments.analysis.statistics import FACTORS, median_interval
 from experiments.analysis.validity_warnings import cautions
 from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
+from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import PRIVATE, Experiment
-from experiments.model.lower_bound import COPY, least_seconds
+from experiments.model.lower_bound import COPY, least_seconds, least_wire_seconds, wire_bytes
+from experiments.model.quantities import parse_rate
 from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.results import recorded, store, stored
 
@@ -52,6 +54,8 @@ COLUMNS = (
     "min_s",
     "bound_s",
     "skew_s",
+    "wire_s",
+    "carried",
     "unstable",
     recorded.COLUMN,
 )
@@ -69,7 +73,9 @@ class Campaign:
             the medians of its turns, `company` the launches that it took them with; `barrier` is
             what each interval began with, "" where that is not stored; `skew_s` is the median time
             from the first rank's begin to the last one's, NaN where none is stored; `bound_s` is
-            the least time of a collective, and the computation alone of a workload; `contest`
+            the least time of a collective, and the computation alone of a workload; `wire_s` is
+            the least time on links of a known rate, and `carried` the bytes of the busiest link
+            over the least that it can carry, both NaN where ranks are on one host; `contest`
             numbers the cells of a launch that took turns with each other.
         alone: the same of the reference arm's launch without company, of which `cells` has nothing;
             empty where a campaign has none.
@@ -188,9 +194,26 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
                 "min_s": float(times.min()),
                 "skew_s": _skew(cell, samples),
                 "bound_s": bound,
+                **_on_links(launch, cell),
                 "unstable": _unstable(times),
             }
         )
+
+
+def _on_links(launch: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, float]:
+    """Least seconds on the links between hosts, and what these carried over the least."""
+    hosts = [len(each["ranks"]) for each in launch["environment"].get("hosts", [])]
+    found = {"wire_s": np.nan, "carried": np.nan}
+    least = wire_bytes(cell["operation"], hosts) if hosts else 0.0
+    if not least > 0:
+        return found
+    if rate := EnvironmentId.parse(launch["launch"]["environment"]).rate:
+        asked = cell["operation"], hosts, cell["bytes"], parse_rate(rate)
+        found["wire_s"] = least_wire_seconds(*asked)
+    if links := cell.get("links"):
+        most = max(*links["sent"], *links["received"]) / links["operations"]
+        found["carried"] = most / (least * cell["bytes"])
+    return found
 
 
 def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,6 +1,10 @@
-"""The least traffic a collective must move, and so the least time it can take. Pure arithmetic."""
+"""The least traffic a collective must move, and so the least time it can take. Pure arithmetic.
+
+On one node the traffic is that of its memory; over several hosts, that of their links.
+"""
 
 import math
+from collections.abc import Sequence
 
 COPY = "copy"
 """Pseudo-operation: every rank copies its own buffer at once; its time gives the bandwidth."""
@@ -54,3 +58,42 @@ def bus_bytes(operation: str, ranks: int) -> float:
 def least_seconds(operation: str, ranks: int, copy_seconds: float) -> float:
     """Time that the traffic takes at the rate of all ranks copying the same size at once."""
     return copy_seconds * traffic(operation, ranks) / traffic(COPY, ranks)
+
+
+def wire_bytes(operation: str, hosts: Sequence[int]) -> float:
+    """Bytes that the busiest link must carry in one direction, per byte of message; NaN if unknown.
+
+    Hosts combine what their ranks have before they send it. An allreduce over N hosts takes
+    2 (N - 1) / N where they share the work evenly (Patarasuk and Yuan, doi:10.1016/
+    j.jpdc.2008.09.002); all others are counted: what a host has and another needs leaves it once.
+
+    Args:
+        hosts: the ranks on each; the root of an operation is on the first.
+    """
+    most, least, ranks = max(hosts), min(hosts), sum(hosts)
+    if len(hosts) == 1:
+        return 0.0
+    blocks = float(max(ranks - least, most))
+    return {
+        "bcast": 1.0,
+        "reduce": 1.0,
+        "allreduce": 2.0 * (len(hosts) - 1) / len(hosts),
+        "gather": float(ranks - hosts[0]),
+        "scatter": float(ranks - hosts[0]),
+        "allgather": blocks,
+        "reduce_scatter": blocks,
+        "alltoall": float(max(here * (ranks - here) for here in hosts)),
+        BARRIER: 0.0,
+    }.get(operation, math.nan)
+
+
+def least_wire_seconds(
+    operation: str, hosts: Sequence[int], nbytes: int, bits_per_second: float
+) -> float:
+    """Time that the data takes on the busiest link, without headers; NaN if unknown.
+
+    Args:
+        nbytes: of the message.
+        bits_per_second: of each link in each direction.
+    """
+    return wire_bytes(operation, hosts) * nbytes * 8 / bits_per_second

@@ -31,6 +31,7 @@ from plots.figures import (
     workloads,
 )
 from plots.figures.map import NAME as MAP
+from plots.figures.wires import NAME as NEAR
 from plots.layout import confounder_text, data_path_text, placement_text
 from plots.layout.labels import (
     OPERATIONS,
@@ -43,7 +44,7 @@ from plots.layout.labels import (
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
-from plots.text import cost
+from plots.text import cost, wire
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ def answers(found: Findings) -> list[Answer]:
         return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
     memory = "How much faster are collectives in high-bandwidth memory?"
     asked = [Answer(memory, _memory(found), figure=speedup.NAME), *_workloads(found)]
+    asked += [
+        Answer(f"How near does {transport} come to what the links allow?", sentence, figure=NEAR)
+        for transport, sentence in wire.sentences(found).items()
+    ]
     asked += [
         Answer(
             f"How much slower than {found.ours} is {transport}?",

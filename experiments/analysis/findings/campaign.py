@@ -19,6 +19,8 @@ from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
 from experiments.analysis.findings.selection import levels
 from experiments.analysis.findings.steps import steps as steps_of
+from experiments.analysis.findings.wires import COLUMNS as OF_WIRES
+from experiments.analysis.findings.wires import wires as wires_of
 from experiments.analysis.ratios import (
     Floors,
     company_ratio,
@@ -42,6 +44,7 @@ BASELINES = tuple(COUNTERPARTS)
 """The arms of Python's own means, without an MPI: on the host."""
 BASELINE = "regular"
 OURS = "direct"
+BETWEEN_HOSTS = "hierarchical"
 PLACEMENTS = (("binding", "spread", "packed"), ("locality", "remote", "local"))
 """Factor of a placement ratio, the level in its numerator and the one in its denominator."""
 
@@ -58,6 +61,7 @@ class Findings:
 
     Attributes:
         times: statistics.over_launches of every arm but the A/A twin.
+        wires: times over the least that links between hosts allow (wires.wires).
         speedups: regular over each other kind (column `kind`); above 1 that kind is faster.
         placements: spread over packed and remote over local (column `factor`); above 1 is slower.
         containers: each container arm (columns `arm`, environment, profile, layout) over the
@@ -112,6 +116,7 @@ class Findings:
     straying_copies: tuple[confounders.StrayingCopies, ...] = ()
     data_paths: DataPaths = field(default_factory=DataPaths)
     machine: str = ""
+    wires: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OF_WIRES)))
     page_maps: tuple[PageMap, ...] = ()
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
     paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
@@ -230,6 +235,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         blocks=blocks,
         unmeasured=missing,
         machine=recorded.meaning(machines),
+        wires=_on(machines, wires_of(cells)),
     )
 
 
@@ -269,12 +275,12 @@ def _gloo(ours: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _ours(cells: pd.DataFrame) -> str:
-    """This library's among the transports of a campaign: a workload's own, direct, or torch's."""
+    """This library's among the transports of a campaign: a workload's own, or the first."""
     for name in WORKLOADS:
         if name in set(cells["operation"]):
             return WORKLOADS[name].contenders[0]
     present = set(cells["transport"])
-    return TORCH if TORCH in present and OURS not in present else OURS
+    return next((name for name in (OURS, BETWEEN_HOSTS, TORCH) if name in present), OURS)
 
 
 def _on(machines: list[str], frame: pd.DataFrame) -> pd.DataFrame:

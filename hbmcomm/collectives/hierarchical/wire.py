@@ -48,26 +48,30 @@ class Place(NamedTuple):
 
 
 class Flight:
-    """An exchange on its way."""
+    """An exchange on its way.
+
+    Attributes:
+        requests: Those that it waits for; MPI makes each null once it is complete.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._requests: list[MPI.Request] = []
+        self.requests: list[MPI.Request] = []
         self.is_over = False
         self._go_on()
 
     def advance(self) -> bool:
-        """Go on where messages have come and gone; whether that was so."""
-        if self.is_over or not MPI.Request.Testall(self._requests):
+        """Go on where all messages have come and gone; whether that was so."""
+        if self.is_over or any(self.requests):
             return False
         self._go_on()
         return True
 
     def _go_on(self) -> None:
         try:
-            self._requests = next(self._exchange)
+            self.requests = next(self._exchange)
         except StopIteration:
-            self.is_over = True
+            self.requests, self.is_over = [], True
 
 
 class Wire:
@@ -99,9 +103,17 @@ class Wire:
         while not flight.is_over:
             if sum(each.advance() for each in self._flights):
                 patience = _Patience(self._look)
-            elif not flight.is_over:
+            elif not self._test() and not flight.is_over:
                 patience.wait()
         self._flights.remove(flight)
+
+    def _test(self) -> bool:
+        """Look which messages are complete, in one call of MPI; whether any is.
+
+        A call for each exchange would ask the network as often, and take the CPU from other ranks.
+        """
+        waited = [request for each in self._flights for request in each.requests if request]
+        return bool(waited and MPI.Request.Testsome(waited))
 
     def run(self, exchange: Exchange) -> None:
         """Start an exchange and wait for it."""

@@ -1,7 +1,7 @@
-"""What bounds a cell is read as its bound and not as a cell."""
+"""What bounds a cell is read as its bound and not as a cell; what links carry goes with it."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from experiments.analysis.reading import load
 from experiments.catalogue import spec
 from experiments.model.contender_names import NO_TRANSPORT
+from experiments.model.environment import EnvironmentId
 from experiments.model.launch import FORMAT
 from experiments.results import store
 from experiments.schedule.blocks import schedule
@@ -41,3 +42,40 @@ def test_the_computation_alone_bounds_the_steps_of_its_size(tmp_path: Path) -> N
     assert len(campaign.cells) == 2 * len(asked.factors.sizes)
     ratios = campaign.cells["bound_s"] / campaign.cells["bytes"]
     assert ratios.to_list() == pytest.approx([SECONDS[NO_TRANSPORT]] * len(ratios))
+
+
+@pytest.mark.parametrize(
+    ("environment", "hosts", "wire_s"),
+    [
+        ("hosts:2x100mbit", 2, 4096 * 8 / 1e8),
+        ("slurm", 2, np.nan),  # nobody says what its links can do
+        ("host", 0, np.nan),
+    ],
+)
+def test_a_cell_has_the_bound_of_its_links_and_what_they_carried(
+    tmp_path: Path, environment: str, hosts: int, wire_s: float
+) -> None:
+    asked = spec.restrict(spec.load("cluster"), environments="hosts:2", sizes="4KiB", blocks=1)
+    launch = replace(
+        schedule(asked, 1)[0].launches[0], environment=EnvironmentId.parse(environment)
+    )
+    found = [{"name": f"n{each}", "ranks": [each, each + 2]} for each in range(hosts)]
+    cells = []
+    for cell in launch.plan:
+        record = {"samples": "c0", "warmup": 0, "group": 1, "turn": 0, "emulated": False}
+        links = {"operations": 10, "sent": [40960, 40960], "received": [40960, 61440]}
+        cells.append(asdict(cell) | record | ({"links": links} if hosts else {}))
+    header = {"name": "cluster", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
+    store.create(tmp_path / "out", header | {"schedule": []})
+    with store.incoming(tmp_path / "out", launch.name) as place:
+        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells, "ranks": []}
+        result["environment"] = {"hosts": found} if hosts else {}
+        (place / "result.json").write_text(json.dumps(result))
+        np.savez(place / "samples.npz", c0=np.full((6, 8), 1e-3))
+        store.accept(tmp_path / "out", launch.name, place)
+    read = load(tmp_path / "out").cells
+    summed = read[read["operation"] == "allreduce"]
+    assert len(summed) == 2
+    assert summed["wire_s"].to_list() == pytest.approx([wire_s] * 2, nan_ok=True)
+    carried = 1.5 if hosts else np.nan
+    assert summed["carried"].to_list() == pytest.approx([carried] * 2, nan_ok=True)

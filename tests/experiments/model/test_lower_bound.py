@@ -6,6 +6,7 @@ import pytest
 
 from experiments.model import lower_bound
 from experiments.model.experiment import OPERATIONS
+from hbmcomm.collectives.hierarchical.between import ring
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -60,3 +61,38 @@ def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do(
 
 def test_a_copy_has_no_bus_bandwidth() -> None:
     assert math.isnan(lower_bound.bus_bytes(lower_bound.COPY, 4))
+
+
+@pytest.mark.parametrize(
+    ("operation", "even", "uneven"),
+    [
+        ("bcast", 1, 1),
+        ("reduce", 1, 1),
+        ("gather", 6, 3),  # to rank 0 of the first host, from all ranks elsewhere
+        ("scatter", 6, 3),
+        ("allgather", 6, 3),  # to the host with the fewest ranks, from all others
+        ("reduce_scatter", 6, 3),
+        ("alltoall", 12, 3),  # each rank of a host with each rank elsewhere
+        ("barrier", 0, 0),
+    ],
+)
+def test_the_busiest_link_carries_what_one_host_has_and_another_needs(
+    operation: str, even: float, uneven: float
+) -> None:
+    assert lower_bound.wire_bytes(operation, (2, 2, 2, 2)) == even
+    assert lower_bound.wire_bytes(operation, (1, 3)) == uneven
+    assert lower_bound.wire_bytes(operation, (4,)) == 0
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 4, 8])
+def test_an_allreduce_carries_what_each_host_of_a_ring_sends(hosts: int) -> None:
+    count = 120
+    for host in range(hosts):
+        steps = ring.allreduce(host, hosts, count)
+        sent = sum(end - begin for step in steps for _, (begin, end) in step.sends)
+        assert sent == lower_bound.wire_bytes("allreduce", [2] * hosts) * count
+
+
+def test_a_megabyte_takes_eight_milliseconds_of_a_gigabit_link() -> None:
+    assert lower_bound.least_wire_seconds("bcast", (2, 2), 10**6, 1e9) == pytest.approx(8e-3)
+    assert math.isnan(lower_bound.least_wire_seconds("ddp_step", (2, 2), 10**6, 1e9))

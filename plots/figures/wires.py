@@ -1,0 +1,114 @@
+"""Figure 10: how near operations come to what the links between hosts allow."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.experiment import BINDINGS
+from plots.figures.panels.facets import Part, parts
+from plots.figures.panels.marks import (
+    dodge,
+    hollow,
+    points,
+    size_axis,
+    transport_handles,
+)
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import (
+    OPERATIONS,
+    alerts,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+    setting,
+)
+from plots.layout.style import ARMS, MUTED, TRANSPORTS, stroke
+
+NAME = "wires"
+TITLE = "Time over the wire's bound"
+TICKS = (0.5, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
+DEALT = {"packed": "ranks in blocks", "spread": "ranks in turn"}
+
+
+def wires(found: Findings) -> list[Drawing | Skipped]:
+    """One drawing per MPI and rank count, of the first arm: a row per operation."""
+    frame = found.wires
+    if frame.empty:
+        return []
+    arm = min(frame["arm"], key=arm_key)
+    return [_drawing(part) for part in parts(frame[frame["arm"] == arm])]
+
+
+def _drawing(part: Part) -> Drawing:
+    frame = part.frame
+    operations = in_order(frame["operation"], OPERATIONS)
+    bindings = in_order(frame["binding"], BINDINGS)
+    page = sheet(
+        f"{TITLE}, {ranks_text(part.ranks)}",
+        setting(frame.drop(columns="binding")),
+        rows=len(operations),
+        columns=len(bindings),
+        panel_height=1.2,
+        column_heads=[DEALT.get(binding, binding) for binding in bindings],
+        row_heads=[operation_name(operation) for operation in operations],
+        legend=transport_handles(frame["transport"]),
+        legend_columns=1,
+        alerts=alerts(frame),
+        notes=["Median over launches with 95 % interval.", *hollow(frame)],
+        left=0.42,
+    )
+    ends = frame[["over", "low", "high"]]
+    low, high = min(0.8, ends.min().min() / 1.15), max(1.25, ends.max().max() * 1.15)
+    axes = page.panels[0][0]
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(FixedLocator([tick for tick in TICKS if low <= tick <= high]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    for panel, operation, binding in page.by(operations, bindings):
+        _panel(panel, frame[(frame["operation"] == operation) & (frame["binding"] == binding)])
+    size_axis(page, frame["bytes"], 3 if len(bindings) > 1 else 6)
+    return Drawing(
+        NAME,
+        f"{part.suffix}-{part.ranks}-ranks",
+        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
+        "Time of an operation over the least time that its bytes take on the busiest link between "
+        "hosts, whose rate is known. The bound, the line at 1, has no headers of the network. An "
+        "allreduce over N hosts moves 2(N-1)/N of a message over each link. Ranks are on the hosts "
+        "in blocks, or dealt out in turn. Both axes are logarithmic; lines connect sizes only.",
+        _description(frame, part),
+        page.figure,
+    )
+
+
+def _panel(axes: Axes, frame: pd.DataFrame) -> None:
+    axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+    transports = in_order(frame["transport"], TRANSPORTS)
+    for number, transport in enumerate(transports):
+        points(
+            axes,
+            frame[frame["transport"] == transport],
+            across=("bytes", dodge(number, len(transports))),
+            value="over",
+            colour=ARMS[number % len(ARMS)],
+            marker=stroke(transport).marker,
+            join=stroke(transport).dashes,
+            weight=stroke(transport).weight,
+        )
+
+
+def _description(frame: pd.DataFrame, part: Part) -> str:
+    sentences = [
+        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}, "
+        f"{DEALT.get(cell.binding, cell.binding)}: "
+        f"{ratio_and_interval(cell.over, cell.low, cell.high)}."
+        for cell in rows(frame)
+    ]
+    return (
+        f"Line charts of time over the least time on the links against size{part.title_end}, "
+        f"{ranks_text(part.ranks)}: " + " ".join(sentences)
+    )

@@ -1,0 +1,45 @@
+"""Sentences about operations between hosts: their time over what the links allow."""
+
+from typing import Any
+
+from experiments.analysis.arm_order import arm_key
+from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.quantities import ratio_text
+from plots.layout.labels import bytes_text, mpi_name, operation_name, ranks_text
+from plots.layout.style import TRANSPORTS
+
+LONG = 2**20
+"""Bytes from which the rate of a link counts, not its latency."""
+
+
+def sentences(found: Findings) -> dict[str, str]:
+    """By transport, of the first arm; of messages of LONG bytes and more, where there are some."""
+    every = found.wires
+    if every.empty:
+        return {}
+    every = every[every["arm"] == min(every["arm"], key=arm_key)]
+    said = {}
+    for transport in in_order(every["transport"], TRANSPORTS):
+        mine = every[every["transport"] == transport]
+        long = mine[mine["bytes"] >= LONG]
+        if long.empty:
+            which, shown = "", mine
+        else:
+            which, shown = f" from {bytes_text(LONG)} on", long
+        cells = sorted(rows(shown), key=lambda cell: cell.over)
+        least, most = cells[0], cells[-1]
+        said[transport] = (
+            f"{transport} takes {ratio_text(least.over)} to {ratio_text(most.over)} times as long "
+            f"as its bytes on the busiest link{which}; least in {_cell(least)}, most in "
+            f"{_cell(most)}. The links carry {ratio_text(shown['carried'].min())} to "
+            f"{ratio_text(shown['carried'].max())} times the least bytes."
+        )
+    return said
+
+
+def _cell(cell: Any) -> str:
+    return (
+        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {mpi_name(cell.mpi)}, "
+        f"{ranks_text(cell.ranks)}, {cell.binding}"
+    )

@@ -1,0 +1,69 @@
+"""Figure 10: time over the wire's bound, and the sentence beside it."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from experiments.analysis.findings.campaign import Findings, from_cells
+from plots.draw import drawings
+from plots.figures.wires import NAME, wires
+from plots.layout.figure_layout import Drawing
+from plots.layout.style import style
+from plots.text.answers import answers
+from tests.campaigns import make_cells
+
+MIB = 2**20
+OVER = {"hierarchical": {"packed": 1.1, "spread": 1.2}, "mpi": {"packed": 2.0, "spread": 3.0}}
+
+
+@pytest.fixture(scope="module")
+def found() -> Findings:
+    """Of a campaign over hosts where each cell takes OVER times the bound, whatever its size."""
+    cells: Any = make_cells(
+        arms=("host", "host-again"),
+        ranks=(8,),
+        bindings=("packed", "spread"),
+        operations=("allreduce",),
+        transports=tuple(OVER),
+        kinds=("regular",),
+        sizes=(65536, MIB),
+    )
+    over = pd.Series([OVER[row.transport][row.binding] for row in cells.itertuples()])
+    cells = cells.assign(wire_s=cells["median_s"] / over.to_numpy(), carried=over * 0 + 1.004)
+    return from_cells(cells, blocks=6, missing={})
+
+
+def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: Findings) -> None:
+    with style():
+        (drawing,) = wires(found)
+    assert isinstance(drawing, Drawing) and drawing.name == "wires-8-ranks"
+    for axes, binding in zip(drawing.figure.axes, ("packed", "spread"), strict=True):
+        drawn = {round(float(y), 6) for line in axes.lines for y in line.get_ydata()}
+        assert drawn == {1.0, *(each[binding] for each in OVER.values())}
+        low, high = axes.get_ylim()
+        assert low < 1 and high > 3
+    assert "Allreduce, 1 MiB, hierarchical, ranks in blocks: 1.10" in drawing.description
+
+
+def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Findings) -> None:
+    said = {each.question: each for each in answers(found) if each.figure == NAME}
+    ours = said["How near does hierarchical come to what the links allow?"].sentence
+    assert ours == (
+        "hierarchical takes 1.10 to 1.20 times as long as its bytes on the busiest link from 1 MiB "
+        "on; least in Allreduce, 1 MiB, Open MPI, 8 ranks, packed, most in Allreduce, 1 MiB, Open "
+        "MPI, 8 ranks, spread. The links carry 1.00 to 1.00 times the least bytes."
+    )
+    assert len(said) == 2
+
+
+def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Findings) -> None:
+    assert found.ours == "hierarchical"
+    assert set(found.transports["transport"]) == {"mpi"}
+
+
+def test_on_one_host_there_is_nothing_to_draw() -> None:
+    one = from_cells(make_cells(), blocks=6, missing={})
+    assert one.wires.empty
+    assert not [each for each in drawings(one) if getattr(each, "topic", "") == NAME]
+    assert not [each for each in answers(one) if each.figure == NAME]
