@@ -35,6 +35,7 @@ from plots.layout.style import TRANSPORTS
 from plots.tables import stored_bench
 from plots.text.answers import answers
 from plots.text.headline import headline
+from plots.text.wire import best_flat
 
 DATA = Path("docs/data")
 WIDTH = 100
@@ -117,6 +118,8 @@ def measured(found: Findings) -> dict[str, str]:
         "times": _times(found),
         "systems": _systems(found),
         "steps": _steps(found),
+        "wires": _wires(found),
+        "best": "".join(f"- {line}\n" for line in best_flat(found)),
     }
 
 
@@ -185,6 +188,41 @@ def _steps(found: Findings) -> str:
                 shown = [NOTHING if row is None else _ratio(row) for row in mine]
                 body.append([mpi_name(mpi), transport, operation_name(operation), *shown])
     return _markdown(["MPI", "transport", "operation", *STEPS], body)
+
+
+def _wires(found: Findings) -> str:
+    """Operations between hosts: ours over the wire's bound, others over that and over ours.
+
+    Beside each time over the bound, in parentheses, the bytes of the busiest link over the least.
+    """
+    key = ["operation", "bytes", "mpi", "ranks", "binding"]
+    near, over = (
+        {(*(getattr(row, name) for name in key), row.transport): row for row in rows(frame)}
+        for frame in (_only(each, {"arm": HOST}) for each in (found.wires, found.transports))
+    )
+    others = [each for each in in_order(found.wires["transport"], TRANSPORTS) if each != found.ours]
+    shown = (found.ours, *others)
+    body = [
+        [
+            f"{operation_name(operation)}, {bytes_text(int(size))}",
+            f"{mpi_name(mpi)}, {binding}",
+            *(_near(near.get((operation, size, mpi, ranks, binding, each))) for each in shown),
+            *(
+                _ratio(row)
+                if (row := over.get((operation, size, mpi, ranks, binding, each)))
+                else NOTHING
+                for each in others
+            ),
+        ]
+        for operation, size, mpi, ranks, binding in dict.fromkeys(place[:-1] for place in near)
+    ]
+    head = [*(f"{each} / bound" for each in shown), *(f"{each} / {found.ours}" for each in others)]
+    return _markdown(["operation, message", "MPI, ranks on hosts", *head], body)
+
+
+def _near(row: Any) -> str:
+    """ "1.12 (1.00)"."""
+    return NOTHING if row is None else f"{ratio_text(row.over)} ({ratio_text(row.carried)})"
 
 
 def _ratio(row: Any) -> str:

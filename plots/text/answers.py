@@ -74,7 +74,12 @@ def answers(found: Findings) -> list[Answer]:
     memory = "How much faster are collectives in high-bandwidth memory?"
     asked = [Answer(memory, _memory(found), figure=speedup.NAME), *_workloads(found)]
     asked += [
-        Answer(f"How near does {transport} come to what the links allow?", sentence, figure=NEAR)
+        Answer(
+            f"How near does {transport} come to what the links allow?",
+            sentence,
+            points=wire.best_flat(found) if transport == found.ours else (),
+            figure=NEAR,
+        )
         for transport, sentence in wire.sentences(found).items()
     ]
     asked += [

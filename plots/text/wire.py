@@ -6,7 +6,13 @@ from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text
-from plots.layout.labels import bytes_text, mpi_name, operation_name, ranks_text
+from plots.layout.labels import (
+    bytes_text,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    ratio_and_interval,
+)
 from plots.layout.style import TRANSPORTS
 
 LONG = 2**20
@@ -36,6 +42,31 @@ def sentences(found: Findings) -> dict[str, str]:
             f"{ratio_text(shown['carried'].max())} times the least bytes."
         )
     return said
+
+
+def best_flat(found: Findings) -> tuple[str, ...]:
+    """By operation, size, ranks and their placement: the fastest but ours, with any MPI."""
+    if found.wires.empty:
+        return ()
+    here = found.wires["arm"] == min(found.wires["arm"], key=arm_key)
+    flat = found.wires[here & (found.wires["transport"] != found.ours)]
+    key = ["operation", "bytes", "ranks", "binding"]
+    ratios = {
+        (row.mpi, row.transport, *(getattr(row, name) for name in key)): row
+        for row in rows(found.transports)
+    }
+    said = []
+    for levels, mine in flat.groupby(key, sort=True, observed=True):
+        best = min(rows(mine), key=lambda cell: cell.over)
+        if row := ratios.get((best.mpi, best.transport, *levels)):
+            said.append(
+                f"{operation_name(best.operation)}, {bytes_text(int(best.bytes))}, "
+                f"{ranks_text(best.ranks)}, {best.binding}: {best.transport} of "
+                f"{mpi_name(best.mpi)} is the fastest, and takes "
+                f"{ratio_and_interval(row.ratio, row.low, row.high)} times as long as {found.ours} "
+                "with that MPI."
+            )
+    return tuple(said)
 
 
 def _cell(cell: Any) -> str:

@@ -55,6 +55,11 @@ def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Findings) -
         "MPI, 8 ranks, spread. The links carry 1.00 to 1.00 times the least bytes."
     )
     assert len(said) == 2
+    best = said["How near does hierarchical come to what the links allow?"].points
+    start = "Allreduce, 64 KiB, 8 ranks, packed: mpi of Open MPI is the fastest, and takes 1.02 ("
+    assert best[0].startswith(start)
+    assert best[0].endswith(") times as long as hierarchical with that MPI.")
+    assert len(best) == 4
 
 
 def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Findings) -> None:
