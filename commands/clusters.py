@@ -1,5 +1,6 @@
 """Campaigns on a cluster, from a login node: a batch script, its submission, its end."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from experiments.console.stages import Stages
 from experiments.execution import backends, campaign, campaign_file
 from experiments.execution.campaign import Request
 from experiments.execution.campaign_file import Campaign
+from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
@@ -134,11 +136,19 @@ def _run(place: Place, job: Job, out: Path, stages: Stages) -> None:
     try:
         ended = jobs.follow(number, log, sys.stderr.write, stages.say)
     except KeyboardInterrupt:
+        _clear(out)
         stages.say(f"job {number} was cancelled; {_advice(out, log)}")
         raise
     if not ended.is_complete:
+        _clear(out)
         raise ExperimentsError(states.ending(number, ended, _advice(out, log)))
     print(out)
+
+
+def _clear(out: Path) -> None:
+    """Remove what a job that has ended did not finish; ranks on lost nodes end with it."""
+    with contextlib.suppress(OSError):
+        list(reaper.unfinished(out))
 
 
 def _advice(out: Path, log: Path) -> str:

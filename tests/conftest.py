@@ -4,7 +4,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -59,10 +59,15 @@ def start(
         mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
     )
     if survivors:
-        at = argv.index(f"{prefix}/bin/python")
-        argv[at:at] = [] if mpi == "impi" else UNNOTICED
-        argv.insert(1, SURVIVORS[mpi])
+        _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
+
+
+def _let_survive(argv: list[str], mpi: str, prefix: Path) -> None:
+    """Change the command of an MPI job: a rank that dies takes no other with it."""
+    at = argv.index(f"{prefix}/bin/python")
+    argv[at:at] = [] if mpi == "impi" else UNNOTICED
+    argv.insert(argv.index(f"{prefix}/bin/mpiexec") + 1, SURVIVORS[mpi])
 
 
 def ended(command: Process, folder: Path, timeout: float, code: int | None) -> Ranks:
@@ -115,7 +120,8 @@ def hosts() -> Iterator[Callable[..., Hosts]]:
 
 @pytest.fixture
 def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
-    """mpirun_on(hosts, ranks, program, *args, mpi="openmpi", env=None, timeout=120, code=0)
+    """mpirun_on(hosts, ranks, program, *args, mpi="openmpi", env=None, timeout=120, code=0,
+    survivors=False)
 
     As mpirun(...), on emulated hosts; `ranks` has the host of each rank: hosts.packed(2) or
     hosts.in_turn(4).
@@ -130,13 +136,16 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
         env: Mapping[str, str] | None = None,
         timeout: float = 120.0,
         code: int | None = 0,
+        survivors: bool = False,
     ) -> Ranks:
         prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
         module = ["-m", program] if isinstance(program, str) else [str(program)]
         words = [f"{prefix}/bin/python", *module, *args]
         found = hosts.mpi(mpi, prefix, ranks, passthrough.cores(), words)
-        variables = {**found.environment, **(env or {})}
-        return ended(replace(found, environment=variables), tmp_path, timeout, code)
+        argv, variables = list(found.argv), {**found.environment, **(env or {})}
+        if survivors:
+            _let_survive(argv, mpi, prefix)
+        return ended(Process(tuple(argv), variables), tmp_path, timeout, code)
 
     return run
 

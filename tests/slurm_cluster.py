@@ -45,6 +45,24 @@ SlurmdTimeout=5
 KillWait=5
 MailProg=/bin/true
 """
+TINY = """
+title = "Tiny"
+question = "Is it measured?"
+[factors]
+operations = ["allreduce"]
+transports = ["direct", "mpi"]
+kinds = ["regular"]
+sizes = "1KiB"
+[launches]
+environments = ["slurm"]
+ranks = [4]
+aa_pair = false
+blocks = {blocks}
+[measurement]
+time_cap = 0.01
+min_iterations = 6
+max_iterations = 20
+"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,16 @@ class Cluster:
             process.kill()
         return subprocess.CompletedProcess(words, process.returncode, out, errors)
 
+    def signal(self, host: str, word: str, number: int) -> int:
+        """Send a signal to the processes of a host with a word in their command; how many."""
+        found = 0
+        for pid in self.hosts.processes(host):
+            with contextlib.suppress(OSError):
+                if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, number)
+                    found += 1
+        return found
+
     def write_site(self, more: str = "") -> None:
         """A site for hosts that share this machine's CPUs: ranks yield."""
         path = self.folder / "hbmcomm" / "sites.toml"
@@ -93,6 +121,13 @@ class Cluster:
             '[emulated.variables]\nOMPI_MCA_mpi_yield_when_idle = "1"\nI_MPI_WAIT_MODE = "1"\n'
             'MPIR_CVAR_ENABLE_HEAVY_YIELD = "1"\n'
         )
+
+
+def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subprocess.Popen[str]":
+    """Start a campaign from the login node, into a folder of that name."""
+    spec = slurm.folder / f"{name}.toml"
+    spec.write_text(TINY.format(blocks=blocks))
+    return slurm.begin("./inv", "run", "--experiment", str(spec), "--out", name, *flags)
 
 
 def lacking() -> str:
@@ -113,7 +148,7 @@ def running(folder: Path) -> Iterator[Cluster]:
         _start(cluster, "ctl", "slurmctld", "-D", "-c")
         for name in hosts.names:
             start_node(cluster, name)
-        _await_idle(cluster)
+        await_idle(cluster)
         yield cluster
 
 
@@ -154,7 +189,7 @@ def _start(cluster: Cluster, host: str, *words: str) -> None:
         )
 
 
-def _await_idle(cluster: Cluster) -> None:
+def await_idle(cluster: Cluster) -> None:
     deadline = time.monotonic() + START
     while "idle" not in (seen := _nodes(cluster)):
         assert time.monotonic() < deadline, f"the nodes do not come up: {seen}"

@@ -27,6 +27,7 @@ ORDER = {
 """The folders and files of each storey: each may import those before it."""
 RANK_PROGRAMS = (
     "experiments.programs.harness",
+    "experiments.programs.on_a_node",
     "experiments.programs.baselines.run",
     "experiments.programs.external.run",
     "experiments.programs.external.probe",

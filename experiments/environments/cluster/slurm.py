@@ -7,10 +7,10 @@ from pathlib import Path
 from experiments.environments.cluster import steps
 from experiments.environments.cluster.contained import Contained
 from experiments.environments.docker import FOLDER
-from experiments.environments.host import PROGRAM
 from experiments.environments.process import Process
 from experiments.model.launch import Launch
 
+PROGRAM = "experiments.programs.on_a_node"
 GRACE = 20.0  # seconds in which Slurm ends a step on all nodes
 
 

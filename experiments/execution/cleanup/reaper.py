@@ -38,7 +38,7 @@ def clear(
         patience: seconds for an engine to answer.
         settle: seconds without a new container after which an engine is taken to be clean.
     """
-    parts = [_in_engines(facts, patience, settle), _files(folder)]
+    parts = [_in_engines(facts, patience, settle), unfinished(folder)]
     if facts["place"] == folder_lock.pid_namespace():
         parts = [_processes(facts), *parts, _segments(facts), _daemons(facts)]
     return ", ".join(_done(parts)) or "nothing was left"
@@ -49,7 +49,7 @@ def clear_lost(folder: Path, facts: Facts) -> None:
 
     For resources that it created and whose handler it had not yet registered.
     """
-    _done([_processes(facts), _files(folder), _segments(facts)])
+    _done([_processes(facts), unfinished(folder), _segments(facts)])
 
 
 def _done(parts: Iterable[Iterator[str]]) -> list[str]:
@@ -145,8 +145,8 @@ def _segments(facts: Facts) -> Iterator[str]:
         yield f"shared memory: {' '.join(sorted(path.name for path in removed))}"
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """Remove unfinished launches and files. Samples without their launch's JSON stay until that
+def unfinished(folder: Path) -> Iterator[str]:
+    """Remove unfinished launches and files, and name them. Samples without their launch's JSON stay until that
     launch is measured again."""
     incoming = folder / "incoming"
     for path in (incoming, *folder.glob(".*.json.*")):

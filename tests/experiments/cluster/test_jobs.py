@@ -1,6 +1,5 @@
 """Campaigns on a real Slurm over two hosts: all MPIs, every end of a job, going on after one."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -12,39 +11,13 @@ import pytest
 
 from experiments.model.environment import MPIS
 from experiments.results import store
-from tests.slurm_cluster import Cluster
+from tests.slurm_cluster import Cluster, begin
 
 pytestmark = pytest.mark.ranks
 
 START = 60.0  # seconds until a first launch is finished
-TINY = """
-title = "Tiny"
-question = "Is it measured?"
-[factors]
-operations = ["allreduce"]
-transports = ["direct", "mpi"]
-kinds = ["regular"]
-sizes = "1KiB"
-[launches]
-environments = ["slurm"]
-ranks = [4]
-aa_pair = false
-blocks = {blocks}
-[measurement]
-time_cap = 0.01
-min_iterations = 6
-max_iterations = 20
-"""
 
 Done = subprocess.CompletedProcess[str]
-
-
-def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subprocess.Popen[str]":
-    """Start a campaign from the login node, into a folder of that name."""
-    spec = slurm.folder / f"{name}.toml"
-    spec.write_text(TINY.format(blocks=blocks))
-    words = ("run", "--experiment", str(spec), "--out", name, *flags)
-    return slurm.begin("./inv", *words)
 
 
 def campaign(slurm: Cluster, name: str, *flags: str) -> Done:
@@ -75,14 +48,6 @@ def interrupt(process: "subprocess.Popen[str]") -> None:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for pid in children:
         os.kill(int(pid), signal.SIGINT)
-
-
-def stop_driver(slurm: Cluster) -> None:
-    """Let a campaign stand still on the first node."""
-    for pid in slurm.hosts.processes("n1"):
-        with contextlib.suppress(OSError):
-            if b"--search-root" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGSTOP)
 
 
 @pytest.mark.parametrize(("launcher", "mpis"), [("srun", MPIS), ("mpiexec", MPIS[:1])])
@@ -161,7 +126,7 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_finished(slurm: Cluster) -> None:
 def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
     process = begin(slurm, "limited", blocks=2)
     job = job_of(slurm, "limited")
-    stop_driver(slurm)
+    slurm.signal("n1", "--search-root", signal.SIGSTOP)  # the campaign stands still
     slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now")
     done = ended(process)
     assert done.returncode == 1

@@ -1,0 +1,93 @@
+"""Campaigns on a real Slurm of which something is killed: the job ends soon, nothing of it stays.
+
+HBMCOMM_KILLS times the driver, a rank or a slurmd, at moments drawn with HBMCOMM_SEED; one campaign
+goes on after each. By hand, with a line for each kill:
+    HBMCOMM_KILLS=80 .venv/bin/pytest -s tests/experiments/cluster/test_deaths.py
+"""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import slurm_cluster
+from tests.slurm_cluster import Cluster, begin
+
+KILLS = int(os.environ.get("HBMCOMM_KILLS", "1"))
+SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
+KINDS = {
+    "driver": ("n1", "--search-root"),
+    "rank": ("n2", "experiments.programs.on_a_node"),
+    "slurmd": ("n2", "/slurmd"),
+}
+"""The host of what is killed, and a word of its command."""
+NOTHING = 0  # a signal that only asks whether there is a process
+START = 60.0  # seconds until ranks run
+LATEST = 10.0  # seconds from a kill until nothing runs and the login node says so
+NOTICED = 25.0  # seconds more until Slurm gives up a slurmd, for messages and then for jobs
+
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
+
+
+def awaited(condition: Callable[[], object], seconds: float) -> float:
+    """How long it takes until a condition holds; at most that long."""
+    began = time.monotonic()
+    while not condition() and time.monotonic() - began < seconds:
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def left(slurm: Cluster, out: Path) -> list[str]:
+    """What still runs of a campaign on any host, and what is in shared memory."""
+    found = []
+    for host in (*slurm.hosts.names, "ctl"):
+        for pid in slurm.hosts.processes(host):
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if any(str(out).encode() in word for word in words):
+                    found.append(f"{host}: {b' '.join(words).decode()}")
+        listed = [*slurm.hosts.enter(host), "ls", "/dev/shm"]
+        shared = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+        found += [f"{host}: {name}" for name in shared.split() if name.startswith("hbmcomm")]
+    return found
+
+
+def killed(slurm: Cluster, kind: str, process: "subprocess.Popen[str]") -> None:
+    """Kill something once it runs."""
+    host, word = KINDS[kind]
+    deadline = time.monotonic() + START
+    while not slurm.signal(host, word, signal.SIGKILL):
+        assert process.poll() is None and time.monotonic() < deadline, f"no {kind} runs"
+        time.sleep(0.01)
+
+
+@pytest.mark.alone
+def test_whatever_is_killed_the_job_ends_and_its_campaign_goes_on(slurm: Cluster) -> None:
+    draw, out = random.Random(SEED), slurm.folder / "killed"
+    process = begin(slurm, out.name, "--mpi", "mpich", blocks=6 * KILLS)
+    for number in range(KILLS):
+        kind = list(KINDS)[number % len(KINDS)]
+        awaited(lambda: slurm.signal(*KINDS["rank"], NOTHING) or process.poll() is not None, START)
+        time.sleep(draw.uniform(0, 2))
+        killed(slurm, kind, process)
+        patience = LATEST + (NOTICED if kind == "slurmd" else 0)
+        seconds = awaited(lambda: process.poll() is not None and not left(slurm, out), patience)
+        about, stays = f"kill {number + 1} of seed {SEED}, {kind}", left(slurm, out)
+        print(f"{about}: nothing runs after {seconds:.1f} s", flush=True)
+        assert process.poll() is not None and not stays, (
+            f"{about}: {stays}\n{process.communicate()}"
+        )
+        output = "\n".join(process.communicate())
+        assert process.returncode == 1 and "--resume" in output, f"{about}: {output}"
+        if kind == "slurmd":
+            slurm_cluster.start_node(slurm, KINDS[kind][0])
+            slurm_cluster.await_idle(slurm)
+        if number + 1 < KILLS:
+            process = slurm.begin("./inv", "run", "--resume", "--out", str(out))
+    assert slurm.run("squeue", "--noheader").stdout == ""

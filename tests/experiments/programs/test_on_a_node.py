@@ -1,0 +1,40 @@
+"""A rank on a node ends with its launch, wherever it then is."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from experiments.programs import on_a_node
+on_a_node.LOOK = 0.01
+on_a_node.end_without(Path(sys.argv[1]))
+print("watched", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_rank_ends_once_its_launch_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "launch.json"
+    file.touch()
+    command = [sys.executable, "-c", PROGRAM, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as rank:
+        assert rank.stdout and rank.stdout.readline() == b"watched\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            rank.wait(0.3)
+        file.unlink()
+        assert rank.wait(20) == -signal.SIGKILL
+
+
+def test_what_watches_a_rank_ends_with_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as rank:
+        assert rank.stdout and rank.stdout.readline() == b"watched\n"
+        (child,) = Path(f"/proc/{rank.pid}/task/{rank.pid}/children").read_text().split()
+        rank.kill()
+        assert rank.stdout.read() == b""  # the child holds no end of the pipe
+    assert not Path(f"/proc/{child}/exe").exists() or Path(f"/proc/{child}/stat").read_text()
