@@ -146,8 +146,10 @@ def _segments(facts: Facts) -> Iterator[str]:
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """Remove unfinished launches and files, and name them. Samples without their launch's JSON stay until that
-    launch is measured again."""
+    """Remove unfinished launches and files, and name them.
+
+    Samples without their launch's JSON stay until that launch is measured again.
+    """
     incoming = folder / "incoming"
     for path in (incoming, *folder.glob(".*.json.*")):
         if path.exists():

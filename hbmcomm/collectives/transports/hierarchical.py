@@ -188,6 +188,7 @@ class Hierarchical(Direct):
         if self._ways is None:
             raise HbmcommError("this communicator was freed")
         try:
+            self._look(0.0)  # MPICH may crash where it sends to a process that is gone
             operations.run(self._ways, task)
         except BaseException as error:
             self._broken = self._explained(error)

@@ -58,13 +58,19 @@ def left(slurm: Cluster, out: Path) -> list[str]:
     return found
 
 
-def killed(slurm: Cluster, kind: str, process: "subprocess.Popen[str]") -> None:
-    """Kill something once it runs."""
-    host, word = KINDS[kind]
+def kill(slurm: Cluster, kind: str, process: "subprocess.Popen[str]", pause: float) -> None:
+    """Kill something, that long after the first rank runs."""
     deadline = time.monotonic() + START
-    while not slurm.signal(host, word, signal.SIGKILL):
-        assert process.poll() is None and time.monotonic() < deadline, f"no {kind} runs"
-        time.sleep(0.01)
+    for host, word, number in ((*KINDS["rank"], NOTHING), (*KINDS[kind], signal.SIGKILL)):
+        while not slurm.signal(host, word, number):
+            assert process.poll() is None and time.monotonic() < deadline, f"no {word} runs"
+            time.sleep(0.01)
+        time.sleep(0 if number else pause)
+
+
+def ended(slurm: Cluster, process: "subprocess.Popen[str]", out: Path, patience: float) -> float:
+    """How long it takes until the command at the login node has ended, and nothing else runs."""
+    return awaited(lambda: process.poll() is not None and not left(slurm, out), patience)
 
 
 @pytest.mark.alone
@@ -73,16 +79,11 @@ def test_whatever_is_killed_the_job_ends_and_its_campaign_goes_on(slurm: Cluster
     process = begin(slurm, out.name, "--mpi", "mpich", blocks=6 * KILLS)
     for number in range(KILLS):
         kind = list(KINDS)[number % len(KINDS)]
-        awaited(lambda: slurm.signal(*KINDS["rank"], NOTHING) or process.poll() is not None, START)
-        time.sleep(draw.uniform(0, 2))
-        killed(slurm, kind, process)
-        patience = LATEST + (NOTICED if kind == "slurmd" else 0)
-        seconds = awaited(lambda: process.poll() is not None and not left(slurm, out), patience)
+        kill(slurm, kind, process, draw.uniform(0, 2))
+        seconds = ended(slurm, process, out, LATEST + (NOTICED if kind == "slurmd" else 0))
         about, stays = f"kill {number + 1} of seed {SEED}, {kind}", left(slurm, out)
         print(f"{about}: nothing runs after {seconds:.1f} s", flush=True)
-        assert process.poll() is not None and not stays, (
-            f"{about}: {stays}\n{process.communicate()}"
-        )
+        assert process.poll() is not None and not stays, f"{about}: {stays}"
         output = "\n".join(process.communicate())
         assert process.returncode == 1 and "--resume" in output, f"{about}: {output}"
         if kind == "slurmd":

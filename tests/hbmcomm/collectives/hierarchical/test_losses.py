@@ -1,4 +1,4 @@
-"""Ranks, leaders and hosts are lost in the middle of calls on real networks: nothing hangs or stays.
+"""Ranks, leaders and hosts are lost in the middle of calls: nothing hangs, nothing stays.
 
 HBMCOMM_KILLS times, each loss on three emulated hosts of its own with 1, 2 and 3 ranks. By hand:
     HBMCOMM_KILLS=120 .venv/bin/pytest -s tests/hbmcomm/collectives/hierarchical/test_losses.py

@@ -1,6 +1,7 @@
 """Rank program: random calls do what mpi4py does and what NumPy computes, byte for byte.
 
 Every rank draws the same calls from the seed, and lays out its own memory for each.
+Sums of random floats are those of mpi4py but for rounding.
 Usage: random_calls.py TRANSPORTS SEED NUMBER [FIRST], where FIRST 17 and NUMBER 1 repeat call 17 of
 each transport; mpi and pickle get a third of the calls. TRANSPORTS is as in direct,mpi. Prints
 "TRANSPORT: alike" on rank 0 for each transport; else each rank prints the calls that went wrong,
@@ -99,6 +100,26 @@ def operations_of_the_program_are_mpi4pys(transport: str) -> None:
     user.Free()
 
 
+def sums_of_floats_are_mpi4pys_but_for_rounding(transport: str, seed: int) -> None:
+    """The order of a sum is each library's own; so every entry may differ by some roundings."""
+    rng = np.random.default_rng([seed, 1])
+    with Communicator(WORLD, "regular", transport) as ours:
+        for code, count in itertools.product("fdFD", (1, int(rng.integers(2, 10**5)))):
+            moving_on()
+            own = np.random.default_rng([seed, WORLD.rank, count])
+            x = np.zeros(count * WORLD.size, code)
+            x.real = own.standard_normal(x.size) * 2.0 ** own.integers(-8, 8, x.size)
+            most = WORLD.size * np.finfo(code).eps * WORLD.allreduce(np.abs(x).max())
+            for name in ("Allreduce", "Reduce", "Reduce_scatter_block", "Scan"):
+                theirs, found = np.zeros_like(x), np.zeros_like(x)
+                if name == "Reduce_scatter_block":
+                    theirs, found = theirs[:count], found[:count]
+                getattr(WORLD, name)(x, theirs)
+                getattr(ours, name)(x, found)
+                wrong = np.abs(found - theirs).max()
+                assert wrong <= WORLD.size * most, (name, code, count, wrong, most)
+
+
 if __name__ == "__main__":
     _, names, *numbers = sys.argv
     drawn_seed, calls, *rest = map(int, numbers)
@@ -107,5 +128,6 @@ if __name__ == "__main__":
         problems = try_drawn(name, drawn_seed, number, *rest or [0])
         values_with_places_are_mpi4pys(name)
         operations_of_the_program_are_mpi4pys(name)
+        sums_of_floats_are_mpi4pys_but_for_rounding(name, drawn_seed)
         if not any(WORLD.allgather(problems)) and WORLD.rank == 0:
             say(f"{name}: alike")

@@ -4,7 +4,9 @@ Usage: until_a_loss.py FOLDER SEED. Each rank makes the file `going-RANK` there,
 calls work, and bears the name rankRANK among the processes of this machine.
 """
 
+import faulthandler
 import os
+import signal
 import socket
 import sys
 import time
@@ -24,6 +26,8 @@ FOLDER, SEED = Path(sys.argv[1]), int(sys.argv[2])
 PREPARED = 12  # calls, drawn from again and again
 GIVE_UP = 60.0  # seconds after which a rank that has seen nothing reports that
 
+faulthandler.enable()
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # by which MPICH's launcher announces a death
 comm = Communicator(MPI.COMM_WORLD)
 Path("/proc/self/comm").write_text(f"rank{comm.rank}")
 rng = np.random.default_rng(SEED)

@@ -1,0 +1,37 @@
+"""On emulated hosts with unequal ranks: every call gives what mpi4py and NumPy give.
+
+For HBMCOMM_SECONDS, one launch after the other, each with a seed of its own. By hand:
+    HBMCOMM_SECONDS=1200 .venv/bin/pytest -s tests/hbmcomm/collectives/hierarchical/test_on_hosts.py
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.emulation.hosts.hosts import Hosts
+from experiments.model.environment import MPIS
+
+CALLS = Path(__file__).parents[1] / "ranks" / "random_calls.py"
+SECONDS = float(os.environ.get("HBMCOMM_SECONDS", "1"))
+SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
+COUNTS = (1, 2, 3)  # ranks of the hosts
+NUMBER = 25 if SECONDS <= 1 else 150  # calls of a launch
+
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
+
+
+def test_random_calls_between_unequal_hosts_give_what_mpi4py_and_numpy_give(
+    hosts: Callable[..., Hosts], mpirun_on: Callable[..., Any]
+) -> None:
+    began, launches, made = time.monotonic(), 0, hosts(3)
+    while time.monotonic() - began < SECONDS:
+        mpi, seed = MPIS[(launches + 1) % len(MPIS)], str(SEED + launches)
+        words = ("hierarchical", seed, str(NUMBER))
+        found = mpirun_on(made, made.packed(*COUNTS), CALLS, *words, mpi=mpi, timeout=400)
+        assert "hierarchical: alike" in found.output, f"seed {seed} under {mpi}: {found.output}"
+        launches += 1
+        print(f"{launches * NUMBER} calls alike, the last under {mpi}", flush=True)
