@@ -107,6 +107,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
+        "mpijob": "print a Kubeflow MPIJob of the campaign, whose pods have this image",
     }
 )
 @reports_errors
@@ -131,6 +132,7 @@ def run(
     nodes="",
     launcher="",
     time="",
+    mpijob="",
 ):
     """A campaign: randomised, paired blocks of launches into a results folder.
 
@@ -145,16 +147,20 @@ def run(
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
                ./inv run --env hosts:4x100mbit --ranks 8
+               ./inv run --nodes 2 --ranks 8 --mpijob registry.example.org/hbmcomm-ssh:openmpi
                ./inv run --resume --out results/docker-20260102-030405
     """
     flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}
     flags |= {"environments": env, "mpis": mpi, "external": external}
     if resume:
-        others = (experiment, blocks, base, seed, emulate_hbw, site, nodes, launcher)
+        others = (experiment, blocks, base, seed, emulate_hbw, site, nodes, launcher, mpijob)
         campaigns.resume(out, (*others, *flags.values()), dry_run, time)
         return
     cluster = campaigns.cluster_flags(site, launcher, nodes, time)
     choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster)
+    if mpijob:
+        campaigns.print_manifest(choices, mpijob, out)
+        return
     campaigns.start(choices, out, dry_run)
 
 

@@ -14,6 +14,7 @@ from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
+from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.provision.packages import system
@@ -110,6 +111,23 @@ def start(choices: Choices, out: str, dry_run: bool) -> None:
         return
     writable("out", folder)
     _finish(campaign.run(experiment, request, Stages()), folder)
+
+
+def print_manifest(choices: Choices, image: str, out: str) -> None:
+    """Print the MPIJob of a campaign, with workers for nodes."""
+    given = choices.cluster
+    if choices.restrictions["environments"] or given.site or given.launcher or given.time:
+        raise ExperimentsError(
+            "--mpijob runs in pods of its own: drop --env, --site, --launcher and --time"
+        )
+    pods = replace(
+        choices,
+        restrictions={**choices.restrictions, "environments": CLUSTER},
+        cluster=replace(given, launcher="mpiexec"),
+    )
+    experiment = pods.experiment()
+    request = pods.request(new_results(experiment.name, out))
+    print(clusters.mpijob(experiment, request, image), end="")
 
 
 def _print_plan(experiment: Experiment, request: Request) -> None:

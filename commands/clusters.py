@@ -8,17 +8,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.cluster import allocation, jobs, sites, states
-from experiments.cluster.script import Job, limit, script
+from experiments.cluster.mpijob import Pods, manifest
+from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
+from experiments.cluster.yaml import written
 from experiments.console.stages import Stages
+from experiments.environments.cluster import steps
 from experiments.execution import backends, campaign, campaign_file
+from experiments.execution.backends import Backends
 from experiments.execution.campaign import Request
 from experiments.execution.campaign_file import Campaign
 from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
+from experiments.provision.images.image import PREFIX
 from experiments.results import store
+
+UNTRIED = (
+    "Made by hbmcomm for the MPI Operator (kubeflow.org/v2beta1). No manifest of this kind has run."
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,30 @@ def start(
     with backends.ready(experiment, request.base, request.optional, stages, place.site):
         pass  # made here, as nodes may reach neither a registry nor an engine
     _run(place, job, request.out, stages)
+
+
+def mpijob(experiment: Experiment, request: Request, image: str) -> str:
+    """The manifest of an MPIJob that measures a campaign, in a folder of its name.
+
+    Args:
+        image: for all pods.
+
+    Raises:
+        ExperimentsError: it has several MPIs, or too many launches.
+    """
+    asked = experiment.launches
+    if len(asked.mpis) > 1:
+        raise ExperimentsError(
+            f"an MPIJob has one MPI, and {', '.join(asked.mpis)} were asked for: pass --mpi"
+        )
+    planned = campaign_file.make(experiment, request.seed, request.base, {})
+    (flavour,) = asked.mpis
+    variables = steps.variables(flavour, PREFIX, crowded=False) | dict(planned.variables)
+    seconds = 60 * minutes(campaign.seconds(planned, request.out))
+    pods = Pods(request.out.name, flavour, image, PREFIX, asked.nodes, seconds, variables)
+    header = {**planned.header(Backends()), "machine": {}, "pods": image}
+    objects = manifest(pods, header, planned.launches)
+    return f"# {UNTRIED}\n{written(*objects)}"
 
 
 def resume(out: Path, time: str, dry_run: bool) -> bool:

@@ -38,7 +38,12 @@ def limit(site: Site, asked: str, seconds: float) -> str:
         asked: "" where nothing was.
         seconds: that the campaign takes.
     """
-    return asked or site.time or str(START + math.ceil(SPARE * seconds / 60))
+    return asked or site.time or str(minutes(seconds))
+
+
+def minutes(seconds: float) -> int:
+    """The limit of a job by a forecast."""
+    return START + math.ceil(SPARE * seconds / 60)
 
 
 def script(site: Site, job: Job) -> str:

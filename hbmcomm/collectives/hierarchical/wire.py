@@ -81,10 +81,17 @@ class Wire:
         comm: Only this object sends messages on it.
         look: Raises an error where a message cannot come any more; called while this rank waits,
             with the seconds since the last message.
+        refuse_lost: Raises an error where a rank is known to be lost; takes no time. MPICH crashes
+            where it sends to a process that is gone.
     """
 
-    def __init__(self, comm: MPI.Intracomm, look: Callable[[float], None]) -> None:
-        self._comm, self._look = comm, look
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        look: Callable[[float], None],
+        refuse_lost: Callable[[], None],
+    ) -> None:
+        self._comm, self._look, self._refuse_lost = comm, look, refuse_lost
         self._flights: list[Flight] = []
 
     def fly(self, exchange: Exchange) -> Flight:
@@ -159,6 +166,7 @@ class Wire:
         self, given: Sequence[Packet], taken: Sequence[Packet], tag: int = 0
     ) -> list[MPI.Request]:
         """Begin to send and receive."""
+        self._refuse_lost()
         comm, tag = self._comm, tag % _TAGS
         found = [comm.Irecv(memory, rank, tag) for rank, memory in _messages(taken)]
         return found + [comm.Isend(memory, rank, tag) for rank, memory in _messages(given)]

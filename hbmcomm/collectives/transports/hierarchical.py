@@ -83,7 +83,8 @@ class Hierarchical(Direct):
         inside = Inside(self._state.handle, self._check)
         self._engine = Engine()
         self._watch = watch.create(own.allgather, layout) if len(hosts) > 1 else None
-        self._ways = Ways(layout, inside, Wire(own.Dup(), self._look), chosen)
+        wire = Wire(own.Dup(), self._look, self._refuse_lost)
+        self._ways = Ways(layout, inside, wire, chosen)
 
     def _share_memory(self, among: MPI.Intracomm, layout: Layout) -> tuple[Core, Arena]:
         """What the ranks of this host share."""
@@ -129,6 +130,10 @@ class Hierarchical(Direct):
         """Raise PeerError where a message cannot come."""
         if self._watch is not None:
             self._watch.look(waited)
+
+    def _refuse_lost(self) -> None:
+        if self._watch is not None:
+            self._watch.refuse_lost()
 
     # ---- calls ----
 
@@ -188,7 +193,6 @@ class Hierarchical(Direct):
         if self._ways is None:
             raise HbmcommError("this communicator was freed")
         try:
-            self._look(0.0)  # MPICH may crash where it sends to a process that is gone
             operations.run(self._ways, task)
         except BaseException as error:
             self._broken = self._explained(error)

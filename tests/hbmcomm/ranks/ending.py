@@ -10,6 +10,7 @@ from types import TracebackType
 
 from mpi4py import MPI
 
+faulthandler.enable()
 STUCK = 40.0  # seconds without a word of moving on
 
 

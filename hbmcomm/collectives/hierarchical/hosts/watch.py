@@ -2,8 +2,8 @@
 
 The first rank of each host is its *sentinel*. Sentinels are connected with each other, and all
 ranks of a host with theirs. The kernel closes the connection of a process that dies; keepalive ends
-that to a host that vanishes. A sentinel passes on what it learns, on a thread that sleeps else, so
-that ranks learn of a death even while their sentinel makes no call.
+that to a host that vanishes. A sentinel passes on what it learns. All ranks listen on a thread that
+sleeps else, so that they learn of a death even while their sentinel makes no call.
 """
 
 from __future__ import annotations
@@ -39,9 +39,13 @@ class Watch:
         self._lost = ""
         self._left: dict[int, float] = {}
         self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, list(links.values()))
-        if self._is_sentinel:
-            view = weakref.ref(self)
-            threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
+        view = weakref.ref(self)
+        threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
+
+    def refuse_lost(self) -> None:
+        """Raise PeerError where a rank is known to be lost; asks nobody."""
+        if self._lost:
+            raise PeerError(f"{self._lost}; the communicator is unusable now")
 
     def look(self, waited: float) -> None:
         """Raise PeerError where this rank waits for one that is gone.
@@ -51,8 +55,7 @@ class Watch:
         """
         self.read(0.0)
         now = time.monotonic()
-        if self._lost:
-            raise PeerError(f"{self._lost}; the communicator is unusable now")
+        self.refuse_lost()
         for rank, moment in list(self._left.items()):
             if min(waited, now - moment) > _GRACE:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
@@ -160,7 +163,7 @@ def _attempt(act: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _stand_guard(view: weakref.ref[Watch]) -> None:
-    """On a sentinel's thread, until the watch is gone: every second it looks whether it is."""
+    """On a thread, until the watch is gone: every second it looks whether it is."""
     going_on = True
     while going_on:
         watch = view()

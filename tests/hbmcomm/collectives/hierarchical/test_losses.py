@@ -85,9 +85,8 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
     )
     launch.start()
     try:
-        awaited(lambda: len(list(tmp_path.glob("going-*"))) == RANKS, START)
-        going = {path.name: path.read_text() for path in tmp_path.glob("going-*")}
-        assert len(going) == RANKS and all("hierarchical" in each for each in going.values()), log()
+        awaited(lambda: len(list(tmp_path.glob("going-*"))) == RANKS or not launch.is_alive(), START)
+        assert len(list(tmp_path.glob("going-*"))) == RANKS, log()
         time.sleep(draw.uniform(0, 0.5))
         before = time.time()
         what = lose(made, kind, draw)

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from experiments.emulation.hosts.hosts import Hosts
-from experiments.model.environment import MPIS
 
 CALLS = Path(__file__).parents[1] / "ranks" / "random_calls.py"
 SECONDS = float(os.environ.get("HBMCOMM_SECONDS", "1"))
 SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
 COUNTS = (1, 2, 3)  # ranks of the hosts
+FLAVOURS = ("mpich", "openmpi")
+"""Intel MPI 2021.18 is no reference: its own Reduce to rank 2 crashes on such hosts."""
 NUMBER = 25 if SECONDS <= 1 else 150  # calls of a launch
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
@@ -29,7 +30,7 @@ def test_random_calls_between_unequal_hosts_give_what_mpi4py_and_numpy_give(
 ) -> None:
     began, launches, made = time.monotonic(), 0, hosts(3)
     while time.monotonic() - began < SECONDS:
-        mpi, seed = MPIS[(launches + 1) % len(MPIS)], str(SEED + launches)
+        mpi, seed = FLAVOURS[launches % len(FLAVOURS)], str(SEED + launches)
         words = ("hierarchical", seed, str(NUMBER))
         found = mpirun_on(made, made.packed(*COUNTS), CALLS, *words, mpi=mpi, timeout=400)
         assert "hierarchical: alike" in found.output, f"seed {seed} under {mpi}: {found.output}"
