@@ -31,7 +31,7 @@ Host *
   LogLevel ERROR
 """
 LARGEST = 900 * 1024  # bytes of a ConfigMap; Kubernetes refuses a MiB
-LONGEST = 50  # letters of a name; the operator adds -worker-N, of 63 in all
+LONGEST = 44  # letters of a name; with hbmcomm- and -worker-NNN there may be 63
 PLACE = "${POD_IP}"
 """For the launcher's own address, which it alone knows."""
 
@@ -67,7 +67,8 @@ class Pods:
     @property
     def job(self) -> str:
         """A name that Kubernetes takes."""
-        return "hbmcomm-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:LONGEST]
+        word = re.sub(r"[^a-z0-9]+", "-", self.name.lower())[:LONGEST]
+        return f"hbmcomm-{word.strip('-')}"
 
 
 def manifest(

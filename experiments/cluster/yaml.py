@@ -1,4 +1,4 @@
-"""Plain values as YAML that people can read: block style, and texts of several lines as such. Pure."""
+"""Plain values as YAML in block style, texts of several lines as they are. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -85,7 +85,9 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
     )
     launch.start()
     try:
-        awaited(lambda: len(list(tmp_path.glob("going-*"))) == RANKS or not launch.is_alive(), START)
+        awaited(
+            lambda: len(list(tmp_path.glob("going-*"))) == RANKS or not launch.is_alive(), START
+        )
         assert len(list(tmp_path.glob("going-*"))) == RANKS, log()
         time.sleep(draw.uniform(0, 0.5))
         before = time.time()
