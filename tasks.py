@@ -107,6 +107,8 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
+        "python": "an environment of the site, its mpi4py built against the site's MPI, for arms "
+        "without a container",
         "mpijob": "print a Kubeflow MPIJob of the campaign, whose pods have this image",
     }
 )
@@ -132,6 +134,7 @@ def run(
     nodes="",
     launcher="",
     time="",
+    python="",
     mpijob="",
 ):
     """A campaign: randomised, paired blocks of launches into a results folder.
@@ -153,11 +156,22 @@ def run(
     flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}
     flags |= {"environments": env, "mpis": mpi, "external": external}
     if resume:
-        others = (experiment, blocks, base, seed, emulate_hbw, site, nodes, launcher, mpijob)
+        others = (
+            experiment,
+            blocks,
+            base,
+            seed,
+            emulate_hbw,
+            site,
+            nodes,
+            launcher,
+            python,
+            mpijob,
+        )
         campaigns.resume(out, (*others, *flags.values()), dry_run, time)
         return
     cluster = campaigns.cluster_flags(site, launcher, nodes, time)
-    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster)
+    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster, python)
     if mpijob:
         campaigns.print_manifest(choices, mpijob, out)
         return
@@ -194,6 +208,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
         "action": "up, status (default), job, shell or down",
         "count": "of hosts, for up (default: 2)",
         "rate": "of each link in each direction, as tc writes it: 1gbit, 100mbit",
+        "delay": "of each link in each direction: 0.5ms, 200us (default: none)",
         "name": "of the set of hosts, where several are up",
         "host": "for shell: n1 (default), n2 ...",
         "line": "for job: the program of each rank, and its arguments",
@@ -208,6 +223,7 @@ def hosts(
     action=None,
     count=None,
     rate=RATE,
+    delay="",
     name="default",
     host="",
     line="",
@@ -220,12 +236,13 @@ def hosts(
     and share its CPUs. They stay until `down`, which ends all that runs on them. Needs root.
 
     Examples:  ./inv hosts up 4 --rate 1gbit
+               ./inv hosts up --delay 0.5ms --name far
                ./inv hosts job --ranks 8 --mpi mpich --line 'python program.py'
                ./inv hosts shell --host n2
                ./inv hosts status
                ./inv hosts down
     """
-    emulated_hosts.hosts(action or "status", count or "", rate, name, host, line, ranks, mpi)
+    emulated_hosts.hosts(action or "status", count or "", rate, delay, name, host, line, ranks, mpi)
 
 
 @task(

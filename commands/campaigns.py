@@ -45,6 +45,7 @@ class Choices:
     Attributes:
         name: the experiment's name in the catalogue, or its file.
         restrictions: parts of the experiment, by parameter of spec.restrict().
+        python: folder of an environment of the site, for arms without a container.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Choices:
     base: str
     seed: str
     cluster: clusters.Flags = field(default_factory=clusters.Flags)
+    python: str = ""
 
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
@@ -70,7 +72,9 @@ class Choices:
         """A request for its campaign in a folder; `--env all` leaves out what cannot be had."""
         seed = whole_number("seed", self.seed, 0)
         optional = self.restrictions["environments"] == "all"
-        return Request(folder, self.base or "auto", seed, optional=optional, site=site)
+        python = str(Path(self.python).absolute()) if self.python else ""
+        base = self.base or "auto"
+        return Request(folder, base, seed, optional=optional, site=site, python=python)
 
     def words(self, site: str) -> list[str]:
         """The flags of `./inv run` that choose the same in a job of a site."""
@@ -79,7 +83,7 @@ class Choices:
         values = {"experiment": name, "site": site, "blocks": self.blocks}
         values |= {spelled.get(key, key): text for key, text in self.restrictions.items()}
         values |= {"launcher": self.cluster.launcher, "nodes": str(self.cluster.nodes or "")}
-        values |= {"base": self.base, "seed": self.seed}
+        values |= {"base": self.base, "seed": self.seed, "python": self.python}
         given = [(f"--{flag}", text) for flag, text in values.items() if text]
         return [*chain.from_iterable(given), *(["--emulate-hbw"] if self.emulate_hbw else [])]
 

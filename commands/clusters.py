@@ -84,14 +84,16 @@ def start(
     Args:
         words: the flags that the job gives to `./inv run`.
     """
-    planned = campaign_file.plan(experiment, request.seed, request.base, request.site)
+    where = request.site, request.python
+    planned = campaign_file.plan(experiment, request.seed, request.base, *where)
     job = _job(planned, request.out, place, [*words, "--out", str(request.out)])
     if dry_run:
         _show(place, job)
         return
     store.refuse_existing(request.out)
     stages = Stages()
-    with backends.ready(experiment, request.base, request.optional, stages, place.site):
+    wanted = experiment, request.base, request.optional, stages
+    with backends.ready(*wanted, place.site, request.python):
         pass  # made here, as nodes may reach neither a registry nor an engine
     _run(place, job, request.out, stages)
 

@@ -18,11 +18,19 @@ from experiments.provision.wheels import mpi as mpi_provision
 
 
 def hosts(
-    action: str, count: str, rate: str, name: str, host: str, line: str, ranks: str, mpi: str
+    action: str,
+    count: str,
+    rate: str,
+    delay: str,
+    name: str,
+    host: str,
+    line: str,
+    ranks: str,
+    mpi: str,
 ) -> None:
     """Do what the flags ask for; with a command's exit code where that is not 0."""
     if action == "up":
-        made = lasting.up(Plan(whole_number("count", count, 1) or 2, rate), name)
+        made = lasting.up(Plan(whole_number("count", count, 1) or 2, rate, delay), name)
         print(lasting.to_table({name: made}), end="")
     elif action == "status":
         found = lasting.running()

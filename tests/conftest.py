@@ -106,12 +106,12 @@ def mpirun_in() -> Callable[..., Ranks]:
 
 @pytest.fixture
 def hosts() -> Iterator[Callable[..., Hosts]]:
-    """hosts(count=2, rate="1gbit"): emulated hosts, which end with the test."""
+    """hosts(count=2, rate="1gbit", delay=""): emulated hosts, which end with the test."""
     with contextlib.ExitStack() as stack:
 
-        def made(count: int = 2, rate: str = "1gbit") -> Hosts:
+        def made(count: int = 2, rate: str = "1gbit", delay: str = "") -> Hosts:
             try:
-                return stack.enter_context(up(count, rate))
+                return stack.enter_context(up(count, rate, delay))
             except HostsRefused as refused:
                 pytest.skip(str(refused))
 

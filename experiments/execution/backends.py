@@ -91,7 +91,12 @@ class Backends:
 
 @contextlib.contextmanager
 def ready(
-    experiment: Experiment, base: str, optional: bool, stages: Stages, site: Site = NO_SITE
+    experiment: Experiment,
+    base: str,
+    optional: bool,
+    stages: Stages,
+    site: Site = NO_SITE,
+    python: str = "",
 ) -> Iterator[Backends]:
     """Everything that the experiment's arms run with.
 
@@ -100,13 +105,17 @@ def ready(
         optional: leave out an environment or one of several MPIs that cannot be had, instead of
             failing.
         site: the cluster that arms run on, where they do.
+        python: folder of an environment that the site provides for arms without a container; ours
+            is made for containers alone then.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     missing: dict[str, str] = {}
     flavours = experiment.launches.mpis
-    if not experiment.machine:  # a guest has its image's
+    contained = any(each.is_container for each in experiment.launches.environments)
+    makes_own = not experiment.machine and (contained or not python)  # a guest has its image's
+    if makes_own:
         for flavour in flavours:
             try:
                 mpi.ensure(flavour, stages.say)
@@ -116,7 +125,7 @@ def ready(
                 missing[flavour] = f"left out, {lack}"
     with contextlib.ExitStack() as stack:
         present = tuple(flavour for flavour in flavours if flavour not in missing)
-        if experiment.uses_torch and not experiment.machine:
+        if experiment.uses_torch and makes_own:
             for flavour in present:
                 with stages.stage(f"torch for {flavour}"):
                     torch_of_ranks.ensure(flavour, stages.say)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import hbmcomm
 from experiments.catalogue import spec
@@ -26,7 +27,7 @@ from experiments.execution.runner import Runner
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
 from experiments.programs.machine import facts
-from experiments.provision import passthrough
+from experiments.provision import passthrough, site_python
 from experiments.results import store
 
 
@@ -38,6 +39,7 @@ class Request:
         out: the results folder, to begin or to complete.
         base: base image: "auto", "bootstrap" or an image's name.
         site: the cluster, as sites.toml names it; "" where there is none.
+        python: folder of an environment that the site provides for arms without a container.
         seed: of every random order; None draws one.
         optional: where an environment or one of several MPIs cannot be had, leave its arms out and
             say so, instead of failing.
@@ -52,6 +54,7 @@ class Request:
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     site: str = ""
+    python: str = ""
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
@@ -62,22 +65,25 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     """
     _check_place(experiment)
     store.refuse_existing(request.out)
+    notes = {**request.notes, **_of_site(experiment, request.python, stages)}
     with (
         watchdog.watching(request.out, stages.say) as watch,
         backends.ready(
-            experiment, request.base, request.optional, stages, _site(experiment, request.site)
+            *(experiment, request.base, request.optional, stages),
+            *(_site(experiment, request.site), request.python),
         ) as found,
     ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
         left = found.without_missing(experiment)
         campaign = campaign_file.make(
-            left, request.seed, request.base, request.variables, request.site
+            left, request.seed, request.base, request.variables, request.site, request.python
         )
         for line in expected(campaign):
             stages.say(line)
-        store.create(request.out, {**request.notes, **campaign.header(found)})
-        store.write_json(request.out / inventory.NAME, inventory.inventory(left, found))
+        store.create(request.out, {**notes, **campaign.header(found)})
+        packages = inventory.inventory(left, found, request.python)
+        store.write_json(request.out / inventory.NAME, packages)
         return _measure(campaign, request.out, found, watch, stages)
 
 
@@ -95,10 +101,14 @@ def resume(out: Path, stages: Stages) -> list[str]:
         return []
     _check_place(campaign.experiment)
     same_machine.refuse_other_machine(campaign, out)
+    of_site = _of_site(campaign.experiment, campaign.python, stages)
+    same_machine.refuse_other_software(campaign, of_site, out)
     site = _site(campaign.experiment, campaign.site)
     with (
         watchdog.watching(out, stages.say) as watch,
-        backends.ready(campaign.experiment, campaign.base, False, stages, site) as found,
+        backends.ready(
+            *(campaign.experiment, campaign.base, False, stages, site, campaign.python)
+        ) as found,
     ):
         same_machine.refuse_other_guest(campaign, found, out)
         return _measure(campaign, out, found, watch, stages)
@@ -107,7 +117,8 @@ def resume(out: Path, stages: Stages) -> list[str]:
 def plan(experiment: Experiment, request: Request) -> Campaign:
     """The campaign that run() would measure with this seed, 0 where none is given."""
     _check_ranks(experiment)
-    return campaign_file.plan(experiment, request.seed, request.base, request.site)
+    where = request.site, request.python
+    return campaign_file.plan(experiment, request.seed, request.base, *where)
 
 
 def dry_run(campaign: Campaign, out: Path) -> list[str]:
@@ -197,6 +208,14 @@ def _measure(
 
 def _site(experiment: Experiment, name: str) -> Site:
     return sites.load(name, sites.path())[1] if experiment.on_cluster else Site()
+
+
+def _of_site(experiment: Experiment, python: str, stages: Stages) -> dict[str, Any]:
+    """What an environment of the site holds, for campaign.json; empty without one."""
+    if not python:
+        return {}
+    found = site_python.ready(Path(python), experiment, stages.say)
+    return {"python_versions": dict(found.versions)}
 
 
 def _check_place(experiment: Experiment) -> None:

@@ -36,6 +36,8 @@ class Campaign:
         base: base image: "auto", "bootstrap" or an image's name.
         variables: for every rank.
         site: the cluster, as sites.toml names it.
+        python: folder of an environment that the site provides for arms without a container; ""
+            where these run in an environment of the project.
         stored: campaign.json, for one that was begun before.
     """
 
@@ -45,6 +47,7 @@ class Campaign:
     base: str
     variables: Mapping[str, str]
     site: str = ""
+    python: str = ""
     stored: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -76,6 +79,7 @@ class Campaign:
             "base": self.base,
             "variables": dict(self.variables),
             "site": self.site,
+            "python": self.python,
             **inventory.recorded(self.experiment, found),
             "machine": facts.machine(),
             "git": image.revision(),
@@ -90,6 +94,7 @@ def make(
     base: str,
     more: Mapping[str, str],
     site: str = "",
+    python: str = "",
 ) -> Campaign:
     """A campaign that begins now.
 
@@ -99,12 +104,15 @@ def make(
     """
     chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
     variables = _hbm_variables(experiment) | dict(more)
-    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables, site)
+    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables, site, python)
 
 
-def plan(experiment: Experiment, seed: int | None, base: str, site: str = "") -> Campaign:
+def plan(
+    experiment: Experiment, seed: int | None, base: str, site: str = "", python: str = ""
+) -> Campaign:
     """A campaign that only shows its commands; its seed is 0 where none is given."""
-    return Campaign(experiment, seed or 0, DRY_RUN, base, _hbm_variables(experiment), site)
+    variables = _hbm_variables(experiment)
+    return Campaign(experiment, seed or 0, DRY_RUN, base, variables, site, python)
 
 
 def read(out: Path) -> Campaign:
@@ -116,8 +124,8 @@ def read(out: Path) -> Campaign:
     stored = store.read_header(out)
     experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
     name, base = stored.get("id", ""), stored.get("base", "auto")
-    site = stored.get("site", "")
-    return Campaign(experiment, stored["seed"], name, base, stored["variables"], site, stored)
+    places = stored.get("site", ""), stored.get("python", "")
+    return Campaign(experiment, stored["seed"], name, base, stored["variables"], *places, stored)
 
 
 def _hbm_variables(experiment: Experiment) -> dict[str, str]:

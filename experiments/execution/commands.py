@@ -18,6 +18,7 @@ from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
+from experiments.environments.of_site import OfSite
 from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm
@@ -36,7 +37,7 @@ from experiments.model.environment import (
 from experiments.model.launch import Launch
 from experiments.programs.baselines import launches
 from experiments.programs.external import imb
-from experiments.provision import passthrough
+from experiments.provision import passthrough, site_python
 from experiments.provision.engines import engine
 from experiments.provision.images import image, unpacked
 from experiments.provision.wheels import mpi
@@ -60,7 +61,7 @@ class Commands:
 
     def __call__(self, launch: Launch) -> Environment:
         """The environment that turns a launch into a command."""
-        prefix, where = mpi.prefix(launch.mpi), launch.environment
+        prefix, where = self._prefix(launch.mpi), launch.environment
         if launch.program == imb.NAME:
             prefix, own = mpi.prefix(imb.FLAVOUR), (imb.RUN, (str(self._cores),))
             return OwnStarter(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, *own)
@@ -68,7 +69,7 @@ class Commands:
         if launch.program in launches.COUNTERPARTS:
             return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
         if where == BARE_HOST:
-            return Host(launch.mpi, prefix, self._cores, variables)
+            return self._of_site(Host(launch.mpi, prefix, self._cores, variables))
         if where.on_cluster:
             return self._on_nodes(where, launch.mpi, variables)
         if where.on_hosts:
@@ -85,6 +86,17 @@ class Commands:
             return TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
         return self._in_guest(where, launch.mpi, variables)
 
+    def _prefix(self, flavour: str) -> Path:
+        """Of ranks without a container."""
+        own = self._campaign.python
+        return Path(own) if own else mpi.prefix(flavour)
+
+    def _of_site(self, made: Host | Slurm) -> Environment:
+        """As it is, or with the MPI that the site provides."""
+        if not self._campaign.python:
+            return made
+        return OfSite(made, site_python.mpiexec(made.prefix), site_python.variables())
+
     @cached_property
     def _site(self) -> Site:
         return sites.load(self._campaign.site, sites.path())[1]
@@ -100,7 +112,7 @@ class Commands:
     def _tag(self, flavour: str) -> str:
         return image.tag(image.variant(flavour, self._torch))
 
-    def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Slurm:
+    def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Environment:
         """The nodes of an allocation, all alike."""
         site, asked = self._site, self._campaign.experiment.launches
         contained = None
@@ -109,9 +121,9 @@ class Commands:
             found = site.image_of(where.container, flavour) or tree
             contained = Contained(where.container, found, image.PREFIX)
             variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
-        return Slurm(
+        made = Slurm(
             flavour,
-            mpi.prefix(flavour),
+            mpi.prefix(flavour) if contained else self._prefix(flavour),
             asked.nodes,
             self._cores,
             asked.launcher,
@@ -119,6 +131,7 @@ class Commands:
             contained,
             {**variables, **site.variables},
         )
+        return made if contained else self._of_site(made)
 
     def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
         ready = self._found.images.get((where, flavour))

@@ -66,8 +66,12 @@ def described(machine: str) -> dict[str, Any]:
     return plain
 
 
-def inventory(experiment: Experiment, found: Backends) -> dict[str, Any]:
-    """The packages of driver, ranks and system, and the recipe of each MPI's image."""
+def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict[str, Any]:
+    """The packages of driver, ranks and system, and the recipe of each MPI's image.
+
+    Args:
+        python: folder of an environment that the site provides for the ranks; "" for our own.
+    """
     images: dict[str, dict[str, Any]] = {}
     for (environment, flavour), image in found.images.items():
         client = found.clients.get(environment)
@@ -78,7 +82,7 @@ def inventory(experiment: Experiment, found: Backends) -> dict[str, Any]:
         "system": {"python": platform.python_version(), "packages": installed.of_system()},
         "driver": installed.of_python(Path(sys.prefix)),
         "mpis": {
-            flavour: installed.of_python(mpi.prefix(flavour))
+            flavour: installed.of_python(Path(python) if python else mpi.prefix(flavour))
             for flavour in experiment.launches.mpis
             if not experiment.machine
         },

@@ -27,6 +27,19 @@ def refuse_other_machine(campaign: Campaign, out: Path) -> None:
     _refuse_changes("this machine", campaign.stored.get("machine", {}), facts.identity(), out)
 
 
+def refuse_other_software(campaign: Campaign, found: Mapping[str, Any], out: Path) -> None:
+    """Refuse an environment of the site that has changed.
+
+    Args:
+        found: what it holds now, as campaign.json has it; empty where there is none.
+
+    Raises:
+        ResultsError: what has changed.
+    """
+    for key, now in found.items():
+        _refuse_changes(campaign.python, campaign.stored.get(key, {}), now, out)
+
+
 def refuse_other_guest(campaign: Campaign, found: Backends, out: Path) -> None:
     """Refuse another emulator, or a guest from another disk.
 

@@ -9,19 +9,22 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from experiments.emulation.hosts import keepers
+from experiments.emulation.hosts import keepers, relay
 from experiments.emulation.hosts.keepers import HostsRefused, Keeper
 from experiments.emulation.hosts.plan import (
     CONTROLLER,
     HOME,
     LINK,
     Plan,
+    delaying,
     number,
+    seconds,
     shaping,
 )
 from experiments.environments import enter
@@ -119,8 +122,16 @@ class Hosts:
         device = json.loads(self._run(CONTROLLER, [f"ip -json link show {name}"]))[0]
         if "UP" not in device["flags"]:
             return "cut"
-        shaped = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))[0]
-        return rate_text(shaped["options"]["rate"] * 8)
+        return rate_text(self._qdiscs(name)["tbf"]["rate"] * 8)
+
+    def delay(self, name: str) -> float:
+        """Seconds that a host's link holds each packet, in each direction."""
+        if netem := self._qdiscs(name).get("netem"):
+            return float(netem["delay"]["delay"])
+        for pid in self._inside(name):
+            if tracking.name(pid) == relay.NAME:
+                return float(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
+        return 0.0
 
     def cut(self, name: str) -> None:
         """Pull the plug of a host's link: nothing passes, and neither end is closed."""
@@ -141,6 +152,10 @@ class Hosts:
 
     def processes(self, name: str) -> set[int]:
         """PIDs, as this process sees them, of all that runs on a host; none after its end."""
+        return {pid for pid in self._inside(name) if tracking.name(pid) != relay.NAME}
+
+    def _inside(self, name: str) -> set[int]:
+        """PIDs of all in the PID namespace of a host but its keeper."""
         keeper, found = self._keeper(name).pid, set[int]()
         if not tracking.lives(self._keeper(name).process):
             return found
@@ -163,9 +178,45 @@ class Hosts:
     def wire(self, plan: Plan) -> None:
         """Link the hosts to the switch, as planned."""
         pids = {name: keeper.pid for name, keeper in self._keepers.items()}
-        self._run(CONTROLLER, plan.of_switch(pids))
+        relayed = bool(plan.delay) and not self._has_netem()
+        if relayed:
+            for name in self.names:
+                self._relay(name, plan.delay)
+        self._run(CONTROLLER, plan.of_switch(pids, relayed))
         for name in self.names:
             self._run(name, plan.of_host(name))
+            if plan.delay and not relayed:
+                self._run(CONTROLLER, [delaying(name, plan.delay)])
+                self._run(name, [delaying(LINK, plan.delay)])
+
+    def _has_netem(self) -> bool:
+        """Whether the kernel can delay packets itself; found by trying."""
+        try:
+            self._run(CONTROLLER, ["tc qdisc add dev lo root netem delay 1ms"])
+        except HostsRefused:
+            return False
+        self._run(CONTROLLER, ["tc qdisc del dev lo root"])
+        return True
+
+    def _relay(self, name: str, delay: str) -> None:
+        """Make a host's link with a process that holds what passes."""
+        ends = (str(self._keeper(each).pid) for each in (CONTROLLER, name))
+        done = subprocess.run(
+            [sys.executable, relay.__file__, *ends, name, LINK, str(seconds(delay))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise HostsRefused(
+                f"links have no delay here: the kernel has no netem, and /dev/net/tun makes no tap "
+                f"device: {done.stderr.strip().splitlines()[-1]}"
+            )
+
+    def _qdiscs(self, name: str) -> dict[str, Any]:
+        """The options of what shapes the switch's end of a link, by kind."""
+        found = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))
+        return {each["kind"]: each["options"] for each in found}
 
     def _keeper(self, name: str) -> Keeper:
         try:
@@ -202,18 +253,20 @@ class Hosts:
 
 
 @contextlib.contextmanager
-def up(count: int, rate: str = RATE) -> Iterator[Hosts]:
+def up(count: int, rate: str = RATE, delay: str = "") -> Iterator[Hosts]:
     """Emulated hosts for the time of the block. Nothing of them outlives it, or this process.
 
     Args:
         count: of hosts.
         rate: of each link in each direction, as tc(8) writes it.
+        delay: of each link in each direction, as Plan has it.
 
     Raises:
         HostsRefused: this process is not root's, or the system refuses.
-        SpecError: count or rate cannot be.
+        SpecError: count, rate or delay cannot be.
     """
-    hosts, process = start(Plan(count, rate), f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}")
+    plan = Plan(count, rate, delay)
+    hosts, process = start(plan, f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}")
     try:
         yield hosts
     finally:

@@ -69,7 +69,7 @@ def named(name: str) -> Hosts:
 def to_table(sets: Mapping[str, Hosts]) -> str:
     """What is up: hosts, links, bytes and processes."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("set", "host", "address", "link"):
+    for heading in ("set", "host", "address", "link", "delay"):
         table.add_column(heading)
     for heading in ("sent", "received", "processes"):
         table.add_column(heading, justify="right")
@@ -77,7 +77,9 @@ def to_table(sets: Mapping[str, Hosts]) -> str:
         for host in hosts.names:
             traffic = hosts.traffic(host)
             numbers = [f"{each:,}" for each in (*traffic, len(hosts.processes(host)))]
-            table.add_row(name, host, address(host), hosts.rate(host), *numbers)
+            delay = hosts.delay(host)
+            held = f"{1e3 * delay:g}ms" if delay else "-"
+            table.add_row(name, host, address(host), hosts.rate(host), held, *numbers)
     text = io.StringIO()
     Console(file=text, width=100, highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())

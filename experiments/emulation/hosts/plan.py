@@ -3,9 +3,11 @@
 Subnets and devices are in namespaces of their own, so every set of hosts has the same ones.
 """
 
+import re
 from dataclasses import dataclass
 
 from experiments.model.environment import RATE, check_hosts
+from experiments.model.errors import SpecError
 from experiments.model.quantities import parse_rate
 
 CONTROLLER = "ctl"
@@ -15,6 +17,9 @@ BRIDGE = "switch"
 LINK = "eth0"
 """The device of each host."""
 NETWORK = "10.99.0"
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+LONGEST = 1.0  # seconds of delay
+HELD = 10_000  # packets
 BURST = 1e-3  # seconds of the rate that may pass at once
 LEAST_BURST = 16 * 2**10  # bytes: some packets of an ordinary link
 QUEUE = 20e-3  # seconds that a packet may wait
@@ -27,13 +32,16 @@ class Plan:
     Attributes:
         count: hosts, named n1, n2 ...
         rate: of each link in each direction, as tc(8) writes it: 1gbit, 100mbit.
+        delay: of each link in each direction: 0.5ms, 200us; "" for none.
     """
 
     count: int
     rate: str = RATE
+    delay: str = ""
 
     def __post_init__(self) -> None:
         check_hosts(self.count, self.rate)
+        seconds(self.delay)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,11 +54,12 @@ class Plan:
         lines = [f"{where} {name}" for name, where in {"localhost": "127.0.0.1", **known}.items()]
         return "".join(f"{line}\n" for line in lines)
 
-    def of_switch(self, keepers: dict[str, int]) -> list[str]:
+    def of_switch(self, keepers: dict[str, int], has_links: bool = False) -> list[str]:
         """Shell lines for the switch's namespaces.
 
         Args:
             keepers: PIDs of processes in the hosts' namespaces, by host.
+            has_links: whether the links are there already.
         """
         lines = [
             "ip link set lo up",
@@ -59,8 +68,9 @@ class Plan:
             f"ip link set {BRIDGE} up",
         ]
         for name in self.names:
+            if not has_links:
+                lines += [f"ip link add {name} type veth peer name {LINK} netns {keepers[name]}"]
             lines += [
-                f"ip link add {name} type veth peer name {LINK} netns {keepers[name]}",
                 f"ip link set {name} master {BRIDGE} up",
                 shaping(name, self.rate),
             ]
@@ -86,11 +96,33 @@ def number(name: str) -> int:
     return int(name.removeprefix("n"))
 
 
+def seconds(delay: str) -> float:
+    """Seconds of a delay; 0 for none.
+
+    Raises:
+        SpecError: it is none.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", delay) if delay else None
+    if delay and (not match or float(match[1]) * TIMES[match[2]] > LONGEST):
+        raise SpecError(
+            f"delay {delay!r} does not parse; write a number and one of {', '.join(TIMES)}, at "
+            f"most {LONGEST:g}s"
+        )
+    return float(match[1]) * TIMES[match[2]] if match else 0.0
+
+
+def delaying(device: str, delay: str) -> str:
+    """The shell line that holds what a shaped device sends, where the kernel can do that."""
+    return f"tc qdisc replace dev {device} parent 1: netem delay {delay} limit {HELD}"
+
+
 def shaping(device: str, rate: str) -> str:
     """The shell line that limits what a device sends, from now on."""
     burst = max(LEAST_BURST, round(parse_rate(rate) / 8 * BURST))
     limit = burst + round(parse_rate(rate) / 8 * QUEUE)
-    return f"tc qdisc replace dev {device} root tbf rate {rate} burst {burst} limit {limit}"
+    return (
+        f"tc qdisc replace dev {device} root handle 1: tbf rate {rate} burst {burst} limit {limit}"
+    )
 
 
 HOME = (address(CONTROLLER), BRIDGE)

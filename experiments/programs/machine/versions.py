@@ -25,10 +25,17 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "mpi4py": metadata.version("mpi4py"),
         "cffi": metadata.version("cffi"),
-        "hbmcomm": metadata.version("hbmcomm"),
+        "hbmcomm": _installed("hbmcomm"),
         "mpi": re.split(r",? (?:package|ident|repo)", library)[0].strip(),
         "memkind": hbmcomm.memkind_version() or "not installed",
     }
+
+
+def _installed(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # found in the checkout, by PYTHONPATH
+        return "not installed"
 
 
 def hashes() -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from experiments.emulation.hosts import keepers
+from experiments.emulation.hosts import keepers, lasting
 from experiments.emulation.hosts.hosts import Hosts, up
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.model.environment import MPIS
@@ -137,6 +137,53 @@ def test_a_link_is_slowed_cut_and_mended_while_data_flow(streaming: Hosts) -> No
     streaming.slow("n2", "200mbit")
     streaming.mend("n2")
     awaited(lambda: rate(streaming, 0.2) > 50, "flow after the cut")
+
+
+ANSWER = """
+import socket
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind(("", 7))
+end.settimeout(20)
+print("ready", flush=True)
+for _ in range(20):
+    end.sendto(*end.recvfrom(99))
+"""
+ASK = """
+import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.settimeout(20)
+times = []
+for _ in range(20):
+    began = time.monotonic()
+    end.sendto(b"?", ("n2", 7))
+    end.recv(99)
+    times.append(time.monotonic() - began)
+print(min(times))
+"""
+
+
+def round_trip(hosts: Hosts) -> float:
+    """The shortest of some between n1 and n2, in seconds."""
+    words = [*hosts.enter("n2"), sys.executable, "-c", ANSWER]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as answering:
+        assert answering.stdout and answering.stdout.readline() == b"ready\n"
+        return float(on(hosts, "n1", f"{sys.executable} -c '{ASK}'"))
+
+
+def test_links_hold_what_passes_for_their_delay(hosts: Made) -> None:
+    """A message from n1 to n2 passes two links, and its answer as well."""
+    near, far = hosts(2), hosts(2, delay="5ms")
+    assert round_trip(near) < 4 * 5e-3 <= round_trip(far) < 2 * 4 * 5e-3
+    assert [far.delay(name) for name in far.names] == [5e-3, 5e-3]
+    assert far.processes("n1") == set() and far.traffic("n1").sent > 0
+    assert " 5ms " in lasting.to_table({"far": far})
+    far.slow("n1", "10mbit")
+    far.cut("n1")
+    far.mend("n1")
+    assert far.rate("n1") == "10mbit" and round_trip(far) >= 4 * 5e-3
+    far.kill("n1")
+    with pytest.raises(HostsRefused, match="no link to n1"):
+        far.traffic("n1")
 
 
 def test_a_host_loses_its_power_and_the_others_do_not(hosts: Made) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.emulation.hosts.plan import Plan, shaping
+from experiments.emulation.hosts.plan import Plan, delaying, seconds, shaping
 from experiments.model.errors import SpecError
 from experiments.model.quantities import parse_rate, rate_text
 
@@ -17,17 +17,42 @@ def test_the_lines_that_link_two_hosts() -> None:
         "ip link set switch up",
         "ip link add n1 type veth peer name eth0 netns 11",
         "ip link set n1 master switch up",
-        "tc qdisc replace dev n1 root tbf rate 100mbit burst 16384 limit 266384",
+        "tc qdisc replace dev n1 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
         "ip link add n2 type veth peer name eth0 netns 12",
         "ip link set n2 master switch up",
-        "tc qdisc replace dev n2 root tbf rate 100mbit burst 16384 limit 266384",
+        "tc qdisc replace dev n2 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
     ]
     assert plan.of_host("n2") == [
         "ip link set lo up",
         "ip address add 10.99.0.2/24 dev eth0",
         "ip link set eth0 up",
-        "tc qdisc replace dev eth0 root tbf rate 100mbit burst 16384 limit 266384",
+        "tc qdisc replace dev eth0 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
     ]
+
+
+def test_links_that_are_there_are_only_put_on_the_switch() -> None:
+    lines = Plan(2, delay="1ms").of_switch({"n1": 11, "n2": 12}, has_links=True)
+    assert "ip link set n2 master switch up" in lines
+    assert not [line for line in lines if "veth" in line]
+
+
+def test_a_kernel_with_netem_delays_what_is_shaped() -> None:
+    assert delaying("n1", "0.5ms") == (
+        "tc qdisc replace dev n1 parent 1: netem delay 0.5ms limit 10000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"), [("", 0), ("500us", 5e-4), ("0.5ms", 5e-4), ("1s", 1.0)]
+)
+def test_delays(text: str, delay: float) -> None:
+    assert seconds(text) == pytest.approx(delay)
+
+
+@pytest.mark.parametrize("text", ["1", "1 ms", "-1ms", "1min", "2s"])
+def test_what_is_no_delay(text: str) -> None:
+    with pytest.raises(SpecError, match="write a number and one of us, ms, s, at most 1s"):
+        Plan(2, delay=text)
 
 
 def test_every_name_resolves() -> None:

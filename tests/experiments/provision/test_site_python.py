@@ -1,0 +1,151 @@
+"""An environment that a site provides: asked what it holds, refused, or measured with."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.catalogue import spec
+from experiments.model.environment import EnvironmentId
+from experiments.model.experiment import Experiment
+from experiments.provision import site_python
+from experiments.provision.site_python import SiteRefused
+from experiments.provision.wheels import mpi as mpi_provision
+from experiments.results import store
+
+VERSIONS = {"mpi": "MPICH 4", "mpi4py": "4.1", "numpy": "2.4"}
+TINY = """
+title = "Tiny"
+question = "Is it measured?"
+[factors]
+operations = ["allreduce"]
+transports = ["direct", "mpi"]
+kinds = ["regular"]
+sizes = "1KiB"
+[launches]
+environments = ["host"]
+mpis = ["mpich"]
+aa_pair = false
+blocks = 1
+[measurement]
+time_cap = 0.01
+min_iterations = 6
+max_iterations = 20
+"""
+
+
+def experiment(mpi: str = "mpich", *environments: str) -> Experiment:
+    found = spec.load("quick")
+    each = tuple(map(EnvironmentId.parse, environments or ("host",)))
+    return replace(found, launches=replace(found.launches, mpis=(mpi,), environments=each))
+
+
+def answering(folder: Path, line: str) -> Path:
+    """An environment with a Python that does what a shell line does."""
+    python = folder / "bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{line}\n")
+    python.chmod(0o755)
+    return folder
+
+
+def holding(folder: Path, **versions: str) -> Path:
+    held = {"vendor": "MPICH", "versions": VERSIONS | versions}
+    return answering(folder, f"echo '{json.dumps(held)}'")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "echo ModuleNotFoundError: No module named numpy >&2; exit 1",
+            r"ranks: .*named numpy; it",
+        ),
+        ('echo \'{"vendor": "MVAPICH", "versions": {}}\'', "against MVAPICH; known are Open MPI, "),
+    ],
+)
+def test_what_cannot_run_ranks_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(SiteRefused, match=message):
+        site_python.ask(answering(tmp_path / "env", line))
+    with pytest.raises(SiteRefused, match=r"is no environment: there is no .*bin/python"):
+        site_python.ask(tmp_path)
+
+
+def test_another_mpi_than_asked_for_is_refused(tmp_path: Path) -> None:
+    folder = holding(tmp_path / "env")
+    assert site_python.ready(folder, experiment(), print).flavour == "mpich"
+    with pytest.raises(SiteRefused, match=r"holds MPICH 4 and the .* openmpi: pass --mpi mpich"):
+        site_python.ready(folder, experiment("openmpi"), print)
+    with pytest.raises(SiteRefused, match="the campaign is in plain: leave it out"):
+        site_python.ready(folder, experiment("mpich", "vm:plain"), print)
+
+
+def test_containers_with_another_mpi_are_refused_and_with_the_same_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, same = holding(tmp_path / "ours"), holding(tmp_path / "same", libc="glibc 2.40")
+    other = holding(tmp_path / "other", mpi="MPICH 3", numpy="1.26")
+    monkeypatch.setattr(mpi_provision, "ensure", lambda flavour, say: ours)
+    both = experiment("mpich", "host", "docker")
+    site_python.ready(same, both, print)
+    message = (
+        r"MPICH 3 there, MPICH 4 in docker; numpy 1.26 there, 2.4 in docker. Measure .* without"
+    )
+    with pytest.raises(SiteRefused, match=message):
+        site_python.ready(other, both, print)
+    site_python.ready(other, experiment(), print)
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment without hbmcomm and without an mpiexec: that of the MPI is on PATH."""
+    ours = mpi_provision.ensure("mpich", print)
+    folder = tmp_path / "site"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (held,) = ours.glob("lib/python3*/site-packages")
+    for name in ("numpy", "numpy.libs", "mpi4py", "cffi", "_cffi_backend*", "*.dist-info"):
+        for path in held.glob(name):
+            if not path.name.startswith("hbmcomm"):
+                (packages / path.name).symlink_to(path)
+    for path in (ours / "lib").iterdir():
+        if not path.name.startswith("python"):
+            (folder / "lib" / path.name).symlink_to(path)
+    monkeypatch.setenv("PATH", f"{ours}/bin{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def ran(driver: Any, *words: str, code: int = 0) -> str:
+    """What the command `run` prints about its way."""
+    process = driver.start("run", *words)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == code, errors
+    return str(errors)
+
+
+@pytest.mark.ranks
+def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
+    environment: Path, tmp_path: Path, driver: Any
+) -> None:
+    toml, out = tmp_path / "tiny.toml", tmp_path / "out"
+    toml.write_text(TINY)
+    begun = ("--experiment", str(toml), "--out", str(out), "--python", str(environment))
+    ran(driver, *begun)
+    (name,) = store.finished(out)
+    header = store.read_header(out)
+    first = store.read_launch(out, name)
+    (out / "launches" / f"{name}.json").unlink()
+    other = {**header["python_versions"], "mpi": "MPICH 3"}
+    store.write_json(out / "campaign.json", {**header, "python_versions": other})
+    assert "mpi: MPICH 3 then, MPICH" in ran(driver, "--resume", "--out", str(out), code=1)
+    store.write_json(out / "campaign.json", header)
+    ran(driver, "--resume", "--out", str(out))
+    for found in (first, store.read_launch(out, name)):
+        assert f"{environment}/bin/python -m experiments" in found["command"]
+        assert "/.mpi/mpich/bin/mpiexec -n 2" in found["command"]
+        assert found["environment"]["versions"]["hbmcomm"] == "not installed"
