@@ -107,8 +107,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
-        "python": "an environment of the site, its mpi4py built against the site's MPI, for arms "
-        "without a container",
+        "python": "an environment of the site, with its MPI, for arms without a container",
         "mpijob": "print a Kubeflow MPIJob of the campaign, whose pods have this image",
     }
 )
@@ -146,7 +145,6 @@ def run(
 
     Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
-               ./inv run --experiment memory --env host --sizes 1KiB:16MiB --dry-run
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
                ./inv run --env hosts:4x100mbit --ranks 8
@@ -235,8 +233,7 @@ def hosts(
     Each host has a network, a name, a /dev/shm and PIDs of its own; all have this machine's files
     and share its CPUs. They stay until `down`, which ends all that runs on them. Needs root.
 
-    Examples:  ./inv hosts up 4 --rate 1gbit
-               ./inv hosts up --delay 0.5ms --name far
+    Examples:  ./inv hosts up 4 --rate 1gbit --delay 0.5ms
                ./inv hosts job --ranks 8 --mpi mpich --line 'python program.py'
                ./inv hosts shell --host n2
                ./inv hosts status

@@ -56,10 +56,11 @@ def ready(folder: Path, experiment: Experiment, say: Callable[[str], None]) -> S
             would hold another MPI, mpi4py or NumPy.
     """
     asked = experiment.launches
-    if experiment.machine:
+    elsewhere = [each for each in asked.environments if each.is_emulated or each.on_hosts]
+    if elsewhere:
         raise SiteRefused(
-            f"--python is for arms on this machine or its nodes, and the campaign is in "
-            f"{experiment.machine}: leave it out"
+            f"--python is for arms on this machine or on nodes, and the campaign runs on "
+            f"{elsewhere[0]}: leave it out"
         )
     found = ask(folder)
     if asked.mpis != (found.flavour,):

@@ -28,7 +28,7 @@ KINDS = {
 }
 """The host of what is killed, and a word of its command."""
 NOTHING = 0  # a signal that only asks whether there is a process
-START = 60.0  # seconds until ranks run
+START = 120.0  # seconds until ranks run
 LATEST = 10.0  # seconds from a kill until nothing runs and the login node says so
 NOTICED = 25.0  # seconds more until Slurm gives up a slurmd, for messages and then for jobs
 

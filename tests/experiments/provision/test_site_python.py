@@ -81,7 +81,7 @@ def test_another_mpi_than_asked_for_is_refused(tmp_path: Path) -> None:
     assert site_python.ready(folder, experiment(), print).flavour == "mpich"
     with pytest.raises(SiteRefused, match=r"holds MPICH 4 and the .* openmpi: pass --mpi mpich"):
         site_python.ready(folder, experiment("openmpi"), print)
-    with pytest.raises(SiteRefused, match="the campaign is in plain: leave it out"):
+    with pytest.raises(SiteRefused, match="the campaign runs on vm:plain: leave it out"):
         site_python.ready(folder, experiment("mpich", "vm:plain"), print)
 
 

@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from experiments.emulation.hosts import lasting
+from experiments.emulation.hosts import keepers, lasting
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.emulation.hosts.plan import Plan
@@ -54,6 +55,22 @@ def test_hosts_stay_are_seen_and_are_ended(lasting_hosts: Hosts) -> None:
     assert lasting_hosts.processes("n1") == set()
     with pytest.raises(HostsRefused, match=f"no hosts are up as {NAME}"):
         lasting.named(NAME)
+
+
+def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: Callable[..., Hosts]) -> None:
+    hosts(1)  # or skip
+    command = [sys.executable, "-m", "invoke", "hosts", "up", "40", "--name", NAME]
+    making = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    try:
+        while len(keepers.found(NAME)) < 41:  # all hosts and the switch, not yet linked
+            assert making.poll() is None and time.monotonic() < deadline
+    finally:
+        making.kill()
+    making.wait()
+    while keepers.found(NAME):
+        assert time.monotonic() < deadline, "hosts stay"
+        time.sleep(0.05)
 
 
 @pytest.mark.ranks
