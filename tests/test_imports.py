@@ -28,12 +28,13 @@ ORDER = {
 RANK_PROGRAMS = (
     "experiments.programs.harness",
     "experiments.programs.on_a_node",
+    "experiments.cluster.pods",
     "experiments.programs.baselines.run",
     "experiments.programs.external.run",
     "experiments.programs.external.probe",
     "experiments.bench.tune.program",
 )
-"""What mpiexec starts; ranks have numpy, mpi4py and cffi alone."""
+"""What mpiexec starts, and a launcher pod; the image has numpy, mpi4py and cffi alone."""
 
 
 def name(path: Path) -> str:
