@@ -1,0 +1,79 @@
+"""The communicators of DASO: the ranks of one host, one rank of each host, and all ranks.
+
+It knows which ranks talk to each other, not about what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
+from hbmcomm.communicator import Communicator
+from hbmcomm.options import check_wrappable, run_on_all
+
+
+class Communicators:
+    """All of one rank; collective to make and to free.
+
+    Args:
+        comm: Any intracommunicator.
+        host: A number of this rank's host; ranks of one host have the same. Left out: ranks that
+            can share memory are on one host.
+
+    Attributes:
+        everyone: All ranks of `comm`.
+        inside: The ranks of this host.
+        across: This rank's group, which has one rank of each host; None if it has none, because
+            other hosts have fewer ranks.
+        hosts, groups: How many there are of each.
+        number: This rank's, inside its host; that of its group as well.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, host: int | None = None) -> None:
+        check_wrappable(comm)
+        own = MPI.Intracomm(comm)
+        numbers: list[int | None] = own.allgather(host)
+        run_on_all(own, lambda: _check(numbers))
+        if host is None:
+            hosts = find_hosts(own.allgather, own.rank)
+        else:
+            hosts = [
+                tuple(rank for rank, each in enumerate(numbers) if each == number)
+                for number in dict.fromkeys(numbers)
+            ]
+        self.hosts, self.groups = len(hosts), min(map(len, hosts))
+        index = next(number for number, ranks in enumerate(hosts) if own.rank in ranks)
+        self.number = hosts[index].index(own.rank)
+        self.across: Communicator | None = None
+        with contextlib.ExitStack() as stack:
+            self.everyone = stack.enter_context(Communicator(own))
+            self.inside = stack.enter_context(self.everyone.Split(index, own.rank))
+            group = own.Split(self.number if self.number < self.groups else MPI.UNDEFINED, own.rank)
+            if group != MPI.COMM_NULL:  # auto would take mpi, where calls in flight may rest
+                self.across = stack.enter_context(Communicator(group, transport="hierarchical"))
+                group.Free()
+            self._kept = stack.pop_all()
+
+    def mean(self, value: float) -> float:
+        """The mean of a number over all ranks; the same bits on each."""
+        found = np.array([value])
+        self.everyone.Allreduce(MPI.IN_PLACE, found)
+        return float(found[0]) / self.everyone.size
+
+    def free(self) -> None:
+        """Free all of them; collective."""
+        self._kept.close()
+
+    def abandon(self, error: BaseException) -> None:
+        """Leave without the other ranks: an error ended this one's part."""
+        self._kept.__exit__(type(error), error, error.__traceback__)
+
+
+def _check(numbers: list[Any]) -> None:
+    given = [each for each in numbers if each is not None]
+    if given and (len(given) < len(numbers) or not all(isinstance(each, int) for each in given)):
+        raise ValueError(f"host={numbers} on the ranks: give a whole number on all ranks, or none")

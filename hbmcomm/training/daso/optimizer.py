@@ -1,0 +1,217 @@
+"""The optimizer of DASO: an optimizer of one rank, with the communication around its steps.
+
+It combines schedule, communicators and exchanges, and holds the memory that they share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.communicator import Communicator
+from hbmcomm.options import run_on_all
+from hbmcomm.training.daso.communicators import Communicators
+from hbmcomm.training.daso.exchange import Exchange
+from hbmcomm.training.daso.parameters import Flat, adapted
+from hbmcomm.training.daso.schedule import Schedule
+
+
+class Daso:
+    """Wraps the optimizer of each rank; `step` and `end_epoch` are collective.
+
+    At every batch gradients are averaged: over all ranks in blocking epochs of the schedule, else
+    over the ranks of each host. In epochs between, parameters are summed over one rank of each
+    host, in turns over the ranks of a host, while training goes on; the sum is merged some batches
+    later. An epoch with exchanges, and each one after it, ends with the mean of the parameters of
+    all hosts, so that all ranks then have the same network.
+
+    The parameters of rank 0 are copied to all ranks at first. Hosts count alike, whatever number of
+    ranks they have; on one host there is no exchange. Exchanges progress on a thread; where MPI was
+    not started with MPI_THREAD_MULTIPLE they may rest until the next call of MPI.
+
+    Args:
+        optimizer: An optimizer of torch over tensors on the CPU, or `Arrays`.
+        comm: Any intracommunicator.
+        schedule: Equal on all ranks.
+        host: A number that ranks of the same host share; left out: ranks that can share memory are
+            on one host.
+
+    Attributes:
+        schedule: What is due when.
+        hosts: How many hosts there are.
+
+    Raises:
+        PeerError: From any call: a rank died or left. This rank then leaves as well.
+        ValueError: On every rank: ranks have different parameters, or those of several dtypes.
+        TypeError: On every rank: `optimizer` is of another type.
+    """
+
+    def __init__(
+        self, optimizer: Any, comm: MPI.Intracomm, schedule: Schedule, host: int | None = None
+    ) -> None:
+        self.schedule = schedule
+        self._trained = run_on_all(comm, lambda: adapted(optimizer))
+        own = self._trained.parameters()
+        shapes = comm.allgather([(each.shape, each.dtype) for each in own])
+        run_on_all(comm, lambda: _check(shapes))
+        self._communicators = Communicators(comm, host)
+        self.hosts = self._communicators.hosts
+        self._flying: Exchange | None = None
+
+        def flat(part: Communicator) -> Flat:
+            return Flat(own, part.empty(sum(each.size for each in own), own[0].dtype))
+
+        with self._guarded():
+            ranks = self._communicators
+            self._everywhere, self._inside = flat(ranks.everyone), flat(ranks.inside)
+            self._total = None if ranks.across is None else flat(ranks.across)
+            self._everywhere.pack(own)
+            ranks.everyone.Bcast(self._everywhere.whole)
+            self._everywhere.unpack(own)
+
+    def step(self) -> None:
+        """Average the gradients, update the parameters, and end or begin an exchange if due."""
+        with self._guarded():
+            ranks, schedule = self._communicators, self.schedule
+            if schedule.is_blocking:
+                self._average(ranks.everyone, self._everywhere)
+            else:
+                self._average(ranks.inside, self._inside)
+            self._trained.step()
+            schedule.end_batch()
+            if self._flying is not None and self._waited() >= schedule.wait:
+                self._merge()
+            if schedule.begins_exchange and self.hosts > 1:
+                self._begin()
+
+    def end_epoch(self, loss: float) -> float:
+        """End an epoch; the mean of `loss` over all ranks, which decides the batches to skip."""
+        with self._guarded():
+            if not self.schedule.is_warming_up and self.hosts > 1:
+                self._equalize()
+            mean = self._communicators.mean(loss)
+            self.schedule.end_epoch(mean)
+            return mean
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` takes; it waits for an exchange in flight, but merges nothing.
+
+        Parameters and the state of the wrapped optimizer are not in it.
+        """
+        exchange: dict[str, Any] | None = None
+        if self._flying is not None:
+            with self._guarded():
+                self._flying.wait()
+            total = self._flying.total
+            exchange = {
+                "batch": self._flying.batch,
+                "turn": self._flying.turn,
+                "total": None if total is None else total.whole.copy(),
+            }
+        return {"schedule": self.schedule.state_dict(), "exchange": exchange}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a Daso was; each rank gives the state that it had there.
+
+        Restore parameters after Daso is made: hosts may have had different ones.
+        """
+        if self._flying is not None:
+            with self._guarded():
+                self._flying.wait()
+        self._flying = None
+        self.schedule.load_state_dict(state["schedule"])
+        if (kept := state["exchange"]) is not None:
+            self._flying = self._exchange(kept["batch"], kept["turn"])
+            if self._flying.total is not None:
+                np.copyto(self._flying.total.whole, kept["total"])
+
+    def close(self) -> None:
+        """Free the communicators; collective. An exchange in flight is waited for, not merged."""
+        with self._guarded():
+            if self._flying is not None:
+                self._flying.wait()
+            self._communicators.free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:  # other ranks may not have it, and close would wait for them
+            self._communicators.abandon(error)
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """An error ends this rank's part, which ranks that wait for it then notice."""
+        try:
+            yield
+        except BaseException as error:
+            self._communicators.abandon(error)
+            raise
+
+    def _average(self, comm: Communicator, flat: Flat) -> None:
+        """Replace the gradients by their means over a communicator."""
+        gradients = self._trained.gradients()
+        flat.pack(gradients)
+        comm.Allreduce(MPI.IN_PLACE, flat.whole)
+        flat.unpack(gradients, 1 / comm.size)
+
+    def _exchange(self, batch: int, turn: int) -> Exchange:
+        takes_part = turn == self._communicators.number
+        return Exchange(batch, turn, self._total if takes_part else None)
+
+    def _begin(self) -> None:
+        """Begin an exchange by the ranks that have the next turn."""
+        schedule, ranks = self.schedule, self._communicators
+        self._flying = self._exchange(schedule.batch, schedule.exchanges % ranks.groups)
+        schedule.exchanges += 1
+        if self._flying.total is not None and ranks.across is not None:
+            self._flying.begin(ranks.across, self._trained.parameters())
+
+    def _merge(self) -> None:
+        """End the exchange: all ranks of this host get the merged parameters."""
+        flying, own = self._flying, self._trained.parameters()
+        assert flying is not None
+        if flying.total is not None:
+            flying.merge(own, self._inside, self._waited(), self.hosts)
+        self._communicators.inside.Bcast(self._inside.whole, flying.turn)
+        self._inside.unpack(own)
+        self._flying = None
+
+    def _waited(self) -> int:
+        """Batches since the exchange began."""
+        return self.schedule.batch - self._flying.batch if self._flying is not None else 0
+
+    def _equalize(self) -> None:
+        """All ranks get the mean of the hosts' parameters; what is in flight is merged before."""
+        if self._waited():
+            self._merge()
+        if self._flying is None:
+            self._begin()
+        self._merge()
+
+
+def _check(found: list[list[tuple[tuple[int, ...], np.dtype[Any]]]]) -> None:
+    """Raise ValueError unless ranks have parameters of equal shapes, in one floating dtype."""
+    for rank, parameters in enumerate(found):
+        if parameters != found[0]:
+            raise ValueError(
+                f"rank {rank} has parameters {parameters} and rank 0 {found[0]}: give all ranks "
+                "the same network"
+            )
+    dtypes = {dtype for _, dtype in found[0]}
+    if len(dtypes) != 1 or not all(np.issubdtype(each, np.floating) for each in dtypes):
+        raise ValueError(
+            f"parameters of the dtypes {sorted(map(str, dtypes))}: give those of one floating dtype"
+        )

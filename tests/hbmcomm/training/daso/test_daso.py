@@ -1,0 +1,52 @@
+"""DASO on real ranks does what a replay of the paper's rules does, and notices deaths."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.processes import tracking
+
+HERE = Path(__file__).parent / "ranks"
+ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.py"
+
+pytestmark = pytest.mark.ranks
+
+
+def test_training_is_as_replayed_on_one_rank_and_goes_on_from_a_saved_state(
+    mpirun: Callable[..., Any],
+) -> None:
+    found = mpirun(HERE / "replayed.py", 4, "1", "5")
+    assert found.output.count("as replayed") == 4
+
+
+def test_a_rank_that_dies_is_an_error_on_its_host_and_on_others(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    segments = tracking.segments()
+    folder = tmp_path / "seen"
+    folder.mkdir()
+    try:
+        found = mpirun(
+            *(ON_HOSTS, 4, "0,1,0,1", str(HERE / "dies.py"), str(folder)),
+            code=None,
+            survivors=True,
+        )
+    finally:
+        tracking.remove_segments(segments)
+    seen = {int(path.name): path.read_text("ascii") for path in folder.iterdir()}
+    assert seen == dict.fromkeys(range(3), "PeerError on 2 hosts"), found.output
+
+
+def test_links_between_hosts_carry_at_most_a_third_of_a_blocking_epochs_bytes(
+    hosts: Callable[..., Any], mpirun_on: Callable[..., Any]
+) -> None:
+    two = hosts(2, "1gbit")
+    before = two.traffic("n1").sent
+    found = mpirun_on(two, two.packed(2), HERE / "traffic.py")
+    seen = [tuple(map(int, pair)) for pair in re.findall(r"sent (\d+) (\d+)", found.output)]
+    assert len(seen) == 4
+    assert all(blocking >= 32 * 400_000 and 3 * daso < blocking for blocking, daso in seen)
+    assert two.traffic("n1").sent - before >= sum(seen[0])
