@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from experiments.model.contender_names import GLOO, TORCH
 
 DDP, FSDP2, DECODE = "ddp_step", "fsdp2_step", "decode_step"
+DASO_STEP = "daso_step"
+DASO, BLOCKING, MPI_BLOCKING, ALONE = "daso", "blocking", "mpi-blocking", "alone"
 
 WIDTH = 512  # of a layer that is trained
 HIDDEN = 1024  # of a token's state
+CLASSIFIER = (256, 512, 256, 10)  # widths of a small network, from inputs to classes
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,22 @@ def _step(title: str, grain: int, held: int) -> Workload:
     return Workload(title, groups, grain=grain, held=held, computes=True, uses_torch=True)
 
 
+def _of_layers(*widths: int) -> int:
+    """Bytes of the gradients of fully connected layers with biases."""
+    return 4 * sum((low + 1) * high for low, high in zip(widths, widths[1:], strict=False))
+
+
 WORKLOADS = {
     DDP: _step("DDP step", grain=4 * WIDTH * WIDTH, held=5),
     FSDP2: _step("FSDP2 step", grain=4 * WIDTH * WIDTH, held=5),
     DECODE: _step("Decode step", grain=4 * HIDDEN, held=0),
+    DASO_STEP: Workload(
+        "Eight batches of training on hosts",
+        (DASO, BLOCKING, MPI_BLOCKING, ALONE),
+        program="daso",
+        held=12,
+        nbytes=_of_layers(*CLASSIFIER),
+    ),
 }
 """By name. The bytes of a training step are those of all gradients, in whole layers. It holds
 parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of

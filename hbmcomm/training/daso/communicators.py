@@ -29,6 +29,7 @@ class Communicators:
         inside: The ranks of this host.
         across: This rank's group, which has one rank of each host; None if it has none, because
             other hosts have fewer ranks.
+        host: The number of this rank's host, in the order of their first ranks.
         hosts, groups: How many there are of each.
         number: This rank's, inside its host; that of its group as well.
     """
@@ -46,12 +47,12 @@ class Communicators:
                 for number in dict.fromkeys(numbers)
             ]
         self.hosts, self.groups = len(hosts), min(map(len, hosts))
-        index = next(number for number, ranks in enumerate(hosts) if own.rank in ranks)
-        self.number = hosts[index].index(own.rank)
+        self.host = next(number for number, ranks in enumerate(hosts) if own.rank in ranks)
+        self.number = hosts[self.host].index(own.rank)
         self.across: Communicator | None = None
         with contextlib.ExitStack() as stack:
             self.everyone = stack.enter_context(Communicator(own))
-            self.inside = stack.enter_context(self.everyone.Split(index, own.rank))
+            self.inside = stack.enter_context(self.everyone.Split(self.host, own.rank))
             group = own.Split(self.number if self.number < self.groups else MPI.UNDEFINED, own.rank)
             if group != MPI.COMM_NULL:  # auto would take mpi, where calls in flight may rest
                 self.across = stack.enter_context(Communicator(group, transport="hierarchical"))

@@ -43,7 +43,7 @@ class Daso:
 
     Attributes:
         schedule: What is due when.
-        hosts: How many hosts there are.
+        host, hosts: The number of this rank's host, and how many hosts there are.
 
     Raises:
         PeerError: From any call: a rank died or left. This rank then leaves as well.
@@ -60,7 +60,7 @@ class Daso:
         shapes = comm.allgather([(each.shape, each.dtype) for each in own])
         run_on_all(comm, lambda: _check(shapes))
         self._communicators = Communicators(comm, host)
-        self.hosts = self._communicators.hosts
+        self.host, self.hosts = self._communicators.host, self._communicators.hosts
         self._flying: Exchange | None = None
 
         def flat(part: Communicator) -> Flat:

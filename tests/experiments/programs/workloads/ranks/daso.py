@@ -1,0 +1,42 @@
+"""Rank program: each way through a cycle of DASO is right, and its check sees what is wrong."""
+
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.model.workloads import DASO, DASO_STEP, WORKLOADS
+from experiments.programs.contenders.contender import Ready
+from experiments.programs.workloads import daso
+from experiments.programs.workloads.trainers import Blocking
+
+COMM = MPI.COMM_WORLD
+NOTHING = np.empty(0, "f")
+
+
+def ready(contender: str) -> Ready:
+    made = daso.make(contender, COMM, Path(tempfile.gettempdir()))(DASO_STEP, NOTHING, NOTHING)
+    assert made is not None
+    return made
+
+
+def wrong(made: Ready) -> int:
+    assert made.wrong is not None
+    found = int(COMM.allreduce(made.wrong()))
+    made.close()
+    return found
+
+
+for name in WORKLOADS[DASO_STEP].contenders:
+    step = ready(name)
+    step.call()
+    assert wrong(step) == 0, name
+with mock.patch.object(daso, "WAIT", 3):
+    late = ready(DASO)
+assert wrong(late) > 0
+with mock.patch.object(daso, "trainer_of", lambda *_, **__: Blocking(1, None)):
+    alone = ready("blocking")
+assert wrong(alone) > 0
+print("right")
