@@ -20,7 +20,7 @@ from experiments.programs.workloads.network import Network, Samples, samples
 from experiments.programs.workloads.trainers import Blocking, Trainer, WithDaso
 
 SEED = 1
-BATCH = 32  # samples of a rank
+BATCH = 256  # samples of a rank
 CYCLE, WAIT = 8, 2  # batches from an exchange to the next, and to its end
 
 

@@ -49,14 +49,18 @@ class Communicators:
         self.hosts, self.groups = len(hosts), min(map(len, hosts))
         self.host = next(number for number, ranks in enumerate(hosts) if own.rank in ranks)
         self.number = hosts[self.host].index(own.rank)
-        self.across: Communicator | None = None
         with contextlib.ExitStack() as stack:
+
+            def part(split: MPI.Intracomm) -> Communicator:
+                """Ranks that wait in hierarchical leave their CPU to exchanges in flight."""
+                found = Communicator(split, transport="hierarchical")
+                split.Free()
+                return stack.enter_context(found)
+
             self.everyone = stack.enter_context(Communicator(own))
-            self.inside = stack.enter_context(self.everyone.Split(self.host, own.rank))
+            self.inside = part(own.Split(self.host, own.rank))
             group = own.Split(self.number if self.number < self.groups else MPI.UNDEFINED, own.rank)
-            if group != MPI.COMM_NULL:  # auto would take mpi, where calls in flight may rest
-                self.across = stack.enter_context(Communicator(group, transport="hierarchical"))
-                group.Free()
+            self.across = None if group == MPI.COMM_NULL else part(group)
             self._kept = stack.pop_all()
 
     def mean(self, value: float) -> float:

@@ -1,0 +1,124 @@
+"""Whole trainings with DASO and with a blocking allreduce: time, loss and bytes, seed by seed.
+
+A program of its own, which mpiexec starts: see docs/systems/daso.md. Both ways, and the computation
+alone, take turns epoch by epoch in one job; for each seed they begin alike and see the same samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.model.workloads import ALONE, BLOCKING, DASO
+from experiments.programs.workloads.blas import use_one_thread
+from experiments.programs.workloads.daso import BATCH, trainer_of
+from experiments.programs.workloads.network import Samples, samples
+from experiments.programs.workloads.trainers import Trainer
+
+RATE = 0.05  # of learning in the first epoch; it falls to 0 along a cosine
+UNSEEN = 4096  # samples of the final loss
+WAYS = (DASO, BLOCKING, ALONE)
+
+
+class Course:
+    """One way through one seed's training.
+
+    Attributes:
+        seconds, sent: of all epochs so far; sent are bytes that left this host.
+    """
+
+    def __init__(self, way: str, seed: int, comm: MPI.Intracomm, epochs: int) -> None:
+        phases = {"epochs": epochs, "warmup": 1, "cooldown": 1}
+        self._trainer: Trainer = trainer_of(way, seed, comm, **phases)
+        self._comm, self._epochs = comm, epochs
+        self.seconds, self.sent = 0.0, 0
+
+    def epoch(self, number: int, batches: Sequence[Samples]) -> None:
+        """Train one epoch; the time is that of the slowest rank."""
+        self._trainer.network.rate = RATE * (1 + np.cos(np.pi * number / self._epochs)) / 2
+        self._comm.Barrier()
+        sent, began = sent_bytes(), time.monotonic()
+        losses = [self._trainer.train(batch) for batch in batches]
+        self._trainer.end_epoch(float(np.mean(losses)))
+        self._comm.Barrier()
+        self.seconds += time.monotonic() - began
+        self.sent += sent_bytes() - sent
+
+    def end(self, unseen: Samples) -> float:
+        """The final loss; the training is closed."""
+        found = self._trainer.network.loss(unseen)
+        self._trainer.close()
+        return found
+
+
+def sent_bytes() -> int:
+    """What this host's network devices have sent so far; a message to itself does not count."""
+    found = 0
+    for line in Path("/proc/net/dev").read_text("ascii").splitlines()[2:]:
+        device, _, values = line.partition(":")
+        if device.strip() != "lo":
+            found += int(values.split()[8])
+    return found
+
+
+def train(seed: int, comm: MPI.Intracomm, epochs: int, length: int) -> dict[str, float]:
+    """All ways through one seed; what a row of the table holds, on rank 0."""
+    courses = {way: Course(way, seed, comm, epochs) for way in WAYS}
+    for number in range(epochs):
+        stream = 1 + number * comm.size + comm.rank
+        whole = samples(seed, stream, length * BATCH)
+        batches = [
+            Samples(whole.inputs[at : at + BATCH], whole.labels[at : at + BATCH])
+            for at in range(0, length * BATCH, BATCH)
+        ]
+        for way in np.roll(WAYS, number):
+            courses[way].epoch(number, batches)
+    unseen = samples(seed, 0, UNSEEN)
+    losses = {way: each.end(unseen) for way, each in courses.items()}
+    daso, blocking, alone = (courses[way] for way in WAYS)
+    return {
+        "share of communication": 1 - alone.seconds / blocking.seconds,
+        "blocking, s": blocking.seconds,
+        "DASO, s": daso.seconds,
+        "time, DASO/blocking": daso.seconds / blocking.seconds,
+        "blocking's loss": losses[BLOCKING],
+        "DASO's loss": losses[DASO],
+        "loss, DASO/blocking": losses[DASO] / losses[BLOCKING],
+        "bytes, DASO/blocking": daso.sent / blocking.sent if blocking.sent else float("nan"),
+    }
+
+
+def to_table(rows: Sequence[dict[str, float]]) -> str:
+    """A row for each seed, then their medians, as Markdown."""
+    names = list(rows[0])
+    medians = {name: float(np.median([row[name] for row in rows])) for name in names}
+    lines = [["seed", *names], ["---"] * (1 + len(names))]
+    for title, row in (*((str(at), row) for at, row in enumerate(rows, 1)), ("median", medians)):
+        lines.append([title, *(f"{row[name]:.3f}" for name in names)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Train and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=16, help="the first and last are blocking")
+    parser.add_argument("--batches", type=int, default=32, help="of an epoch")
+    asked = parser.parse_args(arguments)
+    if min(asked.seeds, asked.epochs, asked.batches) < 1:
+        parser.error("seeds, epochs and batches must be 1 or more")
+    use_one_thread()
+    comm = MPI.COMM_WORLD
+    rows = [train(seed, comm, asked.epochs, asked.batches) for seed in range(1, asked.seeds + 1)]
+    if comm.rank == 0:
+        print(to_table(rows), end="", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
