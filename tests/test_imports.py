@@ -32,6 +32,7 @@ RANK_PROGRAMS = (
     "experiments.programs.baselines.run",
     "experiments.programs.external.run",
     "experiments.programs.external.probe",
+    "experiments.programs.workloads.daso_seeds",
     "experiments.bench.tune.program",
 )
 """What mpiexec starts, and a launcher pod; the image has numpy, mpi4py and cffi alone."""

@@ -4,6 +4,7 @@ A workload has contenders of its own, which are the transports of its campaigns.
 and what bytes mean, not how they run.
 """
 
+import itertools
 from dataclasses import dataclass
 
 from experiments.model.contender_names import GLOO, TORCH
@@ -58,7 +59,7 @@ def _step(title: str, grain: int, held: int) -> Workload:
 
 def _of_layers(*widths: int) -> int:
     """Bytes of the gradients of fully connected layers with biases."""
-    return 4 * sum((low + 1) * high for low, high in zip(widths, widths[1:], strict=False))
+    return 4 * sum((low + 1) * high for low, high in itertools.pairwise(widths))
 
 
 WORKLOADS = {

@@ -12,7 +12,7 @@ _SETTERS = ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads")
 
 
 def use_one_thread() -> bool:
-    """Have this process multiply matrices on its own thread; whether OpenBLAS is there to be set."""
+    """Have this process multiply matrices on its own thread; whether there is an OpenBLAS."""
     mapped = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     files = {line.split()[-1] for line in mapped if "openblas" in line}
     for file in files:

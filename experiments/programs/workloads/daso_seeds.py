@@ -1,7 +1,8 @@
 """Whole trainings with DASO and with a blocking allreduce: time, loss and bytes, seed by seed.
 
-A program of its own, which mpiexec starts: see docs/systems/daso.md. Both ways, and the computation
-alone, take turns epoch by epoch in one job; for each seed they begin alike and see the same samples.
+A program of its own, which mpiexec starts; docs/systems/daso.md has the command. Both ways, and the
+computation alone, take turns epoch by epoch in one job. For each seed they begin alike and see the
+same samples.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ It knows nothing of ranks: a caller names the stream of samples.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ class Network:
         """`empty` makes the memory of the gradients, of a length and dtype."""
         draw = np.random.default_rng(seed)
         self.parameters: list[Matrix] = []
-        for low, high in zip(WIDTHS, WIDTHS[1:], strict=False):
+        for low, high in itertools.pairwise(WIDTHS):
             scale = (2 / low) ** 0.5
             self.parameters += [(scale * draw.normal(size=(low, high))).astype("f")]
             self.parameters += [np.zeros(high, "f")]

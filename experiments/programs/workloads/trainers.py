@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol
 
+import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
@@ -65,8 +66,8 @@ class Blocking:
     """
 
     def __init__(self, seed: int, comm: MPI.Intracomm | None) -> None:
-        ours = isinstance(comm, hbmcomm.Communicator)
-        self.network = Network(seed, comm.empty) if ours else Network(seed)
+        empty = comm.empty if isinstance(comm, hbmcomm.Communicator) else np.empty
+        self.network = Network(seed, empty)
         self._comm = comm
 
     def train(self, batch: Samples) -> float:

@@ -51,7 +51,7 @@ class Communicators:
         self.number = hosts[self.host].index(own.rank)
         with contextlib.ExitStack() as stack:
 
-            def part(split: MPI.Intracomm) -> Communicator:
+            def part(split: MPI.Comm) -> Communicator:
                 """Ranks that wait in hierarchical leave their CPU to exchanges in flight."""
                 found = Communicator(split, transport="hierarchical")
                 split.Free()
