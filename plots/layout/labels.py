@@ -69,6 +69,10 @@ _TRANSPORTS = {
     "threads": "Python threads",
     "shared_memory": "processes: shared memory",
     "queues": "processes: queues",
+    "daso": "DASO",
+    "blocking": "Allreduce of hbmcomm each batch",
+    "mpi-blocking": "Allreduce of the MPI each batch",
+    "alone": "no communication",
 }
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 MINUS = "\N{MINUS SIGN}"
