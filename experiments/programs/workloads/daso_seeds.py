@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -95,12 +95,12 @@ def train(seed: int, comm: MPI.Intracomm, epochs: int, length: int) -> dict[str,
     }
 
 
-def to_table(rows: Sequence[dict[str, float]]) -> str:
+def to_table(rows: Mapping[int, dict[str, float]]) -> str:
     """A row for each seed, then their medians, as Markdown."""
-    names = list(rows[0])
-    medians = {name: float(np.median([row[name] for row in rows])) for name in names}
+    names = list(next(iter(rows.values())))
+    medians = {name: float(np.median([row[name] for row in rows.values()])) for name in names}
     lines = [["seed", *names], ["---"] * (1 + len(names))]
-    for title, row in (*((str(at), row) for at, row in enumerate(rows, 1)), ("median", medians)):
+    for title, row in [*((str(seed), row) for seed, row in rows.items()), ("median", medians)]:
         lines.append([title, *(f"{row[name]:.3f}" for name in names)])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -108,15 +108,15 @@ def to_table(rows: Sequence[dict[str, float]]) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Train and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=16, help="the first and last are blocking")
-    parser.add_argument("--batches", type=int, default=32, help="of an epoch")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--epochs", type=int, default=16, help="first and last block")
+    parser.add_argument("--batches", type=int, default=24, help="of an epoch")
     asked = parser.parse_args(arguments)
-    if min(asked.seeds, asked.epochs, asked.batches) < 1:
-        parser.error("seeds, epochs and batches must be 1 or more")
+    if min(*asked.seeds, asked.epochs, asked.batches) < 1:
+        parser.error("seeds, epochs and batches are whole numbers of 1 or more")
     use_one_thread()
     comm = MPI.COMM_WORLD
-    rows = [train(seed, comm, asked.epochs, asked.batches) for seed in range(1, asked.seeds + 1)]
+    rows = {seed: train(seed, comm, asked.epochs, asked.batches) for seed in asked.seeds}
     if comm.rank == 0:
         print(to_table(rows), end="", flush=True)
 
