@@ -14,11 +14,11 @@ from experiments.environments.apptainer import Apptainer
 from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
+from experiments.environments.cluster.of_site import OfSite
 from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
-from experiments.environments.of_site import OfSite
 from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
 from experiments.environments.vm import Vm

@@ -1,12 +1,12 @@
 """YAML that people can read, and that a reader of YAML takes for the same values."""
 
 import yaml as reader
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiments.cluster import yaml
 
-TEXT = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), max_size=9)
+TEXT = st.text("aß0-:#'\"{}[],&*!|>%@`~ ", max_size=9)
 SCALARS = st.booleans() | st.integers() | TEXT
 VALUES = st.recursive(
     SCALARS,
@@ -18,7 +18,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1))
 def test_what_is_written_is_read_again(document: dict[str, object]) -> None:
     text = yaml.written(document, {"second": 2})
