@@ -203,6 +203,12 @@ uint64_t hbm_iblocks(hbm_comm *comm, int operation, uintptr_t send, uintptr_t re
 uint64_t hbm_ireduce(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int reduction,
                      int root, uintptr_t request);
 
+/* Flags: numbers in memory that ranks share, at multiples of 8. Each has one writer, which raises it,
+   and one rank that waits until it has at least a value. A wait that fails ends the communicator; one
+   that a signal's handler ends (HBM_INTERRUPTED) does not. */
+int hbm_raise_flag(hbm_comm *comm, uintptr_t flag, uint64_t value);
+int hbm_await_flag(hbm_comm *comm, int writer, uintptr_t flag, uint64_t value);
+
 /* Claims: ownership of 8 bytes of shared memory, which ends with the process. NULL and errno EBUSY:
    they have an owner. `boot` is a number of this boot of the machine, not 0. */
 typedef struct hbm_claim hbm_claim;

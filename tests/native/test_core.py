@@ -55,6 +55,7 @@ TESTS = {
     "claims_and_forks": "the child of a fork does not release its parent's claim",
     "kills": "a rank that is killed while it acquires a claim does not end another's",
     "sleep": "a rank that waits long sleeps and is woken",
+    "flags": "what a flag announces is there, and every wait for one ends",
     "busy": "of two threads in one communicator one is refused",
     "refused": "calls on no communicator, a closed one or one of a fork's parent are refused",
     "heap": "the heap has the state of a naive model",

@@ -62,19 +62,19 @@ static int spin(hbm_comm *c, const awaited *a)
     return 0;
 }
 
-/* Advances the other operations of this process, and those of MPI. */
-static void advance_others(hbm_comm *c)
+/* Advances the operations of this process, except those of `queue`, and those of MPI. */
+static void advance_others(const hbm_comm *queue)
 {
-    hbm_progress_others(c);
+    hbm_progress_others(queue);
     hbm_progress_mpi();
 }
 
-static int yield_until(hbm_comm *c, const awaited *a)
+static int yield_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 {
     uint64_t began = now_ns();
     for (unsigned i = 0; now_ns() - began < c->tuning.yield_ns; i++) {
         if (i % YIELDS == YIELDS - 1)
-            advance_others(c);
+            advance_others(queue);
         sched_yield();
         if (arrived(a))
             return 1;
@@ -84,14 +84,14 @@ static int yield_until(hbm_comm *c, const awaited *a)
 
 /* Naps grow, but stay short enough for MPI and other operations, for which nobody wakes this
    rank. */
-static int sleep_until(hbm_comm *c, const awaited *a)
+static int sleep_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 {
     uint64_t longest = hbm_has_mpi() ? LONGEST_NAP_NS : LONELY_NAP_NS, ns = c->tuning.nap_ns;
     uint64_t looked = now_ns(), asked = looked;
     while (!arrived(a)) {
         int signal = hbm_nap(c, a, ns);
         uint64_t now = now_ns();
-        advance_others(c);
+        advance_others(queue);
         ns = 2 * ns < longest ? 2 * ns : longest;
         if (signal || now - asked > SIGNAL_NS) {
             asked = now;
@@ -112,19 +112,15 @@ static int sleep_until(hbm_comm *c, const awaited *a)
     return HBM_OK;
 }
 
-/* Waits until the communicator's first operation may be able to advance, or the communicator has
-   failed. Returns HBM_INTERRUPTED where a signal's handler asks this thread to leave. The caller
-   has locked the communicator; this function unlocks it while it waits, and locks it again. */
-static int await(hbm_comm *c)
+int hbm_await(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 {
-    awaited a = c->awaiting;
-    if (spin(c, &a))
+    if (spin(c, a))
         return HBM_OK;
     if (c->ring_later)
         hbm_ring(c);
     hbm_unlock(c);
-    if (!yield_until(c, &a))
-        return sleep_until(c, &a);
+    if (!yield_until(c, a, queue))
+        return sleep_until(c, a, queue);
     hbm_lock_again(c);
     return HBM_OK;
 }
@@ -137,7 +133,8 @@ int hbm_complete(hbm_operation *o)
         int status = atomic_load_explicit(&o->status, memory_order_acquire);
         if (status != HBM_PENDING)
             return status;
-        if (await(c) == HBM_INTERRUPTED)
+        awaited a = c->awaiting; /* another thread may change it while this one waits */
+        if (hbm_await(c, &a, c) == HBM_INTERRUPTED)
             return HBM_PENDING;
     }
 }
