@@ -106,10 +106,10 @@ class Wire:
         Raises:
             HbmcommError: A rank died or left.
         """
-        patience = _Patience(self._look)
+        patience = Patience(self._look)
         while not flight.is_over:
             if sum(each.advance() for each in self._flights):
-                patience = _Patience(self._look)
+                patience = Patience(self._look)
             elif not self._test() and not flight.is_over:
                 patience.wait()
         self._flights.remove(flight)
@@ -178,7 +178,7 @@ class Wire:
         return Packet(place.peers[message.host], address, (end - begin) * place.entry)
 
 
-class _Patience:
+class Patience:
     """One wait: looks at once, then gives the CPU away, then sleeps."""
 
     def __init__(self, look: Callable[[float], None]) -> None:

@@ -18,7 +18,7 @@ from hbmcomm.collectives.buffers.message import Unreadable
 from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
-from hbmcomm.collectives.transports.transport import Transport
+from hbmcomm.collectives.transports.transport import Neighbours, Transport
 from hbmcomm.errors import HbmcommError, KindUnavailable
 from hbmcomm.memory.dax import dax_arena
 from hbmcomm.memory.policy.kinds import Kind, resolve
@@ -71,6 +71,11 @@ class DirectBase(Transport):
             )
         (self._state,) = states
         self._core = self._state.handle
+
+    def _neighbours(self) -> Neighbours | None:
+        if self._state is None or self._arena is None:
+            return None
+        return Neighbours(tuple(range(self.size)), self._state, self._arena)
 
     def _array_factory(self) -> arrays.ArrayFactory:
         if self._arena is None:  # a result of Idup, which must not wait for others

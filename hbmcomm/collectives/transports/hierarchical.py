@@ -30,6 +30,7 @@ from hbmcomm.collectives.hierarchical.task import Task
 from hbmcomm.collectives.hierarchical.ways import Ways
 from hbmcomm.collectives.hierarchical.wire import Wire
 from hbmcomm.collectives.transports.direct import Direct
+from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, PeerError
 from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import consensus
@@ -134,6 +135,12 @@ class Hierarchical(Direct):
     def _refuse_lost(self) -> None:
         if self._watch is not None:
             self._watch.refuse_lost()
+
+    def _neighbours(self) -> Neighbours | None:
+        found = super()._neighbours()
+        if found is None or self._ways is None:
+            return None
+        return found._replace(ranks=self._ways.layout.inside)
 
     # ---- calls ----
 

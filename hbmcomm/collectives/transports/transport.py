@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
+from hbmcomm.collectives.core.native import Core
 from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.collectives.transports.read_only import ReadOnly
 from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory.policy.kinds import Kind, Nodes, resolve
 from hbmcomm.memory.private import arrays
 from hbmcomm.memory.private.numpy_memory import numpy_memory
+from hbmcomm.memory.shared.arena import Arena
+
+
+class Neighbours(NamedTuple):
+    """The ranks that share memory with this one, itself included, and through what."""
+
+    ranks: tuple[int, ...]
+    """Of the communicator; core and arena number them in this order."""
+    core: Core
+    arena: Arena
 
 
 class Transport(Persistent):
@@ -27,6 +39,10 @@ class Transport(Persistent):
 
     def _abandon(self) -> None:
         """Leave without the other ranks, which may wait for this one: an error ended its part."""
+
+    def _neighbours(self) -> Neighbours | None:
+        """The ranks that share memory with this one; None: this transport lets none do so."""
+        return None
 
     def _array_factory(self) -> arrays.ArrayFactory:
         return arrays.private_factory(self.kind, self.nodes)

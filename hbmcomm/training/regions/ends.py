@@ -1,0 +1,121 @@
+"""The two ends of an allocation of regions, over shared memory or over MPI's one-sided calls.
+
+An end makes bytes and flags visible to the other, and waits for the other's flags. It knows nothing
+of tensors. Offsets are from the beginning of the allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from hbmcomm.collectives.core.native import Core, lib
+from hbmcomm.collectives.hierarchical.wire import Patience
+
+Bytes = NDArray[np.uint8]
+_MOST = 2**30  # bytes of one call of MPI
+_UNUSED_TAG = 32767  # the highest that every MPI has
+
+
+class End(Protocol):
+    """One end.
+
+    Attributes:
+        memory: The allocation: that of the consumer itself, or what becomes of it when posted.
+        copies: Whether posting moves bytes.
+    """
+
+    memory: Bytes
+    copies: bool
+
+    def post(self, parts: tuple[slice, ...], flag: int, value: int) -> None:
+        """Make parts of the memory visible to the other end, then raise a flag.
+
+        Raises:
+            PeerError: The other rank is gone.
+        """
+
+    def wait(self, flag: int, value: int) -> None:
+        """Wait until the other end has raised a flag to at least a value.
+
+        Raises:
+            PeerError: The other rank died or left.
+        """
+
+
+class SharedEnd:
+    """An end in memory that both ranks map: there is nothing to move.
+
+    Args:
+        core: Of the ranks that share memory.
+        other: The number of the rank at the other end, among these.
+    """
+
+    copies = False
+
+    def __init__(self, core: Core, other: int, memory: Bytes) -> None:
+        self.memory = memory
+        self._core, self._other, self._address = core, other, memory.ctypes.data
+
+    def post(self, parts: tuple[slice, ...], flag: int, value: int) -> None:
+        status = lib.hbm_raise_flag(self._core.handle, self._address + flag, value)
+        if status:
+            raise self._core.error(status)
+
+    def wait(self, flag: int, value: int) -> None:
+        status = lib.hbm_await_flag(self._core.handle, self._other, self._address + flag, value)
+        if status:
+            raise self._core.error(status)
+
+
+class WindowEnd:
+    """An end of two ranks that share no memory: each has the allocation, and puts what it posts.
+
+    Both have attached theirs to a dynamic window, in an epoch that is open as long as they are.
+
+    Args:
+        window: Of all ranks.
+        other: The rank at the other end.
+        address: Gives the address of the other's memory, for MPI.
+        look: Raises PeerError where a flag cannot come; called with the seconds of the wait.
+    """
+
+    copies = True
+
+    def __init__(
+        self,
+        window: MPI.Win,
+        other: int,
+        memory: Bytes,
+        address: Callable[[], int],
+        look: Callable[[float], None],
+    ) -> None:
+        self.memory = memory
+        self._flags = memory[: memory.size // 8 * 8].view(np.uint64)
+        self._window, self._other, self._look = window, other, look
+        self._address = address
+
+    def post(self, parts: tuple[slice, ...], flag: int, value: int) -> None:
+        base, window = self._address(), self._window
+        for part in parts:
+            for begin in range(part.start, part.stop, _MOST):
+                piece = self.memory[begin : min(begin + _MOST, part.stop)]
+                window.Put([piece, MPI.BYTE], self._other, [base + begin, piece.size, MPI.BYTE])
+        window.Flush(self._other)  # the data is there before the flag
+        raised: Any = np.array([value], np.uint64)
+        place = [base + flag, 1, MPI.UINT64_T]
+        window.Accumulate([raised, MPI.UINT64_T], self._other, place, MPI.REPLACE)
+        window.Flush(self._other)
+
+    def wait(self, flag: int, value: int) -> None:
+        patience = Patience(self._look)
+        while True:
+            self._window.Sync()
+            if self._flags[flag // 8] >= value:
+                return
+            MPI.COMM_WORLD.Iprobe(MPI.ANY_SOURCE, _UNUSED_TAG)  # MPI makes progress
+            patience.wait()

@@ -1,0 +1,44 @@
+"""Small messages of MPI between ranks of which one may die; bounded by a look at who is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mpi4py import MPI
+
+from hbmcomm.collectives.hierarchical.wire import Patience
+
+
+class Messages:
+    """Messages on a communicator of their own.
+
+    Args:
+        comm: Only this object sends on it.
+        look: Raises PeerError where a rank is gone; called with the seconds of the wait.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, look: Callable[[float], None]) -> None:
+        self._comm, self._look = comm, look
+
+    def send(self, value: Any, target: int, tag: int) -> None:
+        """Send a value that can be pickled."""
+        self._until(self._comm.isend(value, target, tag).Test)
+
+    def receive(self, source: int, tag: int) -> Any:
+        """The next value from a rank."""
+        self._until(lambda: self._comm.iprobe(source, tag))
+        return self._comm.recv(None, source, tag)
+
+    def meet(self) -> None:
+        """Wait until all ranks are here; collective."""
+        self._until(self._comm.Ibarrier().Test)
+
+    def free(self) -> None:
+        """Free the communicator; collective."""
+        self._comm.Free()
+
+    def _until(self, is_done: Callable[[], bool]) -> None:
+        patience = Patience(self._look)
+        while not is_done():
+            patience.wait()

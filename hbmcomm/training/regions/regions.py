@@ -1,0 +1,246 @@
+"""Allocates regions on their consumers and opens them on their producers.
+
+Two ranks that share memory get the same memory; others get MPI's one-sided calls. Which of the two
+is found by trying, as transports find it. Only the place of an allocation goes by message, once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from functools import cache, partial
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.collectives.core.native import lib
+from hbmcomm.collectives.hierarchical.hosts import watch
+from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout
+from hbmcomm.collectives.transports.transport import Neighbours
+from hbmcomm.communicator import Communicator
+from hbmcomm.errors import HbmcommError, PeerError
+from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
+from hbmcomm.training.regions.extent import arrange
+from hbmcomm.training.regions.messages import Messages
+from hbmcomm.training.regions.region import Region, RemoteRegion
+
+_OFFER, _REPLY, _REPLIES = 0, 1, 1000  # tags
+_stranded: list[list[Bytes]] = []
+"""Memory of regions that were not closed together: other ranks may still write there."""
+
+
+class _Offer(NamedTuple):
+    """One allocation, as its producer needs to know it."""
+
+    capacities: dict[str, int]
+    place: int
+    """Where it is: an offset in the consumer's arena, or an address for MPI."""
+    number: int
+
+
+class Regions:
+    """The remote regions of the ranks of a communicator.
+
+    The constructor and `close` are collective; so is the end of a `with` block without an error.
+    Where ranks share memory, regions need that communicator until they are closed, and a rank that
+    dies or leaves ends both.
+
+    Args:
+        comm: Its transport decides who shares memory, its kind is that of the regions.
+
+    Attributes:
+        messages: Small messages between the ranks, for what is set up once.
+
+    Raises:
+        HbmcommError: On ranks without common memory: this MPI has no unified memory model.
+        TypeError: `comm` is no hbmcomm.Communicator.
+    """
+
+    def __init__(self, comm: Communicator) -> None:
+        if not isinstance(comm, Communicator):
+            raise TypeError(
+                f"Regions needs an hbmcomm.Communicator; found {type(comm).__name__}; wrap it: "
+                "hbmcomm.Communicator(comm)"
+            )
+        comm.Barrier()  # a result of Idup has its transport only now
+        self._comm, duplicate = comm, MPI.Intracomm(comm).Dup()
+        self.messages = Messages(duplicate, self._look)
+        self._neighbours: Neighbours | None = comm._neighbours()
+        near = self._neighbours.ranks if self._neighbours else (comm.rank,)
+        self._window: MPI.Win | None = None
+        self._watch: watch.Watch | None = None
+        if not duplicate.allreduce(len(near) == comm.size, MPI.LAND):
+            hosts = find_hosts(duplicate.allgather, comm.rank)
+            layout = Layout(hosts, comm.rank, 1, dict.fromkeys(range(comm.size), 0))
+            self._watch = watch.create(duplicate.allgather, layout)
+            self._window = _opened_window(duplicate)
+        self._allocated = 0
+        self._memories: list[Bytes] = []
+        self._keep = weakref.finalize(self, _stranded.append, self._memories)
+
+    def allocate(self, source: int, capacities: Mapping[str, int]) -> dict[str, Region]:
+        """Regions in this rank's memory, by name, in which another rank produces; not collective.
+
+        The other rank calls `open` as many times as this one allocates for it.
+
+        Args:
+            source: The producer.
+            capacities: The most bytes of a tensor in each region.
+
+        Raises:
+            OutOfMemory: This rank has less memory.
+            PeerError: The producer died.
+            ValueError: No such rank, or a capacity below 1.
+        """
+        self._check_peer(source)
+        for name, capacity in capacities.items():
+            if capacity < 1:
+                raise ValueError(f"region {name!r} of {capacity} bytes: give it at least 1")
+        extents, nbytes = arrange(capacities)
+        memory: Bytes = self._comm.empty(nbytes, np.uint8)
+        memory[: min((each.data for each in extents.values()), default=0)] = 0  # all flags are down
+        address, number = memory.ctypes.data, self._allocated
+        self._allocated += 1
+        self._memories.append(memory)
+        end: End
+        place = address
+        if self._shares_memory(source):
+            near = self._near
+            place -= near.arena.ranks[near.ranks.index(self._comm.rank)].arrays
+            end = SharedEnd(near.core, near.ranks.index(source), memory)
+        else:
+            place = self._attach(memory)
+            reply = cache(partial(self.messages.receive, source, _REPLY + number % _REPLIES))
+            end = WindowEnd(self._far, source, memory, reply, self._look)
+        self.messages.send(_Offer(dict(capacities), place, number), source, _OFFER)
+        return {name: Region(end, extent) for name, extent in extents.items()}
+
+    def open(self, target: int) -> dict[str, RemoteRegion]:
+        """The regions that another rank has allocated for this one, by name; waits for it.
+
+        Raises:
+            OutOfMemory: Ranks without common memory: this one has less for its part.
+            PeerError: The consumer died or left, or it named memory that it does not share.
+            ValueError: No such rank.
+        """
+        self._check_peer(target)
+        offer: _Offer = self.messages.receive(target, _OFFER)
+        extents, nbytes = arrange(offer.capacities)
+        end: End
+        if self._shares_memory(target):
+            near = self._near
+            number = near.ranks.index(target)
+            memory = _mapped(near, number, offer.place, nbytes)
+            end = SharedEnd(near.core, number, memory)
+        else:
+            memory = self._comm.empty(nbytes, np.uint8)
+            memory[: min((each.data for each in extents.values()), default=0)] = 0
+            self._memories.append(memory)
+            end = WindowEnd(self._far, target, memory, lambda: offer.place, self._look)
+            self.messages.send(self._attach(memory), target, _REPLY + offer.number % _REPLIES)
+        return {name: RemoteRegion(end, extent) for name, extent in extents.items()}
+
+    def close(self) -> None:
+        """Free all regions, once every rank has come here; arrays of them are invalid then.
+
+        Raises:
+            PeerError: A rank died or left.
+        """
+        if self._keep.alive:
+            self.messages.meet()
+            self._keep.detach()
+            if self._window is not None:
+                self._window.Unlock_all()
+                self._window.Free()
+            self.messages.free()
+            if self._watch is not None:
+                self._watch.close()
+            self._memories.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        if self._watch is not None:  # other ranks may wait for this one
+            self._watch.fail(str(error))
+        self._comm._abandon()
+
+    def _look(self, waited: float) -> None:
+        """Raise PeerError where a rank is gone."""
+        if self._watch is not None:
+            self._watch.look(waited)
+        if self._neighbours is not None:
+            ranks, _, arena = self._neighbours
+            for rank, memory in zip(ranks, arena.ranks, strict=True):
+                if memory.claim and not lib.hbm_is_claimed(memory.claim, arena.boot):
+                    raise PeerError(f"rank {rank} died; the regions are unusable now")
+
+    # ---- memory ----
+
+    def _check_peer(self, rank: int) -> None:
+        if not 0 <= rank < self._comm.size or rank == self._comm.rank:
+            raise ValueError(
+                f"rank {rank} cannot be at the other end; take another rank of the "
+                f"{self._comm.size} than this one, {self._comm.rank}"
+            )
+
+    def _shares_memory(self, rank: int) -> bool:
+        return self._neighbours is not None and rank in self._neighbours.ranks
+
+    @property
+    def _near(self) -> Neighbours:
+        assert self._neighbours is not None
+        return self._neighbours
+
+    @property
+    def _far(self) -> MPI.Win:
+        assert self._window is not None
+        return self._window
+
+    def _attach(self, memory: Bytes) -> int:
+        """The address by which other ranks reach this memory."""
+        self._far.Attach(memory)
+        return MPI.Get_address(memory)
+
+
+def _opened_window(comm: MPI.Intracomm) -> MPI.Win:
+    """A window without memory yet, open to all ranks; collective."""
+    window = MPI.Win.Create_dynamic(comm=comm)
+    if window.Get_attr(MPI.WIN_MODEL) != MPI.WIN_UNIFIED:
+        raise HbmcommError(
+            "regions between hosts need an MPI with the unified memory model; this one has "
+            "separate copies; take another MPI"
+        )
+    window.Lock_all(MPI.MODE_NOCHECK)
+    return window
+
+
+class _Mapping:
+    """Another rank's memory; it stays mapped as long as an array refers to this object."""
+
+    def __init__(self, address: int, nbytes: int, arena: object) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+        }
+        self._arena = arena
+
+
+def _mapped(near: Neighbours, number: int, offset: int, nbytes: int) -> Bytes:
+    owner = near.arena.ranks[number]
+    if not 0 <= offset <= offset + nbytes <= owner.array_bytes:
+        raise PeerError(f"rank {near.ranks[number]} named memory that it does not share")
+    return np.asarray(_Mapping(owner.arrays + offset, nbytes, near.arena))

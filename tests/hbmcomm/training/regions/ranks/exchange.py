@@ -1,0 +1,139 @@
+"""Regions between ranks: `exchange.py TRANSPORT`. Ranks 0 and 1 share memory unless it is mpi."""
+
+import re
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from hbmcomm.training.regions import IncomingTrace, OutgoingTrace, Regions
+
+SHAPES = ((), (1,), (7, 3), (0, 5), (1024,), (2, 2, 2, 2, 2, 2, 2, 2), (256, 4))
+DTYPES = ("float32", "float64", "int8", "complex128", "uint16", "bool", ">i4", "datetime64[ns]")
+CAPACITY = 1024 * 16
+
+
+def tensor(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    count = int(np.prod(shape))
+    return np.arange(seed, seed + count).reshape(shape).astype(dtype)
+
+
+def refused(call: Callable[[], object], error: type[Exception], words: str) -> None:
+    try:
+        call()
+    except error as found:
+        assert re.search(words, str(found)), found
+    else:
+        raise AssertionError(f"not refused: {words}")
+
+
+def shapes_change_without_new_regions(regions: Regions) -> None:
+    """Each tensor is read where it was written, whatever its shape and type."""
+    forms = [(shape, dtype) for shape in SHAPES for dtype in DTYPES]
+    if COMM.rank == 0:
+        remote = regions.open(1)["x"]
+        for seed, (shape, dtype) in enumerate(forms):
+            out = remote.array(shape, dtype)
+            out[...] = tensor(shape, dtype, seed)
+            remote.post()
+        assert (remote.copied_bytes == 0) == SHARED, remote.copied_bytes
+        before = remote.copied_bytes
+        remote.write(np.arange(10.0))
+        assert remote.copied_bytes - before >= 80
+        refused(lambda: remote.array(CAPACITY + 1, "int8"), ValueError, "16,385 bytes; the region")
+        refused(lambda: remote.array(1, object), TypeError, "dtype object cannot be in a region")
+        refused(lambda: remote.array((1,) * 9), ValueError, "at most 8 dimensions")
+        refused(lambda: remote.array(-1), ValueError, "none negative")
+        refused(remote.post, ValueError, "nothing to post")
+        refused(lambda: regions.open(0), ValueError, "take another rank of the . than this one, 0")
+    elif COMM.rank == 1:
+        own = regions.allocate(0, {"x": CAPACITY})["x"]
+        memory = own.wait()
+        first = memory.__array_interface__["data"][0]
+        for seed, (shape, dtype) in enumerate(forms):
+            found, due = own.wait(), tensor(shape, dtype, seed)
+            assert found.shape == due.shape and found.dtype == due.dtype, (shape, dtype)
+            np.testing.assert_array_equal(found, due)
+            assert not found.size or found.__array_interface__["data"][0] == first
+            own.release()
+        np.testing.assert_array_equal(own.wait(), np.arange(10.0))
+        own.release()
+        refused(own.release, ValueError, "nothing to release")
+        refused(lambda: regions.allocate(0, {"y": 0}), ValueError, "region 'y' of 0 bytes")
+        refused(lambda: regions.allocate(9, {"y": 1}), ValueError, "rank 9 cannot be at the other")
+
+
+def a_producer_waits_until_its_tensor_is_released(regions: Regions) -> None:
+    """All ranks at once, each for the next; no tensor is overwritten while it is read."""
+    before, after = (COMM.rank - 1) % COMM.size, (COMM.rank + 1) % COMM.size
+    own = regions.allocate(before, {"a": 4 * 1000, "b": 4 * 1000})
+    remote = regions.open(after)
+    for step in range(50):
+        for name in ("a", "b"):
+            remote[name].array(1000)[:] = 2 * step + COMM.rank
+            remote[name].post()
+        for name in ("b", "a"):
+            found = own[name].wait()
+            assert (found == 2 * step + before).all()
+            assert own[name].wait() is found
+            own[name].release()
+
+
+def torch_computes_into_regions(regions: Regions) -> None:
+    if COMM.allreduce(find_spec("torch") is None):
+        return
+    import torch
+
+    if COMM.rank == 0:
+        remote = regions.open(1)["x"]
+        out = torch.from_numpy(remote.array(1000))
+        torch.mul(torch.arange(1000.0), 3.0, out=out)
+        remote.post()
+    elif COMM.rank == 1:
+        own = regions.allocate(0, {"x": 4000})["x"]
+        assert torch.equal(torch.from_numpy(own.wait()), 3 * torch.arange(1000.0))
+        own.release()
+
+
+def a_trace_moves_what_a_step_sends_to_its_reader(regions: Regions) -> None:
+    sizes = {"conv": 1000, "bias": 10, "fc": 5000}
+    if COMM.rank == 0:
+        outgoing, addresses = OutgoingTrace(regions, 1), []
+        for step in range(4):
+            with outgoing:
+                for name, size in sizes.items():
+                    out = outgoing.out(name, (size - step, 2))
+                    np.add(np.arange(2.0), step * size, out=out, casting="unsafe")
+                    outgoing.send(name)
+                    addresses.append(out.__array_interface__["data"][0])
+                unread = step == 0 and outgoing.out("unread", 3) is not None
+                if unread:
+                    outgoing.send("unread")
+        assert addresses[3:6] == addresses[6:9] == addresses[9:]
+        assert (outgoing.copied_bytes == 0) == SHARED
+        refused(lambda: outgoing.out("unread", 3), ValueError, "found conv, bias, fc; send every")
+    elif COMM.rank == 1:
+        incoming = IncomingTrace(regions, 0)
+        for step in range(4):
+            with incoming:
+                for name in ("fc", "conv", "bias"):
+                    found = incoming.receive(name)
+                    assert found.shape == (sizes[name] - step, 2)
+                    assert (found == np.arange(2.0) + step * sizes[name]).all()
+
+
+COMM = hbmcomm.Communicator(MPI.COMM_WORLD, kind="regular", transport=sys.argv[1])
+SHARED = COMM.transport != "mpi"
+refused(lambda: Regions(MPI.COMM_WORLD), TypeError, "wrap it: hbmcomm.Communicator")  # type: ignore[arg-type]
+with Regions(COMM) as common:
+    shapes_change_without_new_regions(common)
+    a_producer_waits_until_its_tensor_is_released(common)
+    torch_computes_into_regions(common)
+    a_trace_moves_what_a_step_sends_to_its_reader(common)
+common.close()  # once more does nothing
+assert COMM.allreduce(1) == COMM.size
+COMM.Free()
+print(f"rank {MPI.COMM_WORLD.rank}: all right")
