@@ -13,6 +13,16 @@ DDP, FSDP2, DECODE = "ddp_step", "fsdp2_step", "decode_step"
 DASO_STEP = "daso_step"
 DASO, BLOCKING, MPI_BLOCKING, ALONE = "daso", "blocking", "mpi-blocking", "alone"
 
+PUSH = "tensor_push"
+PUSHED_NETWORKS = {
+    "push_alexnet": "alexnet",
+    "push_resnet50": "resnet50",
+    "push_mobilenet": "mobilenet_v1",
+}
+"""The network that each of these workloads pushes, as hbmcomm.training.networks names it."""
+REGION, RPC, RPC_TUNED = "region", "grpc", "grpc-tuned"
+PACK_MPI, GLOO_SEND = "pack-mpi", "gloo-send"
+
 WIDTH = 512  # of a layer that is trained
 HIDDEN = 1024  # of a token's state
 CLASSIFIER = (256, 512, 256, 10)  # widths of a small network, from inputs to classes
@@ -62,6 +72,11 @@ def _of_layers(*widths: int) -> int:
     return 4 * sum((low + 1) * high for low, high in itertools.pairwise(widths))
 
 
+def _push(title: str, nbytes: int = 0) -> Workload:
+    ways = (REGION, RPC, RPC_TUNED, PACK_MPI, GLOO_SEND)
+    return Workload(title, ways, "regions.push", held=2, nbytes=nbytes, uses_torch=True)
+
+
 WORKLOADS = {
     DDP: _step("DDP step", grain=4 * WIDTH * WIDTH, held=5),
     FSDP2: _step("FSDP2 step", grain=4 * WIDTH * WIDTH, held=5),
@@ -73,6 +88,10 @@ WORKLOADS = {
         held=12,
         nbytes=_of_layers(*CLASSIFIER),
     ),
+    PUSH: _push("Tensor push"),
+    "push_alexnet": _push("AlexNet gradients, pushed", nbytes=244_403_360),
+    "push_resnet50": _push("ResNet-50 gradients, pushed", nbytes=102_228_128),
+    "push_mobilenet": _push("MobileNet gradients, pushed", nbytes=16_927_904),
 }
 """By name. The bytes of a training step are those of all gradients, in whole layers. It holds
 parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of

@@ -12,7 +12,7 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
 from experiments.provision.wheels import mpi
-from experiments.provision.wheels.wheelhouse import TORCH, TORCH_REMEDY
+from experiments.provision.wheels.wheelhouse import OF_WORKLOADS, TORCH_REMEDY
 
 
 class TorchMissing(ExperimentsError):
@@ -20,7 +20,7 @@ class TorchMissing(ExperimentsError):
 
 
 def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
-    """torch, pinned, for the ranks of an MPI; installed where it is missing.
+    """torch and RPC, pinned, for the ranks of an MPI; installed where they are missing.
 
     Without a compiler ranks leave out the backend hbm: a line says why.
 
@@ -29,7 +29,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     """
     folder = mpi.prefix(flavour, root)
     with scratch.locked(folder, ".torch.lock"):
-        if lacking := sorted(set(TORCH) - _installed(folder)):
+        if lacking := sorted(set(OF_WORKLOADS) - _installed(folder)):
             say(f"torch: installing {' and '.join(lacking)} for {flavour}")
             done = _run(mpi.install_command(folder, root, *lacking))
             if done.returncode:

@@ -27,6 +27,8 @@ GENERATED = re.compile(r"/(__pycache__/|_core\.|_libraries\.)")  # within the pa
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 TORCH = ("torch", "ninja")
 """For torch's groups: torch, for CPUs, and what compiles the C++ part of hbmcomm.torch."""
+OF_WORKLOADS = (*TORCH, "grpcio", "protobuf")
+"""What ranks of workloads need: torch's groups, and RPC, which other systems use."""
 TORCH_REMEDY = (
     "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
     "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
@@ -67,16 +69,16 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
 
 
 def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
-    """The wheels of TORCH, and those that they need, for a minor version of Python.
+    """The wheels of OF_WORKLOADS, and those that they need, for a minor version of Python.
 
     Raises:
         WheelhouseIncomplete: with pip's own words.
     """
 
     def fill(wheels: Path, _: Path) -> None:
-        _pip(download_command(python, TORCH, wheels), TORCH_REMEDY)
+        _pip(download_command(python, OF_WORKLOADS, wheels), TORCH_REMEDY)
 
-    return _filled(python, "torch", _inputs(python, TORCH, ()), fill, progress)
+    return _filled(python, "torch", _inputs(python, OF_WORKLOADS, ()), fill, progress)
 
 
 def _filled(

@@ -22,7 +22,7 @@ def test_a_torch_that_pip_cannot_have_is_named_with_what_to_do(
     with pytest.raises(torch_of_ranks.TorchMissing, match="PIP_FIND_LINKS") as caught:
         torch_of_ranks.ensure(flavour, lines.append, tmp_path)
     assert f"torch cannot be installed for {flavour}" in str(caught.value)
-    assert lines == [f"torch: installing ninja and torch for {flavour}"]
+    assert lines == [f"torch: installing grpcio and ninja and protobuf and torch for {flavour}"]
 
 
 def test_a_torch_that_is_there_stays_and_without_a_compiler_a_line_says_what_is_left_out(

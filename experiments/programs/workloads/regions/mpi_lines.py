@@ -1,0 +1,126 @@
+"""Lines over this library's remote regions, packed messages of MPI, and torch's gloo."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.regions.line import Copies
+
+_HEAD = 128  # bytes of a message before its data: what an RPC says about a tensor
+
+
+class RegionLine:
+    """Tensors are computed in the memory where they are read.
+
+    Args:
+        sizes: elements of each tensor.
+    """
+
+    transfers = 0
+
+    def __init__(self, comm: hbmcomm.Communicator, sizes: Sequence[int]) -> None:
+        library: Any = importlib.import_module("hbmcomm.training.regions")
+        self.copies, self._sizes = Copies(), sizes
+        self._regions = library.Regions(comm)
+        self._own: list[Any] = []
+        self._remote: list[Any] = []
+        if comm.rank:
+            capacities = {str(number): 4 * size for number, size in enumerate(sizes)}
+            self._own = list(self._regions.allocate(0, capacities).values())
+        else:
+            self._remote = list(self._regions.open(1).values())
+
+    def out(self, number: int) -> Array:
+        array: Array = self._remote[number].array(self._sizes[number])
+        return array
+
+    def send(self, number: int) -> None:
+        self._remote[number].post()
+
+    def finish(self) -> None:
+        self.copies.nbytes = sum(each.copied_bytes for each in self._remote)
+
+    def receive(self, number: int) -> Array:
+        array: Array = self._own[number].wait()
+        return array
+
+    def release(self, number: int) -> None:
+        self._own[number].release()
+
+    def close(self) -> None:
+        self._regions.close()
+
+
+class PackedLine:
+    """A tensor and its head are packed into a message, sent, received and unpacked, as by RPC."""
+
+    transfers = 1  # where the MPI copies from one process to the other without a stop between
+
+    def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
+        self._comm, self.copies = comm, Copies()
+        self._tensors = [np.zeros(size, "float32") for size in sizes]
+        self._message = np.zeros(_HEAD + 4 * max(sizes), np.uint8)
+
+    def out(self, number: int) -> Array:
+        return self._tensors[number]
+
+    def send(self, number: int) -> None:
+        message, data = self._packed(number)
+        self.copies.array(data, self._tensors[number])
+        self._comm.Send(message, 1)
+
+    def finish(self) -> None:
+        """A send is complete when it returns."""
+
+    def receive(self, number: int) -> Array:
+        message, data = self._packed(number)
+        self._comm.Recv(message, 0)
+        self.copies.array(self._tensors[number], data)
+        return self._tensors[number]
+
+    def release(self, number: int) -> None:
+        """The tensor is this rank's own."""
+
+    def close(self) -> None:
+        self._comm.Free()
+
+    def _packed(self, number: int) -> tuple[Array, Array]:
+        message = self._message[: _HEAD + self._tensors[number].nbytes]
+        return message, message[_HEAD:].view("float32")
+
+
+class GlooLine:
+    """send and recv of torch.distributed, over its default group."""
+
+    transfers = 2  # into the socket and out of it
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        torch: Any = importlib.import_module("torch")
+        self._dist: Any = importlib.import_module("torch.distributed")
+        self.copies = Copies()
+        self._tensors = [np.zeros(size, "float32") for size in sizes]
+        self._seen = [torch.from_numpy(each) for each in self._tensors]
+
+    def out(self, number: int) -> Array:
+        return self._tensors[number]
+
+    def send(self, number: int) -> None:
+        self._dist.send(self._seen[number], 1)
+
+    def finish(self) -> None:
+        """A send is complete when it returns."""
+
+    def receive(self, number: int) -> Array:
+        self._dist.recv(self._seen[number], 0)
+        return self._tensors[number]
+
+    def release(self, number: int) -> None:
+        """The tensor is this rank's own."""
+
+    def close(self) -> None:
+        """The group serves other lines too."""

@@ -1,0 +1,168 @@
+"""Rank 0 computes tensors and pushes them, rank 1 reads each once: over every contender alike.
+
+A tensor is computed by one ufunc from an array of rank 0's own, and read by one reduction.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.workloads import (
+    GLOO_SEND,
+    PACK_MPI,
+    PUSHED_NETWORKS,
+    REGION,
+    RPC,
+    RPC_TUNED,
+)
+from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
+from experiments.programs.contenders.torch_groups import TorchGroups
+from experiments.programs.measure.buffers import agree
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.regions.line import Line
+from experiments.programs.workloads.regions.mpi_lines import GlooLine, PackedLine, RegionLine
+from experiments.programs.workloads.regions.rpc_lines import RpcLine, TunedRpcLine
+
+Opened = Callable[[Sequence[int]], Line]
+"""Makes a line for tensors of these lengths; a collective."""
+FACTORS = (1, 2, 3, 5, 7)
+
+
+def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
+    """One way to push tensors; collective.
+
+    Raises:
+        ContenderMissing: there are not two ranks, or they lack a package.
+    """
+    opened = opener(contender, comm, folder)
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready:
+        sizes = lengths(operation, recv.size)
+        push = Push(comm, opened(sizes), sizes)
+        return Ready(push.step, close=push.line.close, wrong=push.wrong)
+
+    return ready
+
+
+def opener(contender: str, comm: MPI.Intracomm, folder: Path) -> Opened:
+    """What opens lines of a contender; collective. Errors as for `make`."""
+    if comm.size != 2:
+        raise ContenderMissing(f"a push has two ends; found {comm.size} ranks; ask for --ranks 2")
+    makers: dict[str, Callable[[MPI.Intracomm, Path], Opened]] = {
+        REGION: _regions,
+        RPC: partial(_rpc, RpcLine),
+        RPC_TUNED: partial(_rpc, TunedRpcLine),
+        PACK_MPI: lambda comm, _: lambda sizes: PackedLine(comm.Dup(), sizes),
+        GLOO_SEND: _gloo,
+    }
+    return makers[contender](comm, folder)
+
+
+def lengths(operation: str, elements: int) -> list[int]:
+    """Elements of each tensor of a workload.
+
+    Args:
+        elements: of the cell, where it has a size.
+    """
+    if operation not in PUSHED_NETWORKS:
+        return [elements]
+    networks = importlib.import_module("hbmcomm.training.networks")
+    return [count for _, count in networks.gradients(PUSHED_NETWORKS[operation])]
+
+
+class Push:
+    """One list of tensors over one line."""
+
+    def __init__(self, comm: MPI.Intracomm, line: Line, sizes: Sequence[int]) -> None:
+        self.line = line
+        self._comm, self._numbers = comm, range(len(sizes))
+        self._inputs = _inputs(tuple(sizes)) if comm.rank == 0 else []
+        self._largest = np.zeros(len(sizes), "float32")
+        self._steps = 0
+        self._due: list[Array] = []
+
+    def step(self) -> None:
+        """What is timed: compute and push every tensor, or wait for each and read it."""
+        self._steps += 1
+        if self._comm.rank:
+            self._consume(self._read)
+        else:
+            self._produce()
+
+    def wrong(self) -> int:
+        """Push all tensors; how many elements come that differ from what was computed."""
+        self._steps += 1
+        if self._comm.rank == 0:
+            self._comm.bcast((self._factor, self._inputs), 0)
+            self._produce()
+            return 0
+        factor, inputs = self._comm.bcast(None, 0)
+        found: list[int] = []
+
+        def compare(number: int, tensor: Array) -> None:
+            due = inputs[number] * factor
+            found.append(
+                int(np.count_nonzero(tensor != due)) if tensor.shape == due.shape else due.size
+            )
+
+        self._consume(compare)
+        return sum(found)
+
+    @property
+    def _factor(self) -> np.float32:
+        return np.float32(FACTORS[self._steps % len(FACTORS)])
+
+    def _produce(self) -> None:
+        line, factor = self.line, self._factor
+        for number, values in zip(self._numbers, self._inputs, strict=True):
+            np.multiply(values, factor, out=line.out(number))
+            line.send(number)
+        line.finish()
+
+    def _consume(self, look: Callable[[int, Array], None]) -> None:
+        line = self.line
+        for number in self._numbers:
+            look(number, line.receive(number))
+            line.release(number)
+
+    def _read(self, number: int, tensor: Array) -> None:
+        self._largest[number] = np.maximum.reduce(tensor)
+
+
+@lru_cache(1)
+def _inputs(sizes: tuple[int, ...]) -> list[Array]:
+    """What tensors are computed from: one for all contenders that take turns."""
+    draw = np.random.default_rng(1)
+    return [draw.random(size, "float32") for size in sizes]
+
+
+def _regions(comm: MPI.Intracomm, _folder: Path) -> Opened:
+    wrapped = hbmcomm.Communicator(comm, kind="regular")
+    return lambda sizes: RegionLine(wrapped, sizes)
+
+
+def _rpc(
+    line: Callable[[MPI.Intracomm, Sequence[int]], Line], comm: MPI.Intracomm, _: Path
+) -> Opened:
+    lacking = [name for name in ("grpc", "google.protobuf") if not _is_installed(name)]
+    agree(comm, f"{', '.join(lacking)} cannot be imported" if lacking else "", ContenderMissing)
+    return lambda sizes: line(comm.Dup(), sizes)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
+
+
+def _gloo(comm: MPI.Intracomm, folder: Path) -> Opened:
+    cpus = set().union(*comm.allgather(os.sched_getaffinity(0)))
+    TorchGroups(comm, folder, cpus).gloo()  # makes the default group
+    return GlooLine

@@ -1,0 +1,177 @@
+"""Lines over gRPC: as it comes, with a protobuf message of bytes, and tuned for tensors.
+
+Rank 1 has the server; its main thread reads what the server's threads have queued. Rank 0 sleeps
+until its last tensor has come, so that gRPC's threads have the CPUs.
+"""
+
+import importlib
+import os
+import queue
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.regions.line import Copies
+from experiments.programs.workloads.regions.tensor_message import tensor_class
+
+_SERVICE, _PUSH = "hbmcomm.Tensors", "Push"
+_METHOD = f"/{_SERVICE}/{_PUSH}"
+_UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+_TUNED = [
+    *_UNLIMITED,
+    ("grpc.http2.max_frame_size", 2**24 - 1),
+    ("grpc.http2.write_buffer_size", 2**26),
+    ("grpc.http2.lookahead_bytes", 2**26),
+    ("grpc.http2.bdp_probe", 0),
+]
+_ACKNOWLEDGED = b""
+
+
+class RpcLine:
+    """A unary call for each tensor: protobuf bytes over TCP."""
+
+    transfers = 3  # in gRPC's core, into the socket and out of it
+
+    def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
+        self._comm, self.copies = comm, Copies()
+        self._class = tensor_class()
+        self._tensors = [np.zeros(size, "float32") for size in sizes] if comm.rank == 0 else []
+        self._came: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        grpc: Any = importlib.import_module("grpc")
+        handler = grpc.unary_unary_rpc_method_handler(self._take, self._parsed)
+        self._ends = _Ends(comm, handler, "127.0.0.1:0", _UNLIMITED)
+        if self._ends.channel is not None:
+            self._call = self._ends.channel.unary_unary(_METHOD, self._serialised)
+
+    def out(self, number: int) -> Array:
+        return self._tensors[number]
+
+    def send(self, number: int) -> None:
+        tensor = self._tensors[number]
+        data = self.copies.made(tensor.tobytes())
+        message = self._class(dtype=tensor.dtype.str, shape=tensor.shape, data=data)
+        self.copies.nbytes += len(data)  # a message keeps its own copy
+        self._call(message, wait_for_ready=True)
+
+    def finish(self) -> None:
+        """A call is complete when it returns."""
+
+    def receive(self, number: int) -> Array:
+        tensor: Array = np.frombuffer(self._came.get(), "float32")
+        return tensor
+
+    def release(self, number: int) -> None:
+        """The bytes are freed with the array."""
+
+    def close(self) -> None:
+        self._ends.close()
+
+    def _serialised(self, message: Any) -> bytes:
+        return self.copies.made(message.SerializeToString())
+
+    def _parsed(self, data: bytes) -> Any:
+        self.copies.nbytes += len(data)
+        return self._class.FromString(data)
+
+    def _take(self, message: Any, _context: Any) -> bytes:
+        self._came.put(self.copies.made(message.data))
+        return _ACKNOWLEDGED
+
+
+class TunedRpcLine:
+    """One stream for all tensors, without a serialiser, over a Unix socket, limits raised."""
+
+    transfers = 3
+
+    def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
+        self.copies, self._sizes = Copies(), sizes
+        self._tensors = [np.zeros(size, "float32") for size in sizes] if comm.rank == 0 else []
+        self._came: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._going: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        grpc: Any = importlib.import_module("grpc")
+        handler = grpc.stream_stream_rpc_method_handler(self._take)
+        name = comm.bcast(f"unix-abstract:hbmcomm.{secrets.token_hex(8)}")
+        self._ends = _Ends(comm, handler, name, _TUNED)
+        if self._ends.channel is not None:
+            requests: Iterator[bytes] = iter(self._going.get, None)
+            push = self._ends.channel.stream_stream(_METHOD)
+            self._acknowledged = push(requests, wait_for_ready=True)
+
+    def out(self, number: int) -> Array:
+        return self._tensors[number]
+
+    def send(self, number: int) -> None:
+        self._going.put(self.copies.made(self._tensors[number].tobytes()))
+
+    def finish(self) -> None:
+        for _ in self._sizes:
+            next(self._acknowledged)
+
+    def receive(self, number: int) -> Array:
+        tensor: Array = np.frombuffer(self._came.get(), "float32")
+        return tensor
+
+    def release(self, number: int) -> None:
+        """The bytes are freed with the array."""
+
+    def close(self) -> None:
+        self._going.put(None)
+        self._ends.close()
+
+    def _take(self, requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
+        for data in requests:
+            self._came.put(data)
+            yield _ACKNOWLEDGED
+
+
+class _Ends:
+    """The server on rank 1, and a channel to it on rank 0; made and closed by both together."""
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        handler: Any,
+        address: str,
+        options: Sequence[tuple[str, int]],
+    ) -> None:
+        """`address`: with port 0 any free port."""
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        grpc: Any = importlib.import_module("grpc")
+        self._comm, self.channel, self._server = comm, None, None
+        cpus = set().union(*comm.allgather(os.sched_getaffinity(0)))
+        if comm.rank == 1:
+            made = _with_cpus(cpus, lambda: grpc.server(ThreadPoolExecutor(2), options=options))
+            serve = {_PUSH: handler}
+            made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, serve),))
+            port = made.add_insecure_port(address)
+            if address.endswith(":0"):
+                address = f"{address[:-1]}{port}"
+            _with_cpus(cpus, made.start)
+            self._server = made
+        address = comm.bcast(address, 1)
+        if comm.rank == 0:
+            self.channel = _with_cpus(cpus, lambda: grpc.insecure_channel(address, options))
+            grpc.channel_ready_future(self.channel).result(timeout=30)
+
+    def close(self) -> None:
+        if self.channel is not None:
+            self.channel.close()
+        self._comm.Barrier()
+        if self._server is not None:
+            self._server.stop(None).wait()
+        self._comm.Free()
+
+
+def _with_cpus(cpus: set[int], act: Callable[[], Any]) -> Any:
+    """The result of `act`; threads that it starts may run on these CPUs."""
+    pinned = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        return act()
+    finally:
+        os.sched_setaffinity(0, pinned)
