@@ -208,6 +208,8 @@ uint64_t hbm_ireduce(hbm_comm *comm, int operation, uintptr_t send, uintptr_t re
    that a signal's handler ends (HBM_INTERRUPTED) does not. */
 int hbm_raise_flag(hbm_comm *comm, uintptr_t flag, uint64_t value);
 int hbm_await_flag(hbm_comm *comm, int writer, uintptr_t flag, uint64_t value);
+/* Whether a rank can still raise flags; if not, the communicator fails. For waits outside the core. */
+int hbm_check_rank(hbm_comm *comm, int rank);
 
 /* Claims: ownership of 8 bytes of shared memory, which ends with the process. NULL and errno EBUSY:
    they have an owner. `boot` is a number of this boot of the machine, not 0. */

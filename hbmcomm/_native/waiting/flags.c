@@ -43,3 +43,17 @@ int hbm_await_flag(hbm_comm *c, int writer, uintptr_t flag, uint64_t value)
     hbm_leave_call(c);
     return status;
 }
+
+int hbm_check_rank(hbm_comm *c, int rank)
+{
+    static const _Atomic uint64_t never; /* no flag can arrive meanwhile */
+    if (!c || rank < 0 || rank >= c->size)
+        return HBM_UNREADABLE;
+    const awaited a = {rank, &never, 1};
+    int status = hbm_enter_start(c);
+    if (status)
+        return status;
+    status = hbm_cannot_arrive(c, &a);
+    hbm_leave_wait(c);
+    return status;
+}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI
 
 from hbmcomm.collectives.hierarchical.wire import Patience
+from hbmcomm.errors import PeerError
+
+_GRACE = 0.5  # seconds
 
 
 class Messages:
@@ -41,4 +45,11 @@ class Messages:
     def _until(self, is_done: Callable[[], bool]) -> None:
         patience = Patience(self._look)
         while not is_done():
-            patience.wait()
+            try:
+                patience.wait()
+            except PeerError:  # what a rank did before it left may only be seen now
+                end = time.monotonic() + _GRACE
+                while not is_done():
+                    if time.monotonic() > end:
+                        raise
+                return

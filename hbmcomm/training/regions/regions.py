@@ -181,10 +181,10 @@ class Regions:
         if self._watch is not None:
             self._watch.look(waited)
         if self._neighbours is not None:
-            ranks, _, arena = self._neighbours
-            for rank, memory in zip(ranks, arena.ranks, strict=True):
-                if memory.claim and not lib.hbm_is_claimed(memory.claim, arena.boot):
-                    raise PeerError(f"rank {rank} died; the regions are unusable now")
+            core = self._neighbours.core
+            for number in range(len(self._neighbours.ranks)):
+                if status := lib.hbm_check_rank(core.handle, number):
+                    raise core.error(status)
 
     # ---- memory ----
 

@@ -72,6 +72,8 @@ static void body_refused(member *me)
               && hbm_raise_flag(NULL, 0, 1) == HBM_UNREADABLE, "NULL is a communicator");
     if (me->rank == 0) {
         CHECK(raise_own(me, 1) == HBM_OK, "the flag was not raised");
+        CHECK(hbm_check_rank(me->comm, 1) == HBM_OK, "a rank that is there was missed");
+        CHECK(hbm_check_rank(me->comm, 2) == HBM_UNREADABLE, "there is no such rank");
         sleep_ms(150);
         hbm_close(me->comm);
         CHECK(raise_own(me, 2) == HBM_CLOSED, "a closed communicator raises flags");
@@ -82,6 +84,7 @@ static void body_refused(member *me)
     hbm_on_wait(NULL);
     CHECK(await_rank(me, 0, 1) == HBM_OK, "an interrupted wait ended the communicator");
     CHECK(await_rank(me, 0, 2) == HBM_CLOSED, "a wait for a rank that left goes on");
+    CHECK(hbm_check_rank(me->comm, 0) == HBM_CLOSED, "a rank that left is taken to be there");
     CHECK(await_rank(me, 0, 1) == HBM_OK, "a flag raised before its writer left is lost");
 }
 

@@ -125,6 +125,21 @@ def a_trace_moves_what_a_step_sends_to_its_reader(regions: Regions) -> None:
                     assert (found == np.arange(2.0) + step * sizes[name]).all()
 
 
+def an_error_in_the_block_of_one_rank_ends_the_waits_of_others() -> None:
+    comm = COMM.Dup()
+    try:
+        with Regions(comm) as regions:
+            if comm.rank == 1:
+                raise KeyError("a mistake of the program")
+            regions.open(1)["x"].array(1)
+    except KeyError:
+        assert comm.rank == 1
+    except hbmcomm.PeerError as error:
+        assert re.search("rank [12] (gave up|has left|died)", str(error)), error
+    else:
+        raise AssertionError("no error")
+
+
 COMM = hbmcomm.Communicator(MPI.COMM_WORLD, kind="regular", transport=sys.argv[1])
 SHARED = COMM.transport != "mpi"
 refused(lambda: Regions(MPI.COMM_WORLD), TypeError, "wrap it: hbmcomm.Communicator")  # type: ignore[arg-type]
@@ -134,6 +149,7 @@ with Regions(COMM) as common:
     torch_computes_into_regions(common)
     a_trace_moves_what_a_step_sends_to_its_reader(common)
 common.close()  # once more does nothing
+an_error_in_the_block_of_one_rank_ends_the_waits_of_others()
 assert COMM.allreduce(1) == COMM.size
 COMM.Free()
 print(f"rank {MPI.COMM_WORLD.rank}: all right")
