@@ -186,8 +186,15 @@ def source(array: NDArray[Any]) -> Source | None:
     block = _block(array)
     if block is not None:
         return block.source
-    base = _base(array)
+    base = owner_of(array)
     return "memkind" if isinstance(base, np.ndarray) and allocated_by_memkind(base) else None
+
+
+def owner_of(array: NDArray[Any]) -> object:
+    """The array at the end of a chain of views, or the owner of its memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base
 
 
 def shape_and_dtype(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -203,16 +210,9 @@ def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
 
 def _block(array: NDArray[Any]) -> Block | NumpyPiece | None:
     """The memory that an array is a view of, through however many views."""
-    base = _base(array)
+    base = owner_of(array)
     if not isinstance(base, np.ndarray) or not base.flags.owndata:
         return base if isinstance(base, Block) else None
     address = int(base.__array_interface__["data"][0])
     region = regions.find(address)
     return None if region is None else NumpyPiece(region.kind, address, "arena")
-
-
-def _base(array: NDArray[Any]) -> object:
-    """The array at the end of a chain of views, or the owner of its memory."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array if array.base is None else array.base

@@ -1,0 +1,222 @@
+"""How ready tensors become few calls of Allreduce, and the calls themselves.
+
+Neighbours in a block are reduced where they are. Other small tensors are packed into the fusion
+buffer and unpacked afterwards. Knows no names of tensors and no negotiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from hbmcomm.communicator import Communicator
+from hbmcomm.memory.private.arrays import source
+from hbmcomm.memory.private.blocks import ALIGNMENT
+from hbmcomm.training.fusion.negotiation import Known, Place, Signature, TensorMismatch
+
+Array = NDArray[Any]
+
+
+LOOSE = Place(-1, 0)
+"""The place of a tensor that is in memory which ranks share, but in no block."""
+
+
+class Piece(NamedTuple):
+    """Elements of a tensor, and where they are in the fusion buffer."""
+
+    number: int
+    start: int
+    stop: int
+    offset: int
+    """In bytes."""
+
+
+class Batch(NamedTuple):
+    """What one Allreduce serves: packed pieces, a run of neighbours in a block, or a tensor."""
+
+    dtype: str
+    nbytes: int
+    complete: tuple[int, ...]
+    """The numbers of the tensors that are reduced after it."""
+    place: Place | None = None
+    """Of a run; LOOSE: the one tensor that is complete after it."""
+    pieces: tuple[Piece, ...] = ()
+    """What is packed."""
+
+
+class Plan(NamedTuple):
+    """What is done for tensors that are ready on all ranks."""
+
+    batches: list[Batch]
+    mismatches: dict[str, TensorMismatch]
+    """By the names of tensors that ranks do not agree on."""
+
+
+def planned(ready: Iterable[Known], fusion_bytes: int, splits: bool) -> Plan:
+    """The plan for some tensors, the same on every rank."""
+    agreed: list[tuple[int, Signature]] = []
+    mismatches: dict[str, TensorMismatch] = {}
+    for known in ready:
+        try:
+            agreed.append((known.number, known.agreed()))
+        except TensorMismatch as mismatch:
+            mismatches[known.name] = mismatch
+    return Plan(batches(agreed, fusion_bytes, splits), mismatches)
+
+
+def padded(nbytes: int) -> int:
+    """Bytes to the begin of the next tensor in a block."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def batches(ready: Iterable[tuple[int, Signature]], fusion_bytes: int, splits: bool) -> list[Batch]:
+    """The calls for some tensors, the same for the same arguments.
+
+    Args:
+        ready: Number and signature of each; packed tensors keep this order.
+        fusion_bytes: Most bytes that are packed for one call.
+        splits: Pack longer tensors as well, unless ranks share their memory. Else they are reduced
+            where they are.
+    """
+    placed, whole = [], []
+    packed: dict[str, list[tuple[int, int]]] = {}
+    for number, signature in ready:
+        place, nbytes = signature.place, signature.nbytes
+        if place is not None and place != LOOSE:
+            placed.append((place, number, signature))
+        elif nbytes > fusion_bytes and (place == LOOSE or not splits):
+            whole.append(Batch(signature.dtype, nbytes, (number,), LOOSE))
+        else:
+            packed.setdefault(signature.dtype, []).append((number, nbytes))
+    found = _runs(sorted(placed)) + whole
+    for dtype, tensors in packed.items():
+        found += _packed(dtype, tensors, fusion_bytes)
+    return found
+
+
+def _runs(placed: Sequence[tuple[Place, int, Signature]]) -> list[Batch]:
+    """One call for tensors that follow each other in a block."""
+    found: list[Batch] = []
+    for place, number, signature in placed:
+        dtype, nbytes = signature.dtype, signature.nbytes
+        run = found[-1] if found else None
+        if run is not None and run.place is not None and run.dtype == dtype:
+            offset = padded(run.nbytes)
+            if place == (run.place.block, run.place.offset + offset):
+                complete = (*run.complete, number)
+                found[-1] = run._replace(nbytes=offset + nbytes, complete=complete)
+                continue
+        found.append(Batch(dtype, nbytes, (number,), place))
+    return found
+
+
+def _packed(dtype: str, tensors: list[tuple[int, int]], fusion_bytes: int) -> list[Batch]:
+    """Calls for tensors of one type, (number, bytes) each; they are cut where the buffer ends."""
+    itemsize = np.dtype(dtype).itemsize
+    room = fusion_bytes // itemsize * itemsize
+    found: list[Batch] = []
+    pieces: list[Piece] = []
+    complete: list[int] = []
+    used = 0
+
+    def close() -> None:
+        nonlocal used
+        if pieces:
+            found.append(Batch(dtype, used, tuple(complete), None, tuple(pieces)))
+        pieces.clear()
+        complete.clear()
+        used = 0
+
+    for number, nbytes in tensors:
+        start = 0
+        if nbytes <= room < padded(used) + nbytes:  # it fits into the next one
+            close()
+        while start < nbytes or not nbytes:
+            offset = padded(used)
+            length = min(nbytes - start, room - offset)
+            if length <= 0 < nbytes:
+                close()
+                continue
+            stop = start + length
+            pieces.append(Piece(number, start // itemsize, stop // itemsize, offset))
+            start, used = stop, offset + length
+            if stop == nbytes:
+                complete.append(number)
+                break
+    close()
+    return found
+
+
+class Reducer:
+    """Reduces batches in place: the sum over all ranks, or their mean.
+
+    Attributes:
+        packed_bytes: that were copied to the fusion buffer.
+        calls: of Allreduce.
+    """
+
+    def __init__(self, comm: Communicator, fusion_bytes: int, mean: bool) -> None:
+        self._comm, self._scale = comm, 1 / comm.size if mean else None
+        self._fusion_bytes = fusion_bytes
+        self._buffer: Array | None = None
+        self._blocks: list[Array] = []
+        self.packed_bytes = self.calls = 0
+
+    def block(self, nbytes: int) -> tuple[int, Array]:
+        """A new block of zeros for tensors, as bytes, and its number."""
+        self._blocks.append(self._comm.zeros(nbytes, "uint8"))
+        return len(self._blocks) - 1, self._blocks[-1]
+
+    def place_of(self, array: Array) -> Place | None:
+        """Where an array is in memory that ranks share."""
+        address = array.__array_interface__["data"][0]
+        for number, block in enumerate(self._blocks):
+            offset = address - block.__array_interface__["data"][0]
+            if 0 <= offset < block.nbytes:
+                return Place(number, offset)
+        return LOOSE if source(array) == "arena" else None
+
+    def reduce(self, batch: Batch, flat: Mapping[int, Array]) -> None:
+        """Do a batch; collective.
+
+        Args:
+            flat: each tensor as one dimension, by its number.
+
+        Raises:
+            PeerError: A rank died or left.
+        """
+        self.calls += 1
+        if batch.place is None:
+            self._reduce_packed(batch, flat)
+            return
+        if batch.place == LOOSE:
+            memory = flat[batch.complete[0]]
+        else:
+            start = batch.place.offset
+            block = self._blocks[batch.place.block]
+            memory = block[start : start + batch.nbytes].view(batch.dtype)
+        self._comm.Allreduce(MPI.IN_PLACE, memory)
+        if self._scale is not None:
+            memory *= self._scale
+
+    def _reduce_packed(self, batch: Batch, flat: Mapping[int, Array]) -> None:
+        if self._buffer is None:
+            self._buffer = self._comm.zeros(self._fusion_bytes, "uint8")
+        whole = self._buffer[: batch.nbytes].view(batch.dtype)
+        pairs = []
+        for number, start, stop, offset in batch.pieces:
+            begin = offset // whole.itemsize
+            pairs.append((flat[number][start:stop], whole[begin : begin + stop - start]))
+        for own, part in pairs:
+            np.copyto(part, own)
+        self._comm.Allreduce(MPI.IN_PLACE, whole)
+        for own, part in pairs:
+            if self._scale is None:
+                np.copyto(own, part)
+            else:
+                np.multiply(part, self._scale, out=own)
+        self.packed_bytes += batch.nbytes

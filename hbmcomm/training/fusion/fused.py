@@ -1,0 +1,340 @@
+"""Tensor fusion: gradients are submitted by name as they become ready, and reduced in few calls.
+
+Owns the cycle: when ranks negotiate, and on which thread. The design is Horovod's (Sergeev and Del
+Balso, arXiv:1802.05799), without a coordinator. `negotiation` decides what is ready, `batches` what
+is reduced together.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import DTypeLike, NDArray
+
+from hbmcomm.communicator import Communicator
+from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.private.arrays import Shape
+from hbmcomm.training.fusion.batches import Plan, Reducer, padded, planned
+from hbmcomm.training.fusion.buffer_cache import BufferCache
+from hbmcomm.training.fusion.negotiation import (
+    Known,
+    Negotiation,
+    Round,
+    Signature,
+    TensorMissing,
+)
+from hbmcomm.training.fusion.tensors import as_array
+
+FUSION_BYTES = {"direct": 2**20}
+"""By transport: what stays in the cache between packing, reducing and unpacking."""
+FUSION_BYTES_OF_MESSAGES = 64 * 2**20
+"""Of other transports, where few calls count."""
+LEAST = 64  # bytes
+CYCLE = 0.001  # seconds
+PATIENCE = 60.0  # seconds
+
+
+class Work:
+    """One submitted tensor; `wait` returns when it is reduced on this rank."""
+
+    __slots__ = ("_fused", "array", "done", "error", "name", "signature", "since")
+
+    def __init__(
+        self, fused: FusedAllreduce, name: str, array: NDArray[Any], signature: Signature
+    ) -> None:
+        self._fused = fused
+        self.name, self.array, self.signature = name, array, signature
+        self.since: float | None = None
+        """When a round first found it missing on another rank."""
+        self.done = False
+        self.error: BaseException | None = None
+
+    def wait(self) -> None:
+        """Wait for the result, which is in the submitted tensor.
+
+        Raises:
+            TensorMismatch: Ranks gave this name to different shapes or types; on every rank.
+            TensorMissing: Another rank did not submit it.
+            PeerError: A rank died or left.
+        """
+        self._fused._wait_for((self,))
+
+
+class FusedAllreduce:
+    """Sums or means of tensors over all ranks, in place, in as few calls as it takes.
+
+    Ranks may submit tensors in different orders. A tensor is reduced once all ranks have submitted
+    its name. `buffers` makes tensors that need no packing. Collective: the constructor, `buffers`,
+    `close` and the end of a `with` block.
+
+    Args:
+        comm: Any intracommunicator; a Communicator keeps its kind and transport. A duplicate of it
+            is used, so `comm` is free for other calls.
+        fusion_bytes: Most bytes that are packed for one call; None: by the transport.
+        cycle: Seconds in which further tensors may become ready before a round of negotiation.
+            `wait`, and `fusion_bytes` of ready tensors, begin one at once.
+        overlap: Reduce on a thread of its own, while the program computes. False: in `wait`.
+        mean: Divide the sums by the number of ranks.
+        patience: Seconds after which a tensor that others did not submit is an error. It must not
+            be shorter than the time between the first and the last tensor of a step.
+
+    Attributes:
+        rounds: of negotiation so far.
+
+    Raises:
+        HbmcommError: overlap, and MPI was started without support for several threads.
+        ValueError: A limit is not positive.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        *,
+        fusion_bytes: int | None = None,
+        cycle: float = CYCLE,
+        overlap: bool = True,
+        mean: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
+        if (fusion_bytes is not None and fusion_bytes < LEAST) or cycle < 0 or patience <= 0:
+            raise ValueError(
+                f"fusion_bytes={fusion_bytes}, cycle={cycle}, patience={patience}: give at "
+                f"least {LEAST} bytes, and seconds that are not negative"
+            )
+        if overlap and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise HbmcommError(
+                "overlap needs MPI_THREAD_MULTIPLE, which this MPI was not started with; pass "
+                "overlap=False"
+            )
+        self._comm = comm.Dup() if isinstance(comm, Communicator) else Communicator(comm)
+        transport = self._comm.transport
+        default = FUSION_BYTES.get(transport, FUSION_BYTES_OF_MESSAGES)
+        self._fusion_bytes = default if fusion_bytes is None else fusion_bytes
+        self._splits = transport == "direct"  # it copies memory that ranks do not share
+        self._cycle_seconds, self._mean, self._patience = cycle, mean, patience
+        self._negotiation = Negotiation(self._comm)
+        self._reducer = Reducer(self._comm, self._fusion_bytes, mean)
+        self._places = BufferCache(self._reducer.place_of)
+        self._signatures: dict[str, Signature] = {}
+        self._plans: dict[tuple[Known, ...], Plan] = {}
+        self._planned_for = 0
+        self._pending: dict[str, Work] = {}
+        self._pending_bytes = 0
+        self._waiting, self._leaving = 0, False
+        self._broken: BaseException | None = None
+        self.rounds = 0
+        lock = threading.Lock()
+        self._has_work, self._has_results = threading.Condition(lock), threading.Condition(lock)
+        self._thread: threading.Thread | None = None
+        if overlap:
+            self._thread = threading.Thread(target=self._serve, name="fusion", daemon=True)
+            self._thread.start()
+
+    def buffers(self, shapes: Iterable[Shape], dtype: DTypeLike = "float32") -> list[NDArray[Any]]:
+        """Tensors of zeros, one after the other in one block of memory that the ranks share.
+
+        Those that are ready together and are neighbours are one call, without a copy. All ranks
+        must ask for the same shapes in the same order.
+
+        Raises:
+            OutOfMemory: This rank has less free.
+        """
+        model = np.dtype(dtype)
+        dimensions = [np.broadcast_to(np.empty((), model), shape).shape for shape in shapes]
+        sizes = [int(np.prod(each, dtype=np.int64)) * model.itemsize for each in dimensions]
+        _, block = self._reducer.block(sum(map(padded, sizes)))
+        found, start = [], 0
+        for shape, nbytes in zip(dimensions, sizes, strict=True):
+            found.append(block[start : start + nbytes].view(model).reshape(shape))
+            start += padded(nbytes)
+        return found
+
+    def submit(self, name: str, tensor: Any) -> Work:
+        """Say that a tensor is ready on this rank; it must not be touched until it is reduced.
+
+        Args:
+            name: The same on all ranks.
+            tensor: A NumPy array, or a torch tensor on the CPU; contiguous.
+
+        Raises:
+            TypeError, ValueError: The tensor cannot be reduced in place, or `name` is pending.
+            HbmcommError: Closed, or unusable since an earlier error.
+        """
+        array = as_array(name, tensor)
+        if self._mean and array.dtype.kind in "iu":
+            raise TypeError(f"{name!r} holds {array.dtype}, which has no mean; pass mean=False")
+        work = Work(self, name, array.reshape(-1), self._signature(name, array))
+        with self._has_work:
+            if self._broken is not None or self._leaving:
+                raise HbmcommError(
+                    f"{name!r} cannot be submitted: {self._broken or 'this object was closed'}"
+                )
+            if name in self._pending:
+                raise ValueError(f"{name!r} was submitted and is not reduced yet; wait for it")
+            self._pending[name] = work
+            self._pending_bytes += array.nbytes
+            if len(self._pending) == 1 or self._is_urgent():
+                self._has_work.notify()
+        return work
+
+    def wait(self) -> None:
+        """Wait until all submitted tensors are reduced on this rank; errors as in `Work.wait`."""
+        with self._has_work:
+            pending = tuple(self._pending.values())
+        self._wait_for(pending)
+
+    def close(self) -> None:
+        """Wait for all tensors and free the duplicate; collective.
+
+        A tensor that a rank still waits for, and another that closes did not submit, is
+        TensorMissing on the former.
+        """
+        if self._leaving:
+            return
+        try:
+            self.wait()
+        finally:
+            with self._has_work:
+                self._leaving = True
+                self._has_work.notify()
+            if self._thread is not None:
+                self._thread.join()
+            else:
+                while self._broken is None and self._cycle():
+                    pass
+            if self._broken is None:
+                self._comm.Free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:  # other ranks may not have it, and close would wait for them
+            self._break(error)
+            self._comm.__exit__(kind, error, trace)
+
+    def _signature(self, name: str, array: NDArray[Any]) -> Signature:
+        """The last one of this name where it is equal: equal objects compare quickest."""
+        found = Signature(array.shape, array.dtype.name, self._places.lookup(array))
+        last = self._signatures.get(name)
+        if last == found:
+            return last
+        self._signatures[name] = found
+        return found
+
+    def _wait_for(self, works: tuple[Work, ...]) -> None:
+        if self._thread is None:
+            while not all(each.done for each in works):
+                self._cycle()
+        else:
+            with self._has_results:
+                self._waiting += 1
+                self._has_work.notify()
+                self._has_results.wait_for(lambda: all(each.done for each in works))
+                self._waiting -= 1
+        for each in works:
+            if each.error is not None:
+                raise each.error
+
+    # ---- the cycle, on the thread where there is one ----
+
+    def _is_urgent(self) -> bool:
+        """Whether a round is due before the end of the cycle: no more tensors will come."""
+        stops = self._leaving or self._broken is not None
+        return stops or self._waiting > 0 or self._pending_bytes >= self._fusion_bytes
+
+    def _serve(self) -> None:
+        """On the thread, until all ranks close or one fails."""
+        more = True
+        while more:
+            with self._has_work:
+                self._has_work.wait_for(lambda: self._pending or self._is_urgent())
+                self._has_work.wait_for(self._is_urgent, self._cycle_seconds)
+                has_work = self._pending or self._leaving
+            if self._broken is not None:
+                return
+            more = self._cycle() if has_work else True
+
+    def _cycle(self) -> bool:
+        """One round of negotiation, and the calls for what is ready; whether there may be more."""
+        with self._has_work:
+            works = dict(self._pending)
+            leaving = self._leaving and not works
+        now = time.monotonic()
+        stalled = any(each.since and now - each.since > self._patience for each in works.values())
+        try:
+            self.rounds += 1
+            found = self._negotiation.round(
+                {name: work.signature for name, work in works.items()}, leaving, stalled
+            )
+            self._reduce(found.ready, works)
+        except BaseException as error:
+            self._break(error)
+            return False
+        self._give_up(found, works, now)
+        if not found.ready and not found.all_leave:
+            time.sleep(self._cycle_seconds)  # ranks wait for different tensors
+        return not found.all_leave
+
+    def _reduce(self, ready: tuple[Known, ...], works: dict[str, Work]) -> None:
+        if self._planned_for != self._negotiation.exchanges:  # signatures may have changed
+            self._plans.clear()
+            self._planned_for = self._negotiation.exchanges
+        if ready not in self._plans:
+            self._plans[ready] = planned(ready, self._fusion_bytes, self._splits)
+        found, mismatches = self._plans[ready]
+        for name, mismatch in mismatches.items():
+            self._finish([works[name]], mismatch)
+        by_number = {known.number: works[known.name] for known in ready}
+        flat = {number: work.array for number, work in by_number.items()}
+        for batch in found:
+            self._reducer.reduce(batch, flat)
+            self._finish([by_number[number] for number in batch.complete])
+
+    def _give_up(self, found: Round, works: dict[str, Work], now: float) -> None:
+        """Fail what another rank will not submit."""
+        for name, work in works.items():
+            if work.done:
+                continue
+            work.since = work.since or now
+            if found.some_leave:
+                reason = "a rank has closed without it"
+            elif name in found.missing:
+                ranks = ", ".join(map(str, found.missing[name]))
+                reason = f"rank {ranks} did not in {self._patience:g} s"
+            else:
+                continue
+            self._finish(
+                [work], TensorMissing(f"{name!r} must be submitted on all ranks; found: {reason}")
+            )
+
+    def _finish(self, works: list[Work], error: BaseException | None = None) -> None:
+        with self._has_results:
+            for work in works:
+                work.error, work.done = error, True
+                del self._pending[work.name]
+                self._pending_bytes -= work.array.nbytes
+            self._has_results.notify_all()
+
+    def _break(self, error: BaseException) -> None:
+        """Fail everything that is pending, and all later calls."""
+        with self._has_results:
+            self._broken = self._broken or error
+            for work in self._pending.values():
+                work.error, work.done = error, True
+            self._pending.clear()
+            self._has_results.notify_all()
+            self._has_work.notify()

@@ -1,0 +1,192 @@
+"""Which tensors are ready on all ranks; the response cache that makes this one small Allreduce.
+
+Each tensor that was ever announced has a number, the same on all ranks, and what each rank said of
+it. From then on a rank says that it is ready by one bit. Only a tensor that is new or changed costs
+an exchange. Knows names and signatures of tensors, no data.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.communicator import Communicator
+from hbmcomm.errors import HbmcommError
+
+NEWS, LEAVING, STAYING, STALLED = 1, 2, 4, 8
+"""Bits before those of tensors. A bit that all ranks set stays set (BAND): NEWS, nobody has news;
+LEAVING, all leave; STAYING, nobody leaves; STALLED, nobody's patience is over."""
+FLAGS = 4
+
+
+class TensorMismatch(HbmcommError):
+    """Ranks submitted tensors of different shapes or types by one name."""
+
+
+class TensorMissing(HbmcommError):
+    """A rank did not submit a tensor that others wait for."""
+
+
+class Place(NamedTuple):
+    """Where a tensor is in a block that all ranks made alike."""
+
+    block: int
+    offset: int
+    """In bytes."""
+
+
+class Signature(NamedTuple):
+    """What ranks tell each other of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    place: Place | None
+    """None: memory of the program."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+class Known:
+    """A tensor that was announced: its number, its name, and each rank's signature by rank."""
+
+    def __init__(self, number: int, name: str, ranks: int) -> None:
+        self.number, self.name = number, name
+        self.signatures: list[Signature | None] = [None] * ranks
+
+    def agreed(self) -> Signature:
+        """The signature of all ranks, with a place where all ranks have it there.
+
+        Raises:
+            TensorMismatch: Alike on every rank.
+        """
+        first = self.signatures[0]
+        assert first is not None  # ready on all ranks
+        for rank, each in enumerate(self.signatures):
+            assert each is not None
+            if each[:2] != first[:2]:
+                raise TensorMismatch(
+                    f"{self.name!r} is {_described(first)} on rank 0, and {_described(each)} on "
+                    f"rank {rank}; submit one shape and type by this name on all ranks"
+                )
+        alike = all(each == first for each in self.signatures)
+        return first if alike else first._replace(place=None)
+
+
+class Round(NamedTuple):
+    """What a round of negotiation found, alike on every rank."""
+
+    ready: tuple[Known, ...]
+    """By number."""
+    all_leave: bool
+    some_leave: bool
+    missing: dict[str, list[int]]
+    """{name: ranks that did not submit it}, where some rank's patience is over."""
+
+
+class Negotiation:
+    """The response cache of one communicator; `round` is collective.
+
+    Attributes:
+        exchanges: rounds in which some rank had news.
+    """
+
+    def __init__(self, comm: Communicator) -> None:
+        self._comm = comm
+        self._known: list[Known] = []
+        self._by_name: dict[str, Known] = {}
+        self._words = comm.zeros(1, "uint64")
+        self.exchanges = 0
+
+    def round(
+        self, pending: Mapping[str, Signature], leaving: bool = False, stalled: bool = False
+    ) -> Round:
+        """Which of the pending tensors are ready on all ranks.
+
+        Raises:
+            PeerError: A rank died or left.
+        """
+        flags = (LEAVING if leaving else STAYING) | (0 if stalled else STALLED)
+        bits, news = self._bits(pending)
+        agreed = self._all_of(flags | (0 if news else NEWS) | bits << FLAGS)
+        if not agreed & NEWS:
+            self._exchange(news)
+            bits, _ = self._bits(pending)
+            agreed = self._all_of(flags | NEWS | bits << FLAGS)
+        missing = {} if agreed & STALLED else self._missing(bits)
+        ready, rest = [], agreed >> FLAGS
+        while rest:
+            lowest = rest & -rest
+            ready.append(self._known[lowest.bit_length() - 1])
+            rest ^= lowest
+        return Round(tuple(ready), bool(agreed & LEAVING), not agreed & STAYING, missing)
+
+    def _bits(self, pending: Mapping[str, Signature]) -> tuple[int, dict[str, Signature]]:
+        """A bit for each pending tensor that was announced as it is; the others."""
+        bits, news, rank = 0, {}, self._comm.rank
+        for name, signature in pending.items():
+            known = self._by_name.get(name)
+            if known is None or known.signatures[rank] != signature:
+                news[name] = signature
+            else:
+                bits |= 1 << known.number
+        return bits, news
+
+    def _all_of(self, bits: int) -> int:
+        """The bits that all ranks set."""
+        words = self._words
+        words.view(np.uint8)[:] = np.frombuffer(bits.to_bytes(words.nbytes, "little"), np.uint8)
+        self._comm.Allreduce(MPI.IN_PLACE, words, op=MPI.BAND)
+        return int.from_bytes(words.tobytes(), "little")
+
+    def _exchange(self, news: dict[str, Signature]) -> None:
+        """Learn what is new on any rank; numbers are given in the order of ranks."""
+        self.exchanges += 1
+        for rank, found in enumerate(self._gathered(news)):
+            for name, signature in found.items():
+                known = self._by_name.get(name)
+                if known is None:
+                    known = Known(len(self._known), name, self._comm.size)
+                    self._known.append(known)
+                    self._by_name[name] = known
+                known.signatures[rank] = signature
+        words = -(-(FLAGS + len(self._known)) // 64)
+        if words > self._words.size:
+            self._words = self._comm.zeros(words, "uint64")
+
+    def _missing(self, bits: int) -> dict[str, list[int]]:
+        """Which ranks did not submit which tensors that others did."""
+        each = self._gathered(bits)
+        anywhere = 0
+        for found in each:
+            anywhere |= found
+        return {
+            known.name: lacking
+            for known in self._known
+            if anywhere >> known.number & 1
+            and (lacking := [r for r, found in enumerate(each) if not found >> known.number & 1])
+        }
+
+    def _gathered(self, item: Any) -> list[Any]:
+        """The item of every rank; through the transport, which notices a rank that dies."""
+        own = np.frombuffer(pickle.dumps(item), np.uint8)
+        lengths = np.empty(self._comm.size, np.int64)
+        self._comm.Allgather(np.array([own.size], np.int64), lengths)
+        counts = [int(length) for length in lengths]
+        received = np.empty(sum(counts), np.uint8)
+        self._comm.Allgatherv(own, [received, counts])
+        found, start = [], 0
+        for count in counts:
+            found.append(pickle.loads(received[start : start + count].tobytes()))
+            start += count
+        return found
+
+
+def _described(signature: Signature) -> str:
+    return f"{signature.shape} of {signature.dtype}"

@@ -1,0 +1,43 @@
+"""NumPy arrays and torch tensors as flat arrays over the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBERS = "fciu"
+"""NumPy's kinds of types that can be added."""
+
+
+def as_array(name: str, tensor: Any) -> NDArray[Any]:
+    """A tensor's memory as an array of the same shape.
+
+    Args:
+        name: of the tensor, for errors.
+        tensor: a NumPy array, or a torch tensor on the CPU.
+
+    Raises:
+        TypeError: It is neither, or of a type that NumPy cannot add.
+        ValueError: It is not contiguous or not writable.
+    """
+    array: NDArray[Any] = tensor
+    if not isinstance(tensor, np.ndarray):
+        try:
+            array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+        except (AttributeError, TypeError) as error:
+            raise TypeError(
+                f"{name!r} must be a NumPy array or a torch tensor of a type that NumPy has, on "
+                f"the CPU; found {type(tensor).__name__} ({error})"
+            ) from None
+    if array.dtype.kind not in NUMBERS or not array.dtype.isnative:
+        raise TypeError(
+            f"{name!r} must hold numbers that can be added; found {array.dtype}; convert it first"
+        )
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        raise ValueError(
+            f"{name!r} must be contiguous and writable; found strides {array.strides} for shape "
+            f"{array.shape}; submit a contiguous tensor"
+        )
+    return array
