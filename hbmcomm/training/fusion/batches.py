@@ -82,17 +82,21 @@ def batches(ready: Iterable[tuple[int, Signature]], fusion_bytes: int, splits: b
         splits: Pack longer tensors as well, unless ranks share their memory. Else they are reduced
             where they are.
     """
-    placed, whole = [], []
+    placed, whole, empty = [], [], []
     packed: dict[str, list[tuple[int, int]]] = {}
     for number, signature in ready:
         place, nbytes = signature.place, signature.nbytes
-        if place is not None and place != LOOSE:
+        if not nbytes:
+            empty.append(number)
+        elif place is not None and place != LOOSE:
             placed.append((place, number, signature))
         elif nbytes > fusion_bytes and (place == LOOSE or not splits):
             whole.append(Batch(signature.dtype, nbytes, (number,), LOOSE))
         else:
             packed.setdefault(signature.dtype, []).append((number, nbytes))
     found = _runs(sorted(placed)) + whole
+    if empty:
+        found.append(Batch("uint8", 0, tuple(empty)))
     for dtype, tensors in packed.items():
         found += _packed(dtype, tensors, fusion_bytes)
     return found
@@ -135,18 +139,15 @@ def _packed(dtype: str, tensors: list[tuple[int, int]], fusion_bytes: int) -> li
         start = 0
         if nbytes <= room < padded(used) + nbytes:  # it fits into the next one
             close()
-        while start < nbytes or not nbytes:
+        while start < nbytes:
             offset = padded(used)
             length = min(nbytes - start, room - offset)
-            if length <= 0 < nbytes:
+            if length <= 0:
                 close()
                 continue
-            stop = start + length
-            pieces.append(Piece(number, start // itemsize, stop // itemsize, offset))
-            start, used = stop, offset + length
-            if stop == nbytes:
-                complete.append(number)
-                break
+            pieces.append(Piece(number, start // itemsize, (start + length) // itemsize, offset))
+            start, used = start + length, offset + length
+        complete.append(number)
     close()
     return found
 
@@ -189,6 +190,8 @@ class Reducer:
         Raises:
             PeerError: A rank died or left.
         """
+        if not batch.nbytes:
+            return
         self.calls += 1
         if batch.place is None:
             self._reduce_packed(batch, flat)

@@ -1,0 +1,124 @@
+"""Rank program: FusedAllreduce against sums that each rank can compute alone.
+
+python fusing.py TRANSPORT
+"""
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm import Communicator, HbmcommError
+from hbmcomm.training.fusion import FusedAllreduce, TensorMismatch, TensorMissing
+
+WORLD = MPI.COMM_WORLD
+RANK, SIZE = WORLD.rank, WORLD.size
+SHAPES: list[tuple[int, ...]] = [(64, 3, 7, 7), (64,), (), (0,), (130, 1000), (1000,), (3, 5)]
+FUSION_BYTES = 64 * 1024  # less than the longest tensor
+
+
+def tensor(number: int, shape: tuple[int, ...], rank: int, step: int) -> Any:
+    """Whole numbers, so that sums do not depend on the order of ranks."""
+    draw = np.random.default_rng([number, rank, step])
+    return draw.integers(-100, 100, shape).astype("float32")
+
+
+def due(number: int, shape: tuple[int, ...], step: int) -> Any:
+    return sum(tensor(number, shape, rank, step) for rank in range(SIZE))
+
+
+def check_steps(fused: FusedAllreduce, made: list[Any], scale: float = 1.0) -> None:
+    """Some steps, in which each rank submits in an order of its own."""
+    for step in range(4):
+        order = list(range(len(made)))
+        random.Random(1000 * step + RANK).shuffle(order)
+        for number in order:
+            made[number][...] = tensor(number, SHAPES[number], RANK, step)
+            fused.submit(f"t{number}", made[number])
+            if number == 2:
+                time.sleep(0.002 * RANK)  # ranks are not alike
+        fused.wait()
+        for number, shape in enumerate(SHAPES):
+            assert np.array_equal(made[number], due(number, shape, step) * np.float32(scale))
+
+
+def check_results(comm: Communicator, overlap: bool, mean: bool) -> None:
+    scale = 1 / SIZE if mean else 1.0
+    with FusedAllreduce(comm, fusion_bytes=FUSION_BYTES, overlap=overlap, mean=mean) as fused:
+        check_steps(fused, [np.empty(shape, "float32") for shape in SHAPES], scale)
+        check_steps(fused, [comm.empty(shape, "float32") for shape in SHAPES], scale)
+        check_steps(fused, fused.buffers(SHAPES), scale)
+        alike = [np.empty(s, "float32") if RANK else comm.empty(s, "float32") for s in SHAPES]
+        check_steps(fused, alike, scale)
+
+
+def check_the_cache(comm: Communicator) -> None:
+    """Known tensors cost no exchange, and those of a block are one call without a copy."""
+    with FusedAllreduce(comm, overlap=False) as fused:
+        made = fused.buffers(SHAPES)
+        reducer, negotiation = fused._reducer, fused._negotiation
+        for step in range(5):
+            for number, each in enumerate(made):
+                fused.submit(f"t{number}", each)
+            fused.wait()
+            assert (negotiation.exchanges, reducer.calls) == (1, step + 1)
+        assert reducer.packed_bytes == 0
+        fused.submit("t0", np.ones(3))  # another shape and type, on all ranks
+        fused.wait()
+        assert (negotiation.exchanges, fused.rounds) == (2, 6)
+
+
+def expect(error: type[Exception], words: str, act: Callable[[], object]) -> None:
+    try:
+        act()
+    except error as found:
+        assert words in str(found), found
+    else:
+        raise AssertionError(f"no {error.__name__}")
+
+
+def check_mismatches(comm: Communicator, overlap: bool) -> None:
+    """An error on all ranks, for that tensor alone; the object stays usable."""
+    last = SIZE - 1
+    with FusedAllreduce(comm, overlap=overlap) as fused:
+        for shape, dtype in (((3 + (last == RANK),), "f4"), ((3,), "f8" if last == RANK else "f4")):
+            good, bad = np.ones(5), np.ones(shape, dtype)
+            right = fused.submit("right", good)
+            wrong = fused.submit("wrong", bad)
+            expect(TensorMismatch, f"on rank {last}; submit one shape", wrong.wait)
+            right.wait()
+            assert (good == SIZE).all()
+            assert (bad == 1).all()
+        fused.submit("wrong", bad := np.ones(7)).wait()
+        assert (bad == SIZE).all()
+
+
+def check_absentees(comm: Communicator, overlap: bool) -> None:
+    """What a rank never submits is an error for those that wait, in time and at the end."""
+    with FusedAllreduce(comm, overlap=overlap, patience=0.2) as fused:
+        fused.submit("mine" if RANK == 0 else "theirs", np.ones(3))
+        expect(TensorMissing, "must be submitted on all ranks", fused.wait)
+        fused.submit("ours", np.ones(3)).wait()
+    fused = FusedAllreduce(comm, overlap=overlap)
+    if RANK == 0:
+        fused.submit("mine", np.ones(3))
+        expect(TensorMissing, "a rank has closed without it", fused.close)
+    else:
+        fused.close()
+    expect(HbmcommError, "was closed", lambda: fused.submit("ours", np.ones(3)))
+
+
+with Communicator(WORLD, "regular", sys.argv[1]) as comm:
+    for overlap in (False, True):
+        check_results(comm, overlap, mean=overlap)
+        check_mismatches(comm, overlap)
+        check_absentees(comm, overlap)
+    check_the_cache(comm)
+    with FusedAllreduce(comm) as one, FusedAllreduce(comm) as two:  # side by side
+        check_steps(one, [np.empty(shape, "float32") for shape in SHAPES])
+        check_steps(two, two.buffers(SHAPES))
+print("all is well", flush=True)
