@@ -22,6 +22,24 @@ PUSHED_NETWORKS = {
 """The network that each of these workloads pushes, as hbmcomm.training.networks names it."""
 REGION, RPC, RPC_TUNED = "region", "grpc", "grpc-tuned"
 PACK_MPI, GLOO_SEND = "pack-mpi", "gloo-send"
+RESNET, MOBILENET = "allreduce_resnet50", "allreduce_mobilenet"
+RESNET_STEP, MOBILENET_STEP = "step_resnet50", "step_mobilenet"
+POINTERS, BETWEEN_HOSTS = "pointer_lookup", "allreduce_between_hosts"
+NETWORK_OF = {
+    RESNET: "resnet50",
+    MOBILENET: "mobilenet_v1",
+    RESNET_STEP: "resnet50",
+    MOBILENET_STEP: "mobilenet_v1",
+}
+"""The network of a workload, as hbmcomm.training.networks names it."""
+
+FUSED, PACKED, MPI_FUSED = "fused", "fused-packed", "mpi-fused"
+ONE_BY_ONE, ONE_BY_ONE_ARENA = "one-by-one", "one-by-one-arena"
+MPI_ONE_BY_ONE, GLOO_BUCKETS = "mpi-one-by-one", "gloo-ddp-buckets"
+OVERLAPPED, BLOCKING, COMPUTE, GRPC = "overlapped", "blocking", "compute-alone", "grpc-server"
+CACHE, QUERY = "cache", "query"
+ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
+"""Of transport hierarchical, by the values of HBMCOMM_BETWEEN_HOSTS."""
 
 WIDTH = 512  # of a layer that is trained
 HIDDEN = 1024  # of a token's state
@@ -75,6 +93,15 @@ def _of_layers(*widths: int) -> int:
 def _push(title: str, nbytes: int = 0) -> Workload:
     ways = (REGION, RPC, RPC_TUNED, PACK_MPI, GLOO_SEND)
     return Workload(title, ways, "regions.push", held=2, nbytes=nbytes, uses_torch=True)
+def _gradients(title: str, nbytes: int) -> Workload:
+    ways = (FUSED, PACKED, ONE_BY_ONE, ONE_BY_ONE_ARENA, MPI_ONE_BY_ONE, MPI_FUSED, GLOO_BUCKETS)
+    program = "fusion.gradients"
+    return Workload(title, ways, program, held=2, nbytes=nbytes, uses_torch=True)
+
+
+def _overlap(title: str, nbytes: int) -> Workload:
+    ways = (OVERLAPPED, BLOCKING, COMPUTE, MPI_ONE_BY_ONE, GRPC)
+    return Workload(title, ways, "fusion.steps", held=4, nbytes=nbytes)
 
 
 WORKLOADS = {
@@ -92,6 +119,12 @@ WORKLOADS = {
     "push_alexnet": _push("AlexNet gradients, pushed", nbytes=244_403_360),
     "push_resnet50": _push("ResNet-50 gradients, pushed", nbytes=102_228_128),
     "push_mobilenet": _push("MobileNet gradients, pushed", nbytes=16_927_904),
+    RESNET: _gradients("ResNet-50 gradients", nbytes=102_228_128),
+    MOBILENET: _gradients("MobileNet gradients", nbytes=16_927_904),
+    RESNET_STEP: _overlap("ResNet-50 step", nbytes=102_228_128),
+    MOBILENET_STEP: _overlap("MobileNet step", nbytes=16_927_904),
+    POINTERS: Workload("Allreduce of a known buffer", (CACHE, QUERY), "fusion.pointers", held=2),
+    BETWEEN_HOSTS: Workload("Allreduce between hosts", ALGORITHMS, "fusion.algorithms", held=1),
 }
 """By name. The bytes of a training step are those of all gradients, in whole layers. It holds
 parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of

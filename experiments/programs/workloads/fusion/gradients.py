@@ -1,0 +1,118 @@
+"""The sum of all gradients of a network over the ranks, by the ways of making few calls or many.
+
+FUSED and PACKED are this library's tensor fusion. MPI_FUSED is the same design on calls of the MPI,
+which is Horovod's. The others make a call for each tensor, or for each of DDP's buckets.
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.workloads import (
+    FUSED,
+    GLOO_BUCKETS,
+    MPI_FUSED,
+    MPI_ONE_BY_ONE,
+    ONE_BY_ONE,
+    ONE_BY_ONE_ARENA,
+    PACKED,
+)
+from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.torch_groups import TorchGroups
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.fusion.tensors import Gradients, lengths, ours, private
+
+FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, as in DistributedDataParallel
+
+
+Way = Callable[[hbmcomm.Communicator, list[int], bool], Ready]
+
+
+def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
+    """A way to reduce the gradients; collective.
+
+    Raises:
+        ContenderMissing: any rank has no torch.
+    """
+    if contender == GLOO_BUCKETS:
+        return _gloo_buckets(comm, folder)
+    of_mpi = partial(hbmcomm.Communicator, kind="regular", transport="mpi")
+    ways: dict[str, tuple[Way, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
+        FUSED: (_fused, ours, True),
+        PACKED: (_fused, ours, False),
+        MPI_FUSED: (_fused, of_mpi, False),
+        ONE_BY_ONE: (_one_by_one, ours, False),
+        ONE_BY_ONE_ARENA: (_one_by_one, ours, True),
+        MPI_ONE_BY_ONE: (_one_by_one, of_mpi, False),
+    }
+    way, made, shared = ways[contender]
+    return lambda operation, send, recv: way(made(comm), lengths(operation), shared)
+
+
+def _fused(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
+    library: Any = importlib.import_module("hbmcomm.training.fusion")
+    fused = library.FusedAllreduce(own, overlap=False)
+    gradients = Gradients(fused.buffers(counts) if shared else private(counts))
+    named = gradients.named
+
+    def call() -> None:
+        for name, each in named:
+            fused.submit(name, each)
+        fused.wait()
+
+    def close() -> None:
+        fused.close()
+        own.Free()
+
+    return gradients.ready(own, call, close)
+
+
+def _one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
+    tensors = [own.zeros(count, "float32") for count in counts] if shared else private(counts)
+
+    def call() -> None:
+        for each in tensors:
+            own.Allreduce(MPI.IN_PLACE, each)
+
+    return Gradients(tensors).ready(own, call, own.Free)
+
+
+def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
+    """Gradients are views of buckets, so nothing is packed."""
+    groups = TorchGroups(comm, folder, set[int]().union(*comm.allgather(os.sched_getaffinity(0))))
+    gloo = groups.gloo()
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready:
+        tensors: list[Array] = []
+        calls: list[Callable[[], object]] = []
+        for counts in _bucketed(lengths(operation)):
+            (bucket,) = private([sum(counts)])
+            tensors += np.split(bucket, np.cumsum(counts)[:-1])
+            if reduced := gloo("allreduce", bucket, bucket):
+                calls.append(reduced.call)
+
+        def call() -> None:
+            for each in calls:
+                each()
+
+        return Gradients(tensors).ready(comm, call)
+
+    return ready
+
+
+def _bucketed(counts: list[int]) -> list[list[int]]:
+    """Lengths of the gradients in each bucket: a first one that is soon full, then long ones."""
+    found: list[list[int]] = [[]]
+    for count in counts:
+        limit = FIRST_BUCKET if len(found) == 1 else BUCKET
+        if found[-1] and 4 * (sum(found[-1]) + count) > limit:
+            found.append([])
+        found[-1].append(count)
+    return found

@@ -1,0 +1,39 @@
+"""An Allreduce that first finds out what memory its buffer is in: by a lookup, or by a query.
+
+A library that treats kinds of memory differently needs to know this in every call. The query is the
+cheapest one: what allocated the memory, and the node of one page by get_mempolicy.
+"""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from experiments.model.workloads import CACHE
+from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.fusion.tensors import Gradients, ours
+
+
+def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
+    """One of the two; collective."""
+    library: Any = importlib.import_module("hbmcomm.training.fusion")
+    memory_of = library.memory_of
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready:
+        known: Callable[[Array], Any] = (
+            library.BufferCache(memory_of).lookup if contender == CACHE else memory_of
+        )
+        own = ours(comm)
+        buffer = own.zeros(recv.size, "float32")
+        source = memory_of(buffer).source
+
+        def call() -> None:
+            if known(buffer).source == source:
+                own.Allreduce(MPI.IN_PLACE, buffer)
+
+        return Gradients([buffer]).ready(own, call, own.Free)
+
+    return ready
