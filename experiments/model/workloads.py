@@ -40,6 +40,16 @@ OVERLAPPED, BLOCKING, COMPUTE, GRPC = "overlapped", "blocking", "compute-alone",
 CACHE, QUERY = "cache", "query"
 ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 """Of transport hierarchical, by the values of HBMCOMM_BETWEEN_HOSTS."""
+PS, TUNED_PS, GATHER_NUMPY, GLOO_LOCAL = "hbmcomm-ps", "tuned-ps", "gather-numpy", "gloo-local"
+PS_UNFUSED, PS_PULL, PS_SHARED = "ps-unfused", "ps-pull", "ps-shared"
+PS_CHUNKS = ("ps-4KiB", "ps-16KiB", "ps-128KiB", "ps-512KiB", "ps-2MiB", "ps-8MiB")
+PS_CENTRAL, PS_COLOCATED = "ps-central", "ps-colocated"
+PARAMETERS = {
+    "alexnet": 61_100_840,
+    "vgg16": 138_357_544,
+    "resnet50": 25_557_032,
+    "mobilenet_v1": 4_231_976,
+}
 
 WIDTH = 512  # of a layer that is trained
 HIDDEN = 1024  # of a token's state
@@ -80,6 +90,23 @@ class Workload:
         return self.program, self.contenders[0]
 
 
+def _served(title: str, network: str, contenders: tuple[str, ...]) -> Workload:
+    """A step of a parameter server; contenders share gradients and weights, state is their own."""
+    return Workload(
+        title,
+        contenders,
+        program="parameter_server",
+        held=2,
+        nbytes=4 * PARAMETERS[network],
+        uses_torch=GLOO_LOCAL in contenders,
+    )
+
+
+_SERVERS = (PS, TUNED_PS, GATHER_NUMPY, GLOO_LOCAL)
+
+_PARTS = (PS, PS_UNFUSED, PS_PULL, PS_SHARED, *PS_CHUNKS)
+
+
 def _step(title: str, grain: int, held: int) -> Workload:
     groups = (TORCH, GLOO)
     return Workload(title, groups, grain=grain, held=held, computes=True, uses_torch=True)
@@ -103,6 +130,13 @@ def _overlap(title: str, nbytes: int) -> Workload:
     ways = (OVERLAPPED, BLOCKING, COMPUTE, MPI_ONE_BY_ONE, GRPC)
     return Workload(title, ways, "fusion.steps", held=4, nbytes=nbytes)
 
+_OVER_LINKS = Workload(
+    "Parameter server over links, MobileNet",
+    (PS_CENTRAL, PS_COLOCATED),
+    program="parameter_server_hosts",
+    held=6,
+    nbytes=4 * PARAMETERS["mobilenet_v1"],
+)
 
 WORKLOADS = {
     DDP: _step("DDP step", grain=4 * WIDTH * WIDTH, held=5),
@@ -125,6 +159,11 @@ WORKLOADS = {
     MOBILENET_STEP: _overlap("MobileNet step", nbytes=16_927_904),
     POINTERS: Workload("Allreduce of a known buffer", (CACHE, QUERY), "fusion.pointers", held=2),
     BETWEEN_HOSTS: Workload("Allreduce between hosts", ALGORITHMS, "fusion.algorithms", held=1),
+    "ps_alexnet": _served("Parameter server, AlexNet", "alexnet", _SERVERS),
+    "ps_vgg16": _served("Parameter server, VGG-16", "vgg16", _SERVERS),
+    "ps_resnet50": _served("Parameter server, ResNet-50", "resnet50", _SERVERS),
+    "ps_hosts_mobilenet_v1": _OVER_LINKS,
+    "ps_parts_alexnet": _served("Parameter server part by part, AlexNet", "alexnet", _PARTS),
 }
 """By name. The bytes of a training step are those of all gradients, in whole layers. It holds
 parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of

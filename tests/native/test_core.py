@@ -64,11 +64,14 @@ TESTS = {
     "handler": "NumPy's hook allocates and frees each block in the right memory",
     "departures": "a rank's departure shows after all that it wrote",
     "rates": "two cores copy through common memory",
+    "optimizers": "optimisers have the bits of their formulas for any length from any address",
+    "updates": "a parameter server has the weights of a serial optimiser, wherever chunks are",
 }
 """The tests of the program, and what each shows."""
 WITHOUT_THREAD_SANITIZER = {
     "intruder": "its writes are data races on purpose",
     "kernels": "it has one thread",
+    "optimizers": "it has one thread",
 }
 
 SEED = 6717

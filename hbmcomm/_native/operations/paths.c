@@ -8,6 +8,7 @@
 
 #include "algorithms/algorithms.h"
 #include "cpu/copy.h"
+#include "optimizers/update.h"
 
 /* Bytes that an operation accesses, all ranks together. */
 static uint64_t footprint(const hbm_operation *o)
@@ -19,6 +20,7 @@ static uint64_t footprint(const hbm_operation *o)
     case HBM_GATHER:
     case HBM_SCATTER:
     case HBM_ALLREDUCE:
+    case HBM_UPDATE:
         return 2 * n * o->block;
     case HBM_REDUCE:
         return (n + 1) * o->block;
@@ -58,6 +60,8 @@ static int travels_in_posts(advance path)
 static advance path_of(const hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
+    if (o->call.operation == HBM_UPDATE)
+        return hbm_update_path;
     if (o->call.operation == HBM_BARRIER || o->call.operation >= HBM_FOREIGN)
         return hbm_barrier_path;
     if (c->size == 1)

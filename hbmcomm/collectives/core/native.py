@@ -225,6 +225,8 @@ def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
 def _named(what: int, count: int) -> str:
     """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c."""
     operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
+    if operation == lib.HBM_UPDATE:
+        return f"a step of a parameter server ({count:,} x {DTYPES[dtype]})"
     if operation >= lib.HBM_FOREIGN:
         return f"{FOREIGN[operation - lib.HBM_FOREIGN]} (served by MPI)"
     name = OPERATIONS[operation]

@@ -1,0 +1,73 @@
+"""Placements of a parameter server over the links of hosts: as many workers in each.
+
+Central: half of the ranks own chunks and the others work. Colocated: as many ranks do both, and the
+others sleep. A worker's link then carries its own part of both jobs.
+"""
+
+import importlib
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.model.workloads import PS_CENTRAL
+from experiments.programs.contenders.contender import (
+    Contender,
+    ContenderMissing,
+    Ready,
+    nothing,
+)
+from experiments.programs.measure.buffers import agree
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.parameter_server import MOMENTUM, RATE, lengths_of, wrong
+
+
+def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
+    """One placement; `call` is one step of all ranks.
+
+    Raises:
+        ContenderMissing: the number of ranks is odd.
+    """
+    odd = f"{comm.size} ranks have no halves"
+    agree(comm, odd if comm.size % 2 else "", ContenderMissing)
+    workers = range(comm.size // 2)
+    works = comm.rank in workers
+    working = MPI.Intracomm(comm.Split(works, comm.rank))
+    if contender == PS_CENTRAL:
+        return partial(ready, comm, working, works, [*range(len(workers), comm.size)])
+    return partial(ready, working, working, works, "all")
+
+
+def ready(
+    comm: MPI.Intracomm,
+    working: MPI.Intracomm,
+    works: bool,
+    owners: Any,
+    operation: str,
+    send: Array,
+    recv: Array,
+) -> Ready:
+    """A server on `comm`; ranks that neither work nor own have nothing to do."""
+    if not works and owners == "all":
+        return Ready(nothing, wrong=lambda: 0)
+    library: Any = importlib.import_module("hbmcomm.training.parameter_server")
+    server = library.ParameterServer(
+        hbmcomm.Communicator(comm),
+        lengths_of(operation),
+        library.Momentum(RATE, MOMENTUM),
+        owners=owners,
+    )
+    if works:
+        np.random.default_rng(comm.rank).random(out=server.all_gradients, dtype="float32")
+
+    def check() -> int:
+        if works:
+            return wrong(working, server.all_gradients, server.step, server.all_weights)
+        for _ in range(3):
+            server.step()
+        return 0
+
+    return Ready(server.step, close=server.close, wrong=check)

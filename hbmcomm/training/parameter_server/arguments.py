@@ -1,0 +1,117 @@
+"""The arguments of a job: checked on each rank, compared between ranks, turned into a `Job`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hbmcomm.memory.policy import cpu_location
+from hbmcomm.options import run_on_all
+from hbmcomm.training.parameter_server.chunks import LINE
+from hbmcomm.training.parameter_server.job import Design, Job, Shape
+from hbmcomm.training.parameter_server.optimizers import Optimizer
+
+Owners = Literal["all"] | Iterable[int]
+
+
+class Asked(NamedTuple):
+    """What the program gives; see ParameterServer."""
+
+    tensors: Sequence[Any]
+    optimizer: Optimizer
+    chunk_bytes: int
+    owners: Owners
+    design: Design
+
+
+class _Common(NamedTuple):
+    """What must be equal on all ranks."""
+
+    shapes: tuple[Shape, ...]
+    optimizer: str
+    chunk_bytes: int
+    owners: tuple[int, ...]
+    design: Design
+
+
+def agreed(comm: Any, asked: Asked) -> tuple[Job, bool]:
+    """The job, and whether its first worker gives weights; collective.
+
+    Raises:
+        ValueError, TypeError: On every rank.
+    """
+    common = run_on_all(comm, lambda: _checked(comm, asked))
+    node = cpu_location.of_this_process().node
+    has_values = any(not _is_shape(each) for each in asked.tensors)
+    found = comm.allgather((common, node, has_values))
+    for rank, (others, _, _) in enumerate(found):
+        for name, first, other in zip(_Common._fields, found[0][0], others, strict=True):
+            if first != other:
+                raise ValueError(
+                    f"{name} must be equal on all ranks; found {first} on rank 0 and {other} on "
+                    f"rank {rank}; give the same"
+                )
+    ranks, own = range(comm.size), common.owners
+    workers = tuple(ranks) if len(own) == comm.size else tuple(sorted(set(ranks) - set(own)))
+    job = Job(
+        comm.rank,
+        common.shapes,
+        common.chunk_bytes,
+        {rank: found[rank][1] for rank in own},
+        workers,
+        scale=1 / len(workers),
+    )
+    return job, found[workers[0]][2]
+
+
+def values_of(tensor: Any) -> ArrayLike:
+    """The values of an array, or of a torch tensor that may need gradients; 0 of a shape."""
+    if _is_shape(tensor):
+        return 0.0
+    return np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor)
+
+
+def _is_shape(tensor: Any) -> bool:
+    return not hasattr(tensor, "shape")
+
+
+def _shape(tensor: Any) -> Shape:
+    found = tensor if _is_shape(tensor) else tensor.shape
+    try:
+        return tuple(map(int, found if isinstance(found, Iterable) else (found,)))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"tensors hold {tensor!r}: neither a shape nor an array; give either"
+        ) from None
+
+
+def _checked(comm: Any, asked: Asked) -> _Common:
+    shapes, most = tuple(map(_shape, asked.tensors)), asked.chunk_bytes
+    if not shapes:
+        raise ValueError("tensors: found none; give at least one shape or array")
+    if not isinstance(asked.optimizer, Optimizer):
+        raise TypeError(f"optimizer={asked.optimizer!r}: not an optimiser; give one such as SGD()")
+    if most < LINE or most % LINE:
+        raise ValueError(f"chunk_bytes={most}: not a positive multiple of {LINE}; take 32768")
+    if comm.transport != "direct" and asked.design != Design():
+        raise ValueError(
+            "shared_weights, fused and pull need transport direct; found transport "
+            f"{comm.transport}; leave them out"
+        )
+    return _Common(shapes, repr(asked.optimizer), most, _owners(comm, asked.owners), asked.design)
+
+
+def _owners(comm: Any, asked: Owners) -> tuple[int, ...]:
+    ranks = tuple(range(comm.size))
+    if asked == "all":
+        return ranks
+    found = set(asked)
+    if not found or not found < set(ranks):
+        raise ValueError(
+            f"owners={sorted(found)}: not some of the ranks 0 to {comm.size - 1} with others left "
+            "to work; name fewer, or take 'all'"
+        )
+    return tuple(sorted(map(int, found)))

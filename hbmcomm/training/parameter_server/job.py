@@ -1,0 +1,107 @@
+"""What all ranks of a job agree on: tensors, chunks, owners, workers. Moves no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import NamedTuple, Protocol
+
+from hbmcomm.training.parameter_server.chunks import Chunk, Key, laid_out, owned
+from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
+
+Shape = tuple[int, ...]
+Arrays = tuple[Floats, Floats]
+"""Gradients and weights of one rank, flat."""
+ITEM = 4  # bytes of a float32
+
+
+class Design(NamedTuple):
+    """What may differ between designs; the defaults are the fast one."""
+
+    shared_weights: bool = False
+    """All workers read one array, that of the first worker."""
+    fused: bool = True
+    """A chunk is optimised right after its gradients were added; else after those of its key."""
+    pull: bool = False
+    """Workers copy the new weights themselves after the step; else owners write them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The tensors of one job and the ranks that work on them.
+
+    Attributes:
+        rank: This rank.
+        shapes: Of the tensors, by key.
+        owners: The ranks that own chunks, and the NUMA node of each.
+        workers: The ranks that compute gradients, in the order in which these are added.
+        scale: Multiplies each sum of gradients.
+    """
+
+    rank: int
+    shapes: tuple[Shape, ...]
+    chunk_bytes: int
+    owners: Mapping[int, int]
+    workers: tuple[int, ...]
+    scale: float
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        return laid_out([ITEM * prod(shape) for shape in self.shapes])
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        return owned(self.keys, self.chunk_bytes, self.owners)
+
+    @property
+    def works(self) -> bool:
+        """Whether this rank computes gradients."""
+        return self.rank in self.workers
+
+    @property
+    def nbytes(self) -> int:
+        """Of each flat array."""
+        return sum(key.nbytes for key in self.keys)
+
+    def of(self, owner: int) -> list[Chunk]:
+        """What a rank owns, last key first: backward passes complete gradients in this order."""
+        return [chunk for chunk in reversed(self.chunks) if chunk.owner == owner]
+
+    def views(self, flat: Floats) -> list[Floats]:
+        """The tensors in a flat array."""
+        found = []
+        for key, shape in zip(self.keys, self.shapes, strict=True):
+            first = key.offset // ITEM
+            found.append(flat[first : first + prod(shape)].reshape(shape))
+        return found
+
+
+class Way(Protocol):
+    """How the chunks of a job move: this rank's part in each step.
+
+    Attributes:
+        gradients, weights: Flat arrays of this rank; empty on one that is no worker.
+    """
+
+    gradients: Floats
+    weights: Floats
+
+    def own(self, key: int, values: Floats) -> None:
+        """Set the weights of a key in what this rank holds beside `weights`, as an owner."""
+
+    def begin(self, step: int, optimizer: Optimizer) -> None:
+        """Begin a step."""
+
+    def push(self, first: int, count: int) -> None:
+        """The gradients of `count` keys from `first` on are complete."""
+
+    def is_done(self) -> bool:
+        """Whether this rank's part of the step is over; advances it."""
+
+    def finish(self) -> None:
+        """Wait until it is."""
+
+    def close(self) -> None:
+        """Free what only steps need; no step is in flight."""

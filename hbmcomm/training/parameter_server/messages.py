@@ -1,0 +1,211 @@
+"""Steps over messages of MPI: for ranks that share no memory, such as those of different hosts.
+
+What an owner has is cut into pieces. A worker sends a piece when its gradients are complete, and
+the owner sends the new weights back when the piece of the last worker has come, while others are
+under way. Between ranks of one host, MPI's own transport moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.collectives.core.native import ffi, lib
+from hbmcomm.errors import PeerError
+from hbmcomm.training.parameter_server.chunks import Chunk
+from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
+from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
+
+PIECE_BYTES = 2**20
+"""The least bytes of a message, but for the last piece of an owner."""
+GRADIENTS, WEIGHTS = range(2)
+"""Kinds of messages; a tag is 2 * piece + kind."""
+
+
+def pieces(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
+    """The chunks of an owner, in groups of `PIECE_BYTES` and more."""
+    group: list[Chunk] = []
+    nbytes = 0
+    for chunk in chunks:
+        group.append(chunk)
+        nbytes += chunk.nbytes
+        if nbytes >= PIECE_BYTES:
+            yield group
+            group, nbytes = [], 0
+    if group:
+        yield group
+
+
+def _strided(piece: Sequence[Chunk]) -> MPI.Datatype:
+    """A piece within the flat array of a worker."""
+    lengths, places = [each.nbytes for each in piece], [each.offset for each in piece]
+    return MPI.BYTE.Create_hindexed(lengths, places).Commit()
+
+
+class _Owned:
+    """One piece of an owner: room for the gradient of each worker, weights and state."""
+
+    def __init__(self, piece: list[Chunk], workers: int, states: int) -> None:
+        floats = sum(each.nbytes for each in piece) // ITEM
+        self.chunks = piece
+        self.gradients = np.zeros((workers, floats), "float32")
+        self.weights = np.zeros(floats, "float32")
+        self.states = [np.zeros(floats, "float32") for _ in range(states)]
+        self.awaited = workers
+        inputs = [ffi.cast("void *", each.ctypes.data) for each in self.gradients]
+        self._inputs = ffi.new("void *[]", inputs)
+        self._sum = ffi.new(
+            "hbm_call *", {"dtype": lib.HBM_FLOAT32, "reduction": lib.HBM_SUM, "count": floats}
+        )
+
+    def update(self, how: Any) -> None:
+        """Add the gradients and optimise; `how` is the core's hbm_optimizer."""
+        lib.hbm_fold(self._sum, self._inputs, len(self.gradients), self._inputs[0])
+        state = [ffi.cast("float *", each.ctypes.data) for each in self.states]
+        first, second = [*state, ffi.NULL, ffi.NULL][:2]
+        total, weights = (
+            ffi.cast("float *", each.ctypes.data) for each in (self.gradients, self.weights)
+        )
+        lib.hbm_optimize(how, total, weights, first, second, self.weights.size)
+
+
+class Messages:
+    """This rank's part of a job whose ranks share no memory.
+
+    Args:
+        comm: A communicator of this job alone.
+        states: Arrays of state that the optimiser keeps.
+        arrays: Gradients and weights to use; None: new ones.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, job: Job, states: int, arrays: Arrays | None) -> None:
+        self._job = job
+        floats = job.nbytes // ITEM if job.works else 0
+        self.gradients: Floats
+        self.weights: Floats
+        self.gradients, self.weights = arrays or (
+            np.zeros(floats, "float32"),
+            np.zeros(floats, "float32"),
+        )
+        self._how = ffi.new("hbm_optimizer *")
+        self._owned = [
+            _Owned(piece, len(job.workers), states) for piece in pieces(job.of(job.rank))
+        ]
+        self._sends: list[tuple[set[int], MPI.Prequest]] = []
+        self._receives: list[MPI.Prequest] = []
+        self._taken: list[MPI.Prequest] = []
+        self._given: list[list[MPI.Prequest]] = []
+        self._types: list[MPI.Datatype] = []
+        self._prepare_worker(comm)
+        self._prepare_owner(comm)
+        self._active: list[MPI.Prequest] = []
+        self._unsent: list[tuple[set[int], MPI.Prequest]] = []
+        self._coming = 0
+
+    def _prepare_worker(self, comm: MPI.Intracomm) -> None:
+        for owner in self._job.owners if self._job.works else ():
+            for number, piece in enumerate(pieces(self._job.of(owner))):
+                kind = _strided(piece)
+                self._types.append(kind)
+                out = comm.Send_init([self.gradients, 1, kind], owner, 2 * number + GRADIENTS)
+                into = comm.Recv_init([self.weights, 1, kind], owner, 2 * number + WEIGHTS)
+                self._sends.append(({each.key for each in piece}, out))
+                self._receives.append(into)
+
+    def _prepare_owner(self, comm: MPI.Intracomm) -> None:
+        for number, piece in enumerate(self._owned):
+            back = []
+            for worker, gradient in zip(self._job.workers, piece.gradients, strict=True):
+                self._taken.append(comm.Recv_init(gradient, worker, 2 * number + GRADIENTS))
+                back.append(comm.Send_init(piece.weights, worker, 2 * number + WEIGHTS))
+            self._given.append(back)
+
+    def own(self, key: int, values: Floats) -> None:
+        """Set the weights of a key in what this rank holds beside `weights`, as an owner."""
+        flat, at = values.reshape(-1), self._job.keys[key].offset
+        for piece in self._owned:
+            state = 0
+            for chunk in piece.chunks:
+                if chunk.key == key:
+                    first = (chunk.offset - at) // ITEM
+                    part = flat[first : first + chunk.nbytes // ITEM]
+                    piece.weights[state // ITEM :][: part.size] = part
+                state += chunk.nbytes
+
+    def begin(self, step: int, optimizer: Optimizer) -> None:
+        """Begin a step."""
+        how = {"code": getattr(lib, optimizer.code), "scale": self._job.scale}
+        self._how[0] = how | optimizer.coefficients(step)._asdict()
+        for piece in self._owned:
+            piece.awaited = len(self._job.workers)
+        self._unsent = [(set(keys), request) for keys, request in self._sends]
+        self._coming = len(self._taken)
+        self._active = [*self._receives]
+        _start([*self._taken, *self._receives])
+
+    def push(self, first: int, count: int) -> None:
+        """The gradients of `count` keys from `first` on are complete."""
+        done, ready = set(range(first, first + count)), []
+        for keys, request in self._unsent:
+            keys -= done
+            if not keys:
+                ready.append(request)
+        self._unsent = [(keys, request) for keys, request in self._unsent if keys]
+        self._active += ready
+        _start(ready)
+        self.is_done()
+
+    def is_done(self) -> bool:
+        """Whether this rank's part of the step is over; advances it."""
+        with _peers():
+            for number in MPI.Request.Testsome(self._taken) or () if self._coming else ():
+                self._take(number)
+            return self._is_idle() and bool(MPI.Request.Testall(self._active))
+
+    def finish(self) -> None:
+        """Wait until it is."""
+        with _peers():
+            while self._coming:
+                self._take(MPI.Request.Waitany(self._taken))
+            MPI.Request.Waitall(self._active)
+
+    def _is_idle(self) -> bool:
+        return not self._coming and not self._unsent
+
+    def _take(self, number: int) -> None:
+        """A gradient has come; the last of its piece makes this owner update and answer."""
+        self._coming -= 1
+        at = number // len(self._job.workers)
+        piece = self._owned[at]
+        piece.awaited -= 1
+        if not piece.awaited:
+            piece.update(self._how)
+            self._active += self._given[at]
+            _start(self._given[at])
+
+    def close(self) -> None:
+        """Free what only steps need; no step is in flight."""
+        sends = [request for _, request in self._sends]
+        for request in chain(sends, self._receives, self._taken, *self._given):
+            request.Free()
+        for kind in self._types:
+            kind.Free()
+
+
+def _start(requests: list[MPI.Prequest]) -> None:
+    if requests:
+        MPI.Prequest.Startall(requests)
+
+
+@contextmanager
+def _peers() -> Iterator[None]:
+    """Turns MPI's report of a lost rank into the library's error."""
+    try:
+        yield
+    except MPI.Exception as error:
+        raise PeerError(f"MPI failed in a step: {error}; the job is unusable now") from error

@@ -1,0 +1,66 @@
+"""Chunks cover every key once, and owners get even shares."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hbmcomm.training.networks import gradients
+from hbmcomm.training.parameter_server.chunks import LINE, cut, laid_out, owned, shares
+from hbmcomm.training.parameter_server.messages import PIECE_BYTES, pieces
+
+LENGTHS = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)
+NODES = st.dictionaries(st.integers(0, 9), st.integers(0, 2), min_size=1)
+CHUNK = st.integers(1, 50).map(lambda lines: lines * LINE)
+
+
+@given(LENGTHS, CHUNK)
+def test_chunks_cover_each_key_once_in_whole_lines(lengths: list[int], most: int) -> None:
+    keys, at = laid_out(lengths), 0
+    for key, nbytes in zip(keys, lengths, strict=True):
+        assert key.offset == at and nbytes <= key.nbytes < nbytes + LINE
+        at += key.nbytes
+    chunks = [*cut(keys, most)]
+    assert [offset for _, offset, _ in chunks] == [0, *(o + n for _, o, n in chunks)][:-1]
+    assert sum(nbytes for *_, nbytes in chunks) == at
+    assert all(0 < nbytes <= most and nbytes % LINE == 0 for *_, nbytes in chunks)
+    for number, offset, nbytes in chunks:
+        key = keys[number]
+        assert key.offset <= offset and offset + nbytes <= key.offset + key.nbytes
+
+
+@given(LENGTHS, CHUNK, NODES)
+def test_no_owner_of_a_node_has_a_chunk_more_than_another(
+    lengths: list[int], most: int, nodes: dict[int, int]
+) -> None:
+    keys = laid_out(lengths)
+    chunks = owned(keys, most, nodes)
+    assert [chunk[:3] for chunk in chunks] == [*cut(keys, most)]
+    found = shares(chunks)
+    assert found.keys() <= nodes.keys()
+    each = {
+        node: [found.get(rank, 0) for rank in nodes if nodes[rank] == node]
+        for node in {*nodes.values()}
+    }
+    assert all(max(loads) - min(loads) <= most for loads in each.values())
+    per_owner = [sum(loads) / len(loads) for loads in each.values()]
+    assert max(per_owner) - min(per_owner) <= most
+
+
+@pytest.mark.parametrize("network", ["alexnet", "vgg16", "resnet50"])
+@pytest.mark.parametrize("owners", [2, 4, 8, 64])
+def test_shares_of_real_networks_differ_by_less_than_five_percent(
+    network: str, owners: int
+) -> None:
+    keys = laid_out([4 * elements for _, elements in gradients(network)])
+    for nodes in (dict.fromkeys(range(owners), 0), {rank: rank % 2 for rank in range(owners)}):
+        found = shares(owned(keys, 32 * 1024, nodes)).values()
+        assert len(found) == owners and max(found) <= 1.05 * min(found)
+
+
+def test_pieces_of_messages_are_whole_chunks_of_a_mebibyte_and_more() -> None:
+    chunks = owned(laid_out([3 * PIECE_BYTES + 100, 7]), 32 * 1024, {0: 0})
+    found = [*pieces(chunks)]
+    assert [chunk for piece in found for chunk in piece] == chunks
+    assert [sum(chunk.nbytes for chunk in piece) >= PIECE_BYTES for piece in found] == [
+        True
+    ] * 3 + [False]
