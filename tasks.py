@@ -6,7 +6,7 @@ the one with the most flags, is in commands/task_of_bench.py.
 
 from invoke import task
 
-from commands import campaigns, machines, project, stored
+from commands import campaigns, machines, models, project, stored
 from commands import hosts as emulated_hosts
 from commands.exits import reports_errors
 from commands.flags import leading, leading_path, positional
@@ -298,6 +298,29 @@ def archive(context, results=None, out="", data=False):
                ./inv archive --data --out docs/data/docker.tar.xz
     """
     stored.archive(results, out, data)
+
+
+@task(
+    help={
+        "results": "results folder or archive (default: the newest folder)",
+        "out": "folder for the files (default: figures/<campaign>)",
+        "what_if": "another machine's memory in place of this one's: knl, xeon-max or gh200 "
+        "(default: all)",
+        "network": "between nodes: 10gbit, 100gbit or 400gbit (default: all)",
+        "nodes": "the most nodes of a scaling curve (default: 10000)",
+    },
+    positional=leading_path("model", "results"),
+)
+@reports_errors
+def model(context, results=None, out="", what_if="", network="", nodes=""):
+    """Cost models of a campaign: fitted on a half of it, judged by the other, moved elsewhere.
+
+    Prints parameters and errors, and draws measured and modelled times, and scaling curves.
+
+    Examples:  ./inv run --experiment model && ./inv model
+               ./inv model docs/data/model.tar.xz --what-if knl --network 100gbit --nodes 10000
+    """
+    models.model(results, out, what_if, network, nodes)
 
 
 @task

@@ -8,10 +8,13 @@ file. A test checks that the pages hold what would be written.
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.cost import whatif
+from experiments.analysis.cost.evaluation import evaluate
+from experiments.analysis.cost.measured import of_bench
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.findings.steps import STEPS
@@ -20,8 +23,8 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.draw import PlotsError, drawings, encode, write
-from plots.layout.figure_layout import Drawing
+from plots.draw import PlotsError, drawings, encode, model_drawings, write
+from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
@@ -32,7 +35,7 @@ from plots.layout.labels import (
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
-from plots.tables import stored_bench
+from plots.tables import cost_models, stored_bench
 from plots.text.answers import answers
 from plots.text.headline import headline
 from plots.text.wire import best_flat
@@ -75,6 +78,10 @@ def refresh(root: Path) -> list[Path]:
         parts[f"{name}, headline"] = _wrapped(stored_bench.headline(bench))
         parts[f"{name}, best"] = _wrapped(stored_bench.sentence(bench))
         parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
+        models = evaluate(of_bench(path.name, bench))
+        parts[f"{name}, models"] = _wrapped(cost_models.sentence(models))
+        drawn = model_drawings(models, whatif.MACHINES, whatif.NETWORKS, whatif.MOST_NODES, printed=False)
+        written += _shown(root / "docs" / "systems", path.name.partition(".")[0], drawn)
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
 
@@ -96,9 +103,13 @@ def _fill(page: Path, parts: Mapping[str, str]) -> Path:
 
 
 def _figures(root: Path, name: str, found: Findings) -> Iterator[Path]:
-    """Those of a campaign that docs/ shows, each in a file campaign-figure.svg."""
-    for drawing in drawings(found):
-        shown = root / "docs" / f"{name}-{drawing.name}.svg"
+    return _shown(root / "docs", name, drawings(found))
+
+
+def _shown(folder: Path, name: str, drawn: Iterable[Drawing | Skipped]) -> Iterator[Path]:
+    """Those that a folder of pages shows, each in a file campaign-figure.svg."""
+    for drawing in drawn:
+        shown = folder / f"{name}-{drawing.name}.svg"
         if isinstance(drawing, Drawing) and shown.exists():
             yield write(shown, encode(drawing, "svg"))
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.cost import whatif
+from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.findings.campaign import Findings, find
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
@@ -20,6 +22,8 @@ from plots.figures.chain import chain
 from plots.figures.container import container
 from plots.figures.drift import drift
 from plots.figures.map import placement_map
+from plots.figures.models import what_if
+from plots.figures.models.fitted import fitted
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.systems import systems
@@ -29,7 +33,7 @@ from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
 from plots.tables.results import tables
-from plots.tables.table import csv, latex
+from plots.tables.table import Table, csv, latex
 
 FORMATS = ("pdf", "svg", "png")
 
@@ -57,10 +61,53 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
         return _write(contest_drawings(campaign, printed=True), out, formats)
     found = find(campaign)
     written = _write(drawings(found, printed=True), out, formats)
-    for table in tables(found):
-        written.append(write(out / f"{table.name}.csv", csv(table).encode()))
-        written.append(write(out / f"{table.name}.tex", latex(table).encode()))
-    return written
+    return written + write_tables(tables(found), out)
+
+
+def write_tables(made: Sequence[Table], out: Path) -> list[Path]:
+    """Tables as .csv and .tex."""
+    return [
+        write(out / f"{table.name}.{form}", encoded(table).encode())
+        for table in made
+        for form, encoded in (("csv", csv), ("tex", latex))
+    ]
+
+
+def draw_models(
+    found: Evaluation, machines: Sequence[str], networks: Sequence[str], most: int, out: Path
+) -> list[Path]:
+    """Every figure of cost models as files in `out`.
+
+    Args:
+        machines, networks: names that what-if is about.
+        most: nodes, the largest number.
+    """
+    return _write(model_drawings(found, machines, networks, most, printed=True), out, FORMATS)
+
+
+def model_drawings(
+    found: Evaluation,
+    machines: Sequence[str],
+    networks: Sequence[str],
+    most: int,
+    *,
+    printed: bool = False,
+) -> list[Drawing]:
+    """How well models fit, and what they say of other machines."""
+    with style(printed=printed):
+        drawn = fitted(found)
+        for name in machines:
+            drawn.append(
+                what_if.speedup(
+                    whatif.speedups(found, name),
+                    name,
+                    whatif.machine_name(name),
+                    published=name == whatif.PAPERS,
+                )
+            )
+            frame = whatif.scaling(found, name, networks, most)
+            drawn.append(what_if.scaling(frame, name, whatif.subject(name)))
+    return drawn
 
 
 def contest_drawings(bench: Campaign, *, printed: bool = False) -> list[Drawing | Skipped]:

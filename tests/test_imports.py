@@ -17,14 +17,16 @@ STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
     "hbmcomm": "errors quantities _native memory collectives options allocation derived "
-    "communicator torch training",
+    "communicator torch training costmodel",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",
-    "commands": "exits flags folders stored clusters campaigns benches machines hosts project "
+    "commands": "exits flags folders stored models clusters campaigns benches machines hosts project "
     "task_of_bench",
 }
 """The folders and files of each storey: each may import those before it."""
+FACES = ("hbmcomm.costmodel", "hbmcomm.training.networks")
+"""Public names of the library that are not in its own face."""
 RANK_PROGRAMS = (
     "experiments.programs.harness",
     "experiments.programs.on_a_node",
@@ -109,7 +111,8 @@ def test_the_library_is_reached_by_its_public_names_and_never_by_the_plots() -> 
         for other in others
         if storey(other) == "hbmcomm" != storey(module)
     }
-    assert reached == {("experiments", "hbmcomm"), ("commands", "hbmcomm")}
+    faces = {("experiments", "hbmcomm"), ("commands", "hbmcomm")}
+    assert faces <= reached <= faces | {("experiments", face) for face in FACES}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

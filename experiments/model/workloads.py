@@ -8,10 +8,22 @@ import itertools
 from dataclasses import dataclass
 
 from experiments.model.contender_names import GLOO, TORCH
+from hbmcomm.training.networks import gradients
 
 DDP, FSDP2, DECODE = "ddp_step", "fsdp2_step", "decode_step"
 DASO_STEP = "daso_step"
 DASO, BLOCKING, MPI_BLOCKING, ALONE = "daso", "blocking", "mpi-blocking", "alone"
+EXCHANGE = "exchange"
+
+LAYERWISE, AFTERWARDS, MPI_LAYERWISE = "layerwise", "afterwards", "mpi-layerwise"
+"""Gradients are exchanged during the backward pass by this library, after it, and by MPI."""
+
+TREE_BCAST, TREE_REDUCE = "tree_bcast", "tree_reduce"
+TREE, FLAT = "tree", "flat"
+"""Between hosts: by a binomial tree of this library, or by a root that serves every rank."""
+
+NETWORK_STEPS = {f"step_{name}": name for name in ("alexnet", "resnet50", "mobilenet_v1")}
+"""By name of a step with emulated computation, its network."""
 
 PUSH = "tensor_push"
 PUSHED_NETWORKS = {
@@ -138,6 +150,12 @@ _OVER_LINKS = Workload(
     nbytes=4 * PARAMETERS["mobilenet_v1"],
 )
 
+def _emulated_step(network: str) -> Workload:
+    nbytes = 4 * sum(elements for _, elements in gradients(network))
+    contenders = (LAYERWISE, AFTERWARDS, MPI_LAYERWISE)
+    return Workload(f"Step of {network}", contenders, "gradients", held=2, nbytes=nbytes)
+
+
 WORKLOADS = {
     DDP: _step("DDP step", grain=4 * WIDTH * WIDTH, held=5),
     FSDP2: _step("FSDP2 step", grain=4 * WIDTH * WIDTH, held=5),
@@ -164,6 +182,10 @@ WORKLOADS = {
     "ps_resnet50": _served("Parameter server, ResNet-50", "resnet50", _SERVERS),
     "ps_hosts_mobilenet_v1": _OVER_LINKS,
     "ps_parts_alexnet": _served("Parameter server part by part, AlexNet", "alexnet", _PARTS),
+    EXCHANGE: Workload("Exchange of gradients", (LAYERWISE, MPI_LAYERWISE), "gradients", held=2),
+    TREE_BCAST: Workload("Broadcast between hosts", (TREE, FLAT), "trees", held=8),
+    TREE_REDUCE: Workload("Reduce between hosts", (TREE, FLAT), "trees", held=8),
+    **{name: _emulated_step(network) for name, network in NETWORK_STEPS.items()},
 }
 """By name. The bytes of a training step are those of all gradients, in whole layers. It holds
 parameters, gradients, the buffers of DDP or FSDP2, and the second network of a check. The bytes of

@@ -26,6 +26,7 @@ TASKS = (
     "doctor",
     "export",
     "hosts",
+    "model",
     "paper",
     "plot",
     "report",

@@ -1,0 +1,62 @@
+"""`model`: cost models of a stored campaign, and what they say of other machines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.flags import check_choice, whole_number
+from commands.folders import new_figures, stored
+from experiments.console.stages import Stages
+
+BENCH = ".json.xz"
+"""What the name of a bench's stored medians ends with."""
+
+
+def model(results: str | None, out: str, what_if: str, network: str, nodes: str) -> None:
+    """Fit, judge and draw; print the tables and the files."""
+    from experiments.analysis.cost import whatif
+
+    machines = _named("what-if", what_if, whatif.MACHINES)
+    networks = _named("network", network, whatif.NETWORKS)
+    most = whole_number("nodes", nodes, 1) or whatif.MOST_NODES
+    if results and results.endswith(BENCH):
+        _model(Path(results), new_figures("out", out, Path(results)), machines, networks, most)
+        return
+    with stored(results) as folder:
+        _model(folder, new_figures("out", out, folder), machines, networks, most)
+
+
+def _named(flag: str, value: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The name that a flag gives, or all of them."""
+    if not value:
+        return names
+    check_choice(flag, value, names)
+    return (value,)
+
+
+def _model(
+    source: Path, out: Path, machines: Sequence[str], networks: Sequence[str], most: int
+) -> None:
+    from experiments.analysis.cost.evaluation import evaluate
+    from experiments.analysis.cost.measured import of_bench, of_campaign
+    from experiments.analysis.cost.steps import steps
+    from experiments.analysis.reading import load
+    from plots import draw
+    from plots.tables import cost_models, stored_bench
+
+    stages = Stages()
+    with stages.stage("models"):
+        if source.is_dir():
+            campaign = load(source)
+            found = evaluate(of_campaign(campaign))
+            predicted = steps(campaign, found)
+        else:
+            found = evaluate(of_bench(str(source), stored_bench.load(source)))
+            predicted = None
+        tables = [cost_models.parameters(found), cost_models.errors(found)]
+        if predicted is not None and not predicted.empty:
+            tables.append(cost_models.steps(predicted))
+    with stages.stage("figures"):
+        written = draw.draw_models(found, machines, networks, most, out)
+        written += draw.write_tables(tables, out)
+    cost_models.show(tables, found)
+    print(*written, sep="\n")

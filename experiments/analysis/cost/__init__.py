@@ -1,0 +1,1 @@
+"""Cost models of a stored campaign: fitted on a half of it, judged by the other half."""

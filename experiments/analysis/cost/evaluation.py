@@ -1,0 +1,110 @@
+"""Cost models fitted on a half of a campaign, and how far they are from the other half."""
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis.cost import learned
+from experiments.analysis.cost.measured import (
+    DIRECT,
+    CannotModel,
+    Measured,
+    halves,
+    quantiles,
+    relative_error,
+    samples,
+)
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.contender_names import CALLS
+from hbmcomm import costmodel
+
+MODELS = ("model", "learned", "roofline")
+"""What predicts times: a cost model; gradient boosting; the bytes over the bandwidth."""
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is known of a campaign's cost models.
+
+    Attributes:
+        machine: as models see it.
+        models: by MPI, transport and operation, fitted on the half.
+        times: measured.KEYS, `seconds`, `fitted` (whether it is of that half), `low` and `high`
+            (NaN: a point is a median of launches), and the seconds that each of MODELS predicts.
+        errors: one row per MPI, transport and operation: `cells` held out, then the median and the
+            90th percentile of the relative error of each of MODELS there.
+    """
+
+    machine: costmodel.Machine
+    models: dict[Key, costmodel.Model]
+    times: pd.DataFrame
+    errors: pd.DataFrame
+
+    @property
+    def held_out(self) -> pd.DataFrame:
+        """The rows of `times` that no model was fitted on."""
+        return pd.DataFrame(self.times[~self.times["fitted"]])
+
+    def of_direct(self) -> dict[str, costmodel.Model]:
+        """The models of transport direct by operation, of the first MPI that has one."""
+        return {
+            operation: model
+            for (_, transport, operation), model in reversed(self.models.items())
+            if transport == DIRECT
+        }
+
+
+def evaluate(measured: Measured) -> Evaluation:
+    """Fit and judge.
+
+    Raises:
+        CannotModel: there are too few sizes and rank counts.
+    """
+    frame, here = measured.times, measured.machine
+    names = ["mpi", "transport", "operation"]
+    fitted, models = pd.Series(False, index=frame.index), dict[Key, costmodel.Model]()
+    for key, part in frame.groupby(names):
+        mpi, transport, operation = map(str, key if isinstance(key, tuple) else (key,))
+        half = halves(part)
+        fitted[part.index] = half
+        with contextlib.suppress(costmodel.CostModelError):  # too few: their predictions are NaN
+            models[mpi, transport, operation] = costmodel.fit(
+                operation, samples(part[half]), here, shared=transport == DIRECT
+            )
+    if not models:
+        raise CannotModel(
+            f"{measured.source} has too few sizes and rank counts: no model fits a half of them; "
+            "measure more: ./inv run --experiment model"
+        )
+    found = frame.assign(
+        fitted=fitted,
+        model=[_predicted(models, here, row) for row in rows(frame)],
+        learned=learned.predicted(frame, fitted),
+        roofline=frame["bound_s"],
+    )
+    return Evaluation(here, models, found, _errors(found[~found["fitted"]], names))
+
+
+def _predicted(models: Mapping[Key, costmodel.Model], here: costmodel.Machine, row: Any) -> float:
+    model = models.get((row.mpi, row.transport, row.operation))
+    return model.seconds(int(row.ranks), int(row.bytes), here) if model else math.nan
+
+
+def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    found = []
+    for key, part in held.groupby(names):
+        row = dict(zip(names, key if isinstance(key, tuple) else (key,), strict=True))
+        row["cells"] = len(part)
+        for name in MODELS:
+            row[name], row[f"{name}_p90"] = quantiles(relative_error(part[name], part["seconds"]))
+        found.append(row)
+    frame = pd.DataFrame(found)
+    order = in_order(frame["operation"], CALLS)
+    return frame.sort_values(
+        names, key=lambda column: column.map(order.index) if column.name == names[2] else column
+    ).reset_index(drop=True)

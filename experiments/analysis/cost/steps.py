@@ -1,0 +1,56 @@
+"""Measured training steps beside what a model of their exchanges predicts."""
+
+from typing import Any
+
+import pandas as pd
+
+from experiments.analysis.cost.evaluation import Evaluation
+from experiments.analysis.cost.measured import DIRECT, MPI
+from experiments.analysis.findings.selection import rows
+from experiments.analysis.reading import Campaign
+from experiments.model.workloads import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
+from experiments.programs.workloads import step_plan
+from hbmcomm import costmodel
+
+
+def steps(campaign: Campaign, found: Evaluation) -> pd.DataFrame:
+    """One row per network and way: `computation`, `communication`, `model`, `seconds` (measured)
+    and `error`, relative; empty where the campaign has no steps.
+
+    The model of the exchanges is fitted on exchanges alone: no step is known to it.
+    """
+    cells = campaign.cells[campaign.cells["operation"].isin(NETWORK_STEPS)]
+    keys = ["mpi", "operation", "transport", "ranks"]
+    measured = cells.groupby(keys, as_index=False)[["median_s"]].median()
+    known = [
+        (row, model)
+        for row in rows(measured)
+        if (model := found.models.get((row.mpi, _carrier(row.transport), "allreduce")))
+    ]
+    return pd.DataFrame([_step(row, model, found.machine) for row, model in known])
+
+
+def _carrier(way: str) -> str:
+    return MPI if way == MPI_LAYERWISE else DIRECT
+
+
+def _step(row: Any, model: costmodel.Model, machine: costmodel.Machine) -> dict[str, object]:
+    network, way = NETWORK_STEPS[row.operation], row.transport
+    ranks, seconds = int(row.ranks), float(row.median_s)
+    predicted = costmodel.step(
+        step_plan.layers(network),
+        lambda nbytes: model.seconds(ranks, nbytes, machine),
+        forward=step_plan.forward_seconds(network),
+        bucket=step_plan.BUCKET,
+        overlapped=way != AFTERWARDS,
+    )
+    return {
+        "network": network,
+        "way": way,
+        "ranks": ranks,
+        "computation": predicted.computation,
+        "communication": predicted.communication,
+        "model": predicted.whole,
+        "seconds": seconds,
+        "error": abs(predicted.whole / seconds - 1),
+    }

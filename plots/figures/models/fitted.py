@@ -1,0 +1,113 @@
+"""Measured times of collectives, and what a cost model of them says."""
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from experiments.analysis.cost.evaluation import Evaluation
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.quantities import percent_text
+from plots.figures.panels.marks import size_axis
+from plots.layout.figure_layout import Drawing, sheet
+from plots.layout.labels import (
+    MPIS,
+    OPERATIONS,
+    mpi_name,
+    operation_name,
+    ranks_text,
+    tick_text,
+    transport_name,
+)
+from plots.layout.style import ARMS, INK, PAPER
+
+NAME = "model"
+TITLE = "Cost model of transport"
+MARKERS = "osD^vPX"
+
+
+def fitted(found: Evaluation) -> list[Drawing]:
+    """One drawing per MPI and transport that have a model: a panel per operation."""
+    known = found.times[found.times["model"].notna()]
+    return [
+        _drawing(known[(known["mpi"] == mpi) & (known["transport"] == transport)], found)
+        for mpi in in_order(known["mpi"], MPIS)
+        for transport in dict.fromkeys(known.loc[known["mpi"] == mpi, "transport"])
+    ]
+
+
+def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
+    mpi, transport = (str(frame[name].iloc[0]) for name in ("mpi", "transport"))
+    operations = in_order(frame["operation"], OPERATIONS)
+    counts = sorted(set(frame["ranks"]))
+    page = sheet(
+        f"{TITLE} {transport}",
+        f"{mpi_name(mpi)}, on the host",
+        rows=len(operations),
+        columns=1,
+        panel_height=0.95,
+        row_heads=[operation_name(name) for name in operations],
+        legend=_legend(counts),
+        legend_columns=3,
+        notes=[
+            "Filled marks: the half that the model is fitted on; hollow: the half that judges it. "
+            "Lines: the model."
+        ],
+    )
+    for axes, operation in zip(page.flat(), operations, strict=True):
+        _panel(axes, frame[frame["operation"] == operation], counts)
+    size_axis(page, frame["bytes"], 5)
+    first = page.panels[0][0]
+    first.set_yscale("log")
+    first.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    first.yaxis.set_minor_formatter(NullFormatter())
+    return Drawing(
+        NAME,
+        f"-{mpi}-{transport}",
+        f"{TITLE} {transport_name(transport)}, {mpi_name(mpi)}",
+        "Time of a collective against message size: median over launches of the launch's median, "
+        "and the alpha-beta-gamma model that is fitted on every other cell. Both axes are "
+        "logarithmic.",
+        _description(found.errors, mpi, transport),
+        page.figure,
+    )
+
+
+def _legend(counts: list[int]) -> list[Artist]:
+    return [
+        Line2D([], [], color=ARMS[place], marker=MARKERS[place], label=ranks_text(count))
+        for place, count in enumerate(counts)
+    ]
+
+
+def _panel(axes: Axes, frame: pd.DataFrame, counts: list[int]) -> None:
+    for place, count in enumerate(counts):
+        mine = frame[frame["ranks"] == count].sort_values("bytes")
+        colour = ARMS[place % len(ARMS)]
+        axes.plot(mine["bytes"], mine["model"], color=colour, linewidth=0.9, zorder=2)
+        for fitted_on, face in ((True, colour), (False, PAPER)):
+            part = mine[mine["fitted"] == fitted_on]
+            axes.plot(
+                part["bytes"],
+                part["seconds"],
+                linestyle="none",
+                marker=MARKERS[place % len(MARKERS)],
+                markersize=2.8,
+                markerfacecolor=face,
+                markeredgecolor=colour,
+                markeredgewidth=0.7,
+                zorder=3,
+            )
+    axes.tick_params(colors=INK)
+
+
+def _description(errors: pd.DataFrame, mpi: str, transport: str) -> str:
+    mine = errors[(errors["mpi"] == mpi) & (errors["transport"] == transport)]
+    sentences = [
+        f"{operation_name(row.operation)}: the median error of {row.cells} cells that the model "
+        f"does not know is {percent_text(row.model)}."
+        for row in rows(mine)
+    ]
+    return "Line charts of measured and modelled times against message size. " + " ".join(sentences)

@@ -1,0 +1,166 @@
+"""What a cost model says of another machine: HBM against ranks, and time against nodes."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.quantities import ratio_text, seconds_text
+from plots.figures.panels.marks import kind_handles
+from plots.layout.figure_layout import Drawing, sheet
+from plots.layout.labels import OPERATIONS, operation_name, tick_text
+from plots.layout.style import ARMS, INK, MUTED, look
+from plots.tables.published import BCAST_16, MOST
+
+SPEEDUP, SCALING = "what-if-speedup", "what-if-nodes"
+MARKERS = "osD^vPX"
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
+
+
+def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool) -> Drawing:
+    """HBM against ordinary memory: a panel per placement of ranks, a line per operation.
+
+    Args:
+        frame: as whatif.speedups() gives it.
+        published: the machine is the paper's, and its figures have a place beside.
+    """
+    placements = list(dict.fromkeys(frame["placement"]))
+    operations = in_order(frame["operation"], OPERATIONS)
+    page = sheet(
+        f"Speed-up of HBM on {subject}",
+        "By cost models; nothing was measured there",
+        rows=len(placements),
+        columns=1,
+        panel_height=1.1,
+        row_heads=[f"Ranks {name}" for name in placements],
+        legend=_operations(operations) + _papers(published),
+        legend_columns=3,
+        left=0.42,
+    )
+    for axes, placement in zip(page.flat(), placements, strict=True):
+        mine = frame[frame["placement"] == placement]
+        for place, operation in enumerate(operations):
+            line = mine[mine["operation"] == operation]
+            axes.plot(
+                line["ranks"],
+                line["ratio"],
+                color=ARMS[place % len(ARMS)],
+                marker=MARKERS[place % len(MARKERS)],
+                markersize=2.8,
+                linewidth=1.0,
+            )
+        if published:
+            axes.plot([16, 16], [BCAST_16, MOST], color=INK, marker="_", linewidth=1.2, zorder=3)
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+    _ranks_axis(page.panels[-1][0], sorted(set(frame["ranks"])))
+    page.panels[0][0].yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    return Drawing(
+        SPEEDUP,
+        f"-{machine}",
+        f"Speed-up of HBM on {subject}, by cost models",
+        "Time in ordinary memory over time in HBM of a message of 16 MiB per rank, by models that "
+        "are fitted on another machine and take this machine's memory in its place.",
+        _described(frame),
+        page.figure,
+    )
+
+
+def _operations(operations: list[str]) -> list[Artist]:
+    return [
+        Line2D(
+            [],
+            [],
+            color=ARMS[place % len(ARMS)],
+            marker=MARKERS[place % len(MARKERS)],
+            label=operation_name(name),
+        )
+        for place, name in enumerate(operations)
+    ]
+
+
+def _papers(published: bool) -> list[Artist]:
+    if not published:
+        return []
+    return [Line2D([], [], color=INK, marker="_", label="published")]
+
+
+def _ranks_axis(axes: Axes, counts: list[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator([float(each) for each in counts]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("ranks")
+
+
+def _described(frame: pd.DataFrame) -> str:
+    sentences = [
+        f"{operation_name(row.operation)}, {row.ranks} ranks {row.placement}: "
+        f"{ratio_text(row.ratio)}."
+        for row in rows(frame[frame["ranks"].isin((2, 16))])
+    ]
+    return "Line charts of the speed-up of HBM against ranks: " + " ".join(sentences)
+
+
+def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
+    """Time of an allreduce against nodes: lines by network and memory, each with its band.
+
+    Args:
+        frame: as whatif.scaling() gives it.
+    """
+    networks = list(dict.fromkeys(frame["network"]))
+    page = sheet(
+        "Allreduce on many nodes",
+        f"{subject}. By cost models; nothing was measured there",
+        rows=1,
+        columns=1,
+        panel_height=2.0,
+        legend=[
+            *kind_handles(frame.assign(emulated=False), marks=False),
+            *(
+                Line2D([], [], color=INK, linestyle=dashes, label=network_name(network))
+                for network, dashes in zip(networks, DASHES, strict=False)
+            ),
+        ],
+        legend_columns=3,
+        notes=["Band: between a tenth and nine tenths of the errors on measured times."],
+    )
+    axes = page.panels[0][0]
+    for network, dashes in zip(networks, DASHES, strict=False):
+        for kind in dict.fromkeys(frame["kind"]):
+            line = frame[(frame["network"] == network) & (frame["kind"] == kind)]
+            colour = look(kind).colour
+            axes.plot(line["nodes"], line["seconds"], color=colour, linestyle=dashes, zorder=2)
+            axes.fill_between(
+                line["nodes"], line["low"], line["high"], color=colour, alpha=0.12, linewidth=0
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    last = frame[frame["nodes"] == frame["nodes"].max()]
+    sentences = [
+        f"{network_name(row.network)}, {row.kind}, {row.nodes} nodes: {seconds_text(row.seconds)}."
+        for row in rows(last)
+    ]
+    return Drawing(
+        SCALING,
+        f"-{machine}",
+        f"Allreduce on many nodes: {subject}, by cost models",
+        "Time of an allreduce of all nodes: reduce and broadcast in the memory of a node, and the "
+        "algorithm that takes least time between nodes. Both axes are logarithmic.",
+        "Line chart of time against nodes: " + " ".join(sentences),
+        page.figure,
+    )
+
+
+def network_name(network: str) -> str:
+    """ "100gbit" as "100 Gbit/s"."""
+    return f"{network.removesuffix('gbit')} Gbit/s"

@@ -1,0 +1,164 @@
+"""Tables of cost models: parameters and errors, and predicted steps."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from experiments.analysis.cost import learned
+from experiments.analysis.cost.evaluation import MODELS, Evaluation
+from experiments.analysis.cost.measured import quantiles, relative_error
+from experiments.analysis.findings.selection import rows
+from experiments.model.quantities import NOTHING, percent_text, seconds_text, significant
+from plots.layout.labels import bytes_text, mpi_name, operation_name
+from plots.tables.table import Table
+
+WIDTH = 120  # columns of the terminal that the widest table takes
+NAMES = ["MPI", "transport", "operation"]
+
+
+def errors(found: Evaluation) -> Table:
+    """A row per MPI, transport and operation: the error of each way to predict."""
+    head = [*NAMES, "cells", "model", "learned", "roofline"]
+    frame = found.errors
+    return Table(
+        "model-errors",
+        "Errors of cost models",
+        "Median relative error on the cells of sizes and rank counts that nothing was fitted on: "
+        "of the cost model, of a learned model (gradient boosting), and of the roofline (bytes "
+        "over bandwidth).",
+        frame,
+        head,
+        [
+            [*_names(row), str(row.cells), *(_error(getattr(row, name)) for name in MODELS)]
+            for row in rows(frame)
+        ],
+        [name not in NAMES for name in head],
+        3,
+        [-1] * len(frame),
+    )
+
+
+def parameters(found: Evaluation) -> Table:
+    """A row per MPI, transport, operation and part of its model."""
+    data = pd.DataFrame(
+        [
+            dict(zip(("mpi", "transport", "operation"), key, strict=True))
+            | {"part": part, "switch": model.switch, "algorithm": algorithm}
+            | model.absolute(found.machine, long=part == "long")._asdict()
+            for key, model in found.models.items()
+            for part, algorithm in _algorithms(model)
+        ]
+    )
+    head = [*NAMES, "messages", "algorithm", "call", "alpha", "beta", "beta memory", "gamma"]
+    body = [
+        [*_names(row), _reach(row), row.algorithm, _seconds(row.call), _seconds(row.alpha)]
+        + [_per_byte(value) for value in (row.beta, row.memory, row.gamma)]
+        for row in rows(data)
+    ]
+    return Table(
+        "model-parameters",
+        "Parameters of cost models",
+        "Of two ranks: the call itself, alpha of each message or flag, beta of a byte in caches "
+        "and of one in memory, gamma of a byte that is folded.",
+        data,
+        head,
+        body,
+        [name not in (*NAMES, "messages", "algorithm") for name in head],
+        5,
+        [-1] * len(body),
+    )
+
+
+def _algorithms(model: Any) -> list[tuple[str, str]]:
+    short = [("short", model.short.algorithm)] if model.switch else []
+    return [*short, ("long", model.long.algorithm)]
+
+
+def _reach(row: Any) -> str:
+    if not row.switch:
+        return "all"
+    return f"{'up to' if row.part == 'short' else 'above'} {bytes_text(row.switch)}"
+
+
+def _names(row: Any) -> list[str]:
+    return [mpi_name(row.mpi), row.transport, operation_name(row.operation)]
+
+
+def _seconds(value: float) -> str:
+    return seconds_text(value) if value else NOTHING
+
+
+def _per_byte(value: float) -> str:
+    return f"{significant(1e9 * value)} ns" if value else NOTHING
+
+
+def _error(share: float) -> str:
+    return NOTHING if math.isnan(share) else percent_text(share, 0)
+
+
+def steps(frame: pd.DataFrame) -> Table:
+    """Training steps: measured, predicted and the error.
+
+    Args:
+        frame: as cost.steps.steps() gives it.
+    """
+    times = ("computation", "communication", "model", "seconds")
+    head = ["network", "way", "ranks", "computation", "communication", "model", "measured", "error"]
+    return Table(
+        "model-steps",
+        "Training steps and what their model predicts",
+        "The model of the exchanges is fitted on exchanges alone, the computation is given.",
+        frame,
+        head,
+        [
+            [row.network, row.way, str(row.ranks)]
+            + [seconds_text(getattr(row, name)) for name in times]
+            + [percent_text(row.error, 0)]
+            for row in rows(frame)
+        ],
+        [False, False, *[True] * 6],
+        3,
+        [-1] * len(frame),
+    )
+
+
+def show(tables: Sequence[Table], found: Evaluation) -> None:
+    """Print the tables, and the errors over all cells."""
+    console = Console(highlight=False)
+    console.width = max(console.width, WIDTH)  # rows are of more use than pages
+    for table in tables:
+        printed = RichTable(title=table.title, title_justify="left", box=None, pad_edge=False)
+        for head, numeric in zip(table.head, table.numeric, strict=True):
+            printed.add_column(head, justify="right" if numeric else "left", no_wrap=True)
+        for row in table.rows:
+            printed.add_row(*row)
+        console.print(printed)
+    console.print(sentence(found))
+    if found.times["learned"].isna().all():
+        console.print(learned.MISSING)
+
+
+def sentence(found: Evaluation) -> str:
+    """The errors over all cells that models were not fitted on, of each transport."""
+    held = found.held_out
+    held = held[held["model"].notna()]
+    parts = [
+        f"{transport} "
+        + ", ".join(
+            f"{name} {_error(quantiles(relative_error(part[name], part['seconds']))[0])}"
+            for name in MODELS
+        )
+        for transport, part in [("all cells:", held), *_transports(held)]
+    ]
+    return f"Median relative errors on {len(held)} cells held out: {'; '.join(parts)}."
+
+
+def _transports(held: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    return [
+        (f"transport {name}:", pd.DataFrame(held[held["transport"] == name]))
+        for name in dict.fromkeys(held["transport"])
+    ]

@@ -1,0 +1,32 @@
+"""Steps with emulated computation exchange all gradients, and their check sees what is missing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.model.workloads import NETWORK_STEPS, WORKLOADS
+from experiments.programs.workloads import step_plan
+from hbmcomm.costmodel import buckets
+
+PROGRAM = Path(__file__).parent / "ranks" / "gradients.py"
+
+
+@pytest.mark.ranks
+def test_every_way_exchanges_all_gradients_and_both_operations_of_trees_are_right(
+    mpirun: Callable[..., Any],
+) -> None:
+    assert mpirun(PROGRAM, 2).output.split().count("right") == 2
+
+
+@pytest.mark.parametrize("operation", NETWORK_STEPS)
+def test_a_plan_has_the_bytes_of_its_workload_and_the_time_of_its_network(operation: str) -> None:
+    network = NETWORK_STEPS[operation]
+    layers = step_plan.layers(network)
+    assert sum(each.nbytes for each in layers) == WORKLOADS[operation].nbytes
+    backward = sum(each.seconds for each in layers)
+    assert backward == pytest.approx(2 * step_plan.forward_seconds(network))
+    found = buckets(layers, step_plan.BUCKET)
+    assert sum(each.nbytes for each in found) == WORKLOADS[operation].nbytes
+    assert all(each.nbytes >= step_plan.BUCKET for each in found[:-1])

@@ -1,0 +1,111 @@
+"""What models count is what the library's own algorithms between hosts do, step by step."""
+
+from collections import defaultdict
+
+import pytest
+
+from hbmcomm.collectives.hierarchical.between import chain, doubling, rabenseifner, ring, tree
+from hbmcomm.collectives.hierarchical.between.steps import Algorithm, Step, without_empty
+from hbmcomm.costmodel import ALGORITHMS, SHARED
+from hbmcomm.costmodel.counts import SEGMENT
+from hbmcomm.costmodel.shared import flags
+
+ENTRIES = 840  # divides by every number of hosts below
+
+WALKED: dict[tuple[str, str], Algorithm] = {
+    ("bcast", "binomial"): tree.bcast,
+    ("reduce", "binomial"): tree.reduce,
+    ("allreduce", "binomial"): tree.allreduce,
+    ("allreduce", "ring"): ring.allreduce,
+    ("allreduce", "recursive-doubling"): doubling.allreduce,
+    ("allreduce", "rabenseifner"): rabenseifner.allreduce,
+    ("bcast", "chain"): chain.bcast,
+    ("reduce", "chain"): chain.reduce,
+}
+
+
+def longest(algorithm: Algorithm, hosts: int, alpha: float, beta: float, gamma: float) -> float:
+    """The time of the last host where a message takes alpha + beta x entries, a fold gamma each."""
+    programs = [without_empty(algorithm(host, hosts, ENTRIES)) for host in range(hosts)]
+    sends, receives = (_places(programs, which) for which in ("sends", "receives"))
+    assert sends.keys() == receives.keys()
+    partner = {}
+    for key, one in sends.items():
+        for mine, theirs in zip(one, receives[key], strict=True):
+            partner[mine, key] = theirs
+            partner[theirs, key] = mine
+    ends: dict[tuple[int, int], float] = {(host, -1): 0.0 for host in range(hosts)}
+    waiting = [(host, place) for host, steps in enumerate(programs) for place in range(len(steps))]
+    while waiting:
+        place = next(each for each in waiting if _ready(each, programs, partner, ends))
+        waiting.remove(place)
+        host, number = place
+        step = programs[host][number]
+        end = ends[host, number - 1]
+        for key, entries in _messages(host, step):
+            other, turn = partner[place, key]
+            begin = max(ends[host, number - 1], ends[other, turn - 1])
+            folds = gamma * entries if step.folds and key[1] == host else 0
+            end = max(end, begin + alpha + beta * entries + folds)
+        ends[place] = end
+    return max(ends.values())
+
+
+def _messages(host: int, step: Step) -> list[tuple[tuple[int, int], int]]:
+    out = [((host, each.host), each.entries[1] - each.entries[0]) for each in step.sends]
+    return out + [((each.host, host), each.entries[1] - each.entries[0]) for each in step.receives]
+
+
+def _places(programs: list[list[Step]], which: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """By sender and receiver, the steps that have their messages, in order."""
+    found = defaultdict(list)
+    for host, steps in enumerate(programs):
+        for number, step in enumerate(steps):
+            for each in getattr(step, which):
+                key = (host, each.host) if which == "sends" else (each.host, host)
+                found[key].append((host, number))
+    return found
+
+
+def _ready(place, programs, partner, ends) -> bool:  # type: ignore[no-untyped-def]
+    host, number = place
+    if (host, number - 1) not in ends:
+        return False
+    others = [partner[place, key] for key, _ in _messages(host, programs[host][number])]
+    return all((other, turn - 1) in ends for other, turn in others)
+
+
+@pytest.mark.parametrize("names", WALKED, ids="-".join)
+@pytest.mark.parametrize("hosts", [2, 3, 4, 5, 8])
+def test_messages_bytes_and_folds_are_those_of_the_steps(
+    names: tuple[str, str], hosts: int
+) -> None:
+    if names == ("allreduce", "rabenseifner") and hosts in (3, 5):
+        pytest.skip("the rest waits while others exchange: a path of a sum, not a sum of paths")
+    counts = ALGORITHMS[names[0]][names[1]](hosts, ENTRIES)
+    walk = WALKED[names]
+    assert longest(walk, hosts, 1, 0, 0) == counts.messages
+    assert longest(walk, hosts, 0, 1, 0) == pytest.approx(counts.sent)
+    assert longest(walk, hosts, 0, 0, 1) == pytest.approx(counts.folded)
+
+
+@pytest.mark.parametrize("operation", ALGORITHMS)
+def test_every_algorithm_costs_more_for_more_ranks_and_bytes(operation: str) -> None:
+    assert SHARED[operation](4, 2e6).sent == 2 * SHARED[operation](4, 1e6).sent
+    for count in ALGORITHMS[operation].values():
+        for less, more in ((2, 4), (4, 16)):
+            assert all(
+                one <= two for one, two in zip(count(less, 1e6), count(more, 1e6), strict=True)
+            )
+        assert count(4, 2e6).sent > count(4, 1e6).sent
+
+
+def test_a_chain_of_many_pieces_sends_hardly_more_than_one_message_of_all() -> None:
+    counts = ALGORITHMS["bcast"]["chain"](8, 64 * SEGMENT)
+    assert counts.messages == 6 + 64
+    assert counts.sent < 1.1 * 64 * SEGMENT
+
+
+def test_two_ranks_wait_for_one_flag_and_groups_add_a_level() -> None:
+    assert flags(2) == 1
+    assert flags(8) < flags(9) < 2 * flags(8)
