@@ -52,9 +52,9 @@ class Gradients:
 
         def wrong() -> int:
             for number, each in enumerate(self.tensors):
-                each.fill(number % PATTERN + comm.rank)
+                each.fill(number % PATTERN + comm.rank + 1)
             call()
-            ranks = comm.size * (comm.size - 1) // 2
+            ranks = comm.size * (comm.size + 1) // 2
             found = sum(
                 int(np.count_nonzero(each != number % PATTERN * comm.size + ranks))
                 for number, each in enumerate(self.tensors)

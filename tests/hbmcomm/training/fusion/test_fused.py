@@ -49,7 +49,7 @@ def test_a_name_is_pending_once(fused: FusedAllreduce) -> None:
 def test_arguments_are_checked_before_anything_is_made() -> None:
     for wrong in ({"fusion_bytes": 3}, {"cycle": -1.0}, {"patience": 0.0}):
         with pytest.raises(ValueError, match="give at least 64 bytes"):
-            FusedAllreduce(MPI.COMM_SELF, **wrong)  # type: ignore[arg-type]
+            FusedAllreduce(MPI.COMM_SELF, **wrong)
 
 
 def test_a_mean_needs_numbers_that_can_be_divided() -> None:

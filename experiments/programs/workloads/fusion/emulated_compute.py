@@ -1,0 +1,44 @@
+"""The computation of a training step, emulated: hashing takes the CPU for a known number of bytes.
+
+Hashing releases Python's lock, as matrix products do, needs no memory bandwidth, and cannot be
+optimised away. All ranks hash the same number of bytes, however busy the machine is.
+"""
+
+import hashlib
+import time
+
+from mpi4py import MPI
+
+GFLOPS = 250.0  # of one host
+BATCH = 32  # samples of a rank in one step
+GFLOP = {"resnet50": 4.1, "mobilenet_v1": 0.57}
+"""Of one sample's forward pass, as the networks' papers give it; a backward pass has twice that."""
+
+PIECE = 2**20  # bytes
+TRIALS = 5
+
+
+class Computer:
+    """What a rank computes with; making it is collective: rank 0 measures, for all."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._piece = memoryview(bytes(PIECE))
+        seconds = min(self._measure() for _ in range(TRIALS)) if comm.rank == 0 else None
+        self._speed: float = PIECE / comm.bcast(seconds)
+
+    def compute(self, seconds: float) -> None:
+        """What takes one rank so long on a CPU of its own."""
+        left = int(seconds * self._speed)
+        while left > 0:
+            hashlib.sha256(self._piece[:left]).digest()
+            left -= PIECE
+
+    def _measure(self) -> float:
+        begin = time.perf_counter()
+        hashlib.sha256(self._piece).digest()
+        return time.perf_counter() - begin
+
+
+def pass_seconds(network: str) -> float:
+    """Seconds of a forward pass of one batch on one host."""
+    return GFLOP[network] * BATCH / GFLOPS

@@ -1,0 +1,94 @@
+"""A parameter server over gRPC as TensorFlow had it: one message per tensor to it, and one back.
+
+It runs in the process of rank 0. Messages are the bytes of tensors, so nothing is serialised.
+"""
+
+import importlib
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.programs.measure.operations import Array
+
+SERVICE, METHOD = "gradients", "sum"
+UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+SILENCE = 120.0  # seconds without a tensor from a rank, after which a stream ends with an error
+
+
+class Sums:
+    """The server's side: tensors by their order in a stream, each with what has come so far."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._sums: dict[int, tuple[Array, int]] = {}
+        self._served: dict[int, int] = {}
+        self._changed = threading.Condition()
+
+    def stream(self, requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
+        """One rank's stream: the sum of each tensor, once it has come from all ranks."""
+        for number, request in enumerate(requests):
+            with self._changed:
+                own = np.frombuffer(request, "float32")
+                total, count = self._sums.get(number, (np.zeros_like(own), 0))
+                total += own
+                self._sums[number] = total, count + 1
+                self._changed.notify_all()
+                if not self._changed.wait_for(partial(self._is_whole, number), SILENCE):
+                    raise TimeoutError(f"tensor {number} did not come from all ranks")
+                found = self._sums[number][0].tobytes()
+                self._served[number] = self._served.get(number, 0) + 1
+                if self._served[number] == self._ranks:
+                    del self._sums[number], self._served[number]
+            yield found
+
+    def _is_whole(self, number: int) -> bool:
+        return self._sums[number][1] == self._ranks
+
+
+class Client:
+    """One rank's stream to the server; making and closing it is collective.
+
+    `send` hands a tensor over; `receive` puts the sums of all that were sent into them.
+    """
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        grpc: Any = importlib.import_module("grpc")
+        self._comm, self._server = comm, None
+        address = ""
+        if comm.rank == 0:
+            self._server = grpc.server(ThreadPoolExecutor(comm.size), options=UNLIMITED)
+            call = grpc.stream_stream_rpc_method_handler(Sums(comm.size).stream)
+            handler = grpc.method_handlers_generic_handler(SERVICE, {METHOD: call})
+            self._server.add_generic_rpc_handlers((handler,))
+            address = f"{socket.gethostname()}:{self._server.add_insecure_port('[::]:0')}"
+            self._server.start()
+        self._channel = grpc.insecure_channel(comm.bcast(address), options=UNLIMITED)
+        self._given: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        feed: Callable[[], bytes | None] = self._given.get
+        self._sums = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")(iter(feed, None))
+
+    def send(self, tensor: Array) -> None:
+        """Hand a tensor over; it is copied."""
+        self._given.put(tensor.tobytes())
+
+    def receive(self, tensors: Sequence[Array]) -> None:
+        """The sums of the tensors that were sent since the last time, in their order."""
+        for each in tensors:
+            each[:] = np.frombuffer(next(self._sums), "float32")
+
+    def close(self) -> None:
+        """End the stream, then the server."""
+        self._given.put(None)
+        for _ in self._sums:
+            pass
+        self._channel.close()
+        self._comm.Barrier()
+        if self._server is not None:
+            self._server.stop(None).wait()

@@ -1,0 +1,135 @@
+"""A training step with emulated computation: forward, then backward, which makes the gradients.
+
+OVERLAPPED reduces each gradient on another thread as soon as it is there. COMPUTE reduces nothing:
+its time over that of another contender is the latter's efficiency of weak scaling.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from experiments.model.workloads import (
+    BLOCKING,
+    COMPUTE,
+    GRPC,
+    MPI_ONE_BY_ONE,
+    NETWORK_OF,
+    OVERLAPPED,
+)
+from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready, nothing
+from experiments.programs.measure.buffers import agree
+from experiments.programs.measure.operations import Array
+from experiments.programs.workloads.fusion.emulated_compute import Computer, pass_seconds
+from experiments.programs.workloads.fusion.grpc_server import Client
+from experiments.programs.workloads.fusion.tensors import Gradients, lengths, ours, private
+
+
+@dataclass(frozen=True)
+class Way:
+    """How gradients are reduced during a step.
+
+    Attributes:
+        is_there: called with the number of each gradient, once backward has made it.
+        end: returns when all are reduced.
+    """
+
+    tensors: Sequence[Array]
+    is_there: Callable[[int], object]
+    end: Callable[[], object]
+    close: Callable[[], object] = nothing
+
+
+def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
+    """A way to reduce the gradients of a step; collective.
+
+    Raises:
+        ContenderMissing: GRPC, and any rank has no grpcio.
+    """
+    if contender == GRPC:
+        found = importlib.util.find_spec("grpc") is not None
+        agree(comm, "" if found else "grpcio cannot be imported", ContenderMissing)
+    computer = Computer(comm)
+
+    def ready(operation: str, send: Array, recv: Array) -> Ready:
+        counts = lengths(operation)
+        way = _WAYS[contender](comm, counts)
+        forward = pass_seconds(NETWORK_OF[operation])
+        backward = 2 * forward / len(counts)  # of a layer; a network's take about as long each
+
+        def call() -> None:
+            computer.compute(forward)
+            for number in range(len(counts)):
+                computer.compute(backward)
+                way.is_there(number)
+            way.end()
+
+        if contender == COMPUTE:
+            return Ready(call, wrong=lambda: 0)
+        return Gradients(way.tensors).ready(comm, call, way.close)
+
+    return ready
+
+
+def _alone(_comm: MPI.Intracomm, _counts: list[int]) -> Way:
+    return Way((), lambda _number: None, nothing)
+
+
+def _overlapped(comm: MPI.Intracomm, counts: list[int]) -> Way:
+    fused, tensors, close = _fused(comm, counts, overlap=True)
+    return Way(
+        tensors, lambda number: fused.submit(str(number), tensors[number]), fused.wait, close
+    )
+
+
+def _blocking(comm: MPI.Intracomm, counts: list[int]) -> Way:
+    fused, tensors, close = _fused(comm, counts, overlap=False)
+
+    def end() -> None:
+        for number, each in enumerate(tensors):
+            fused.submit(str(number), each)
+        fused.wait()
+
+    return Way(tensors, lambda _number: None, end, close)
+
+
+def _fused(
+    comm: MPI.Intracomm, counts: list[int], overlap: bool
+) -> tuple[Any, list[Array], Callable[[], None]]:
+    library: Any = importlib.import_module("hbmcomm.training.fusion")
+    own = ours(comm)
+    fused = library.FusedAllreduce(own, overlap=overlap)
+
+    def close() -> None:
+        fused.close()
+        own.Free()
+
+    return fused, fused.buffers(counts), close
+
+
+def _one_by_one(comm: MPI.Intracomm, counts: list[int]) -> Way:
+    tensors = private(counts)
+    return Way(tensors, lambda number: comm.Allreduce(MPI.IN_PLACE, tensors[number]), nothing)
+
+
+def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
+    tensors, client = private(counts), Client(comm)
+    return Way(
+        tensors,
+        lambda number: client.send(tensors[number]),
+        lambda: client.receive(tensors),
+        client.close,
+    )
+
+
+_WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
+    OVERLAPPED: _overlapped,
+    BLOCKING: _blocking,
+    COMPUTE: _alone,
+    MPI_ONE_BY_ONE: _one_by_one,
+    GRPC: _server,
+}

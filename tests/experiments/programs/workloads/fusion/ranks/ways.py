@@ -1,0 +1,71 @@
+"""Rank program: each contender of the workloads of fusion is right, and its check sees errors.
+
+python ways.py FOLDER
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from experiments.model.workloads import WORKLOADS
+from experiments.programs.contenders.contender import ContenderMissing
+from experiments.programs.workloads.fusion import (
+    algorithms,
+    emulated_compute,
+    gradients,
+    pointers,
+    steps,
+    tensors,
+)
+
+WORLD = MPI.COMM_WORLD
+MODULES: dict[str, Any] = {
+    "fusion.gradients": gradients,
+    "fusion.steps": steps,
+    "fusion.pointers": pointers,
+    "fusion.algorithms": algorithms,
+}
+COUNTS = [9408, 64, 64, 1, 1000]
+
+
+def small(network: Callable[[str], Any]) -> None:
+    """Networks that take no time."""
+    for module in (gradients, steps):
+        module.lengths = network  # type: ignore[attr-defined]
+    emulated_compute.GFLOPS = 1e6
+
+
+def check(operation: str, contender: str, folder: Path) -> str:
+    send, recv = np.empty(0, "float32"), np.empty(100, "float32")
+    try:
+        made = MODULES[WORKLOADS[operation].program].make(contender, WORLD, folder)
+    except ContenderMissing as reason:
+        return f"left out: {reason}"
+    ready = made(operation, send, recv)
+    for _ in range(3):
+        ready.call()
+    assert ready.wrong is not None
+    assert ready.wrong() == 0, (operation, contender)
+    ready.close()
+    return "right"
+
+
+def check_that_errors_are_seen() -> None:
+    own = tensors.private(COUNTS)
+    ready = tensors.Gradients(own).ready(WORLD, lambda: None)
+    assert ready.wrong is not None
+    assert ready.wrong() >= sum(COUNTS) // 2
+
+
+small(lambda operation: COUNTS)
+check_that_errors_are_seen()
+programs = {each.program: name for name, each in WORKLOADS.items() if each.program in MODULES}
+for operation in programs.values():
+    for contender in WORKLOADS[operation].contenders:
+        found = check(operation, contender, Path(sys.argv[1]))
+        if WORLD.rank == 0:
+            print(operation, contender, found, flush=True)

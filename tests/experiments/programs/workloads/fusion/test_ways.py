@@ -1,0 +1,51 @@
+"""The contenders of fused Allreduce leave right sums, on one host and between hosts."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.model.workloads import ALGORITHMS, NETWORK_OF, WORKLOADS
+from experiments.programs.workloads.fusion.emulated_compute import GFLOP
+from hbmcomm.training.networks import gradients
+
+PROGRAM = Path(__file__).parent / "ranks" / "ways.py"
+
+
+@pytest.mark.parametrize("operation", NETWORK_OF)
+def test_the_bytes_of_a_network_are_those_of_its_gradients(operation: str) -> None:
+    network = NETWORK_OF[operation]
+    assert WORKLOADS[operation].nbytes == 4 * sum(count for _, count in gradients(network))
+    assert network in GFLOP
+
+
+@pytest.mark.ranks
+def test_every_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    folder = tmp_path / "launch"
+    folder.mkdir()
+    lines = mpirun(PROGRAM, 2, str(folder)).output.splitlines()
+    found = {tuple(line.split()[:2]): line.split(maxsplit=2)[2] for line in lines if "_" in line}
+    programs = {each.program: name for name, each in WORKLOADS.items()}
+    ours = [name for program, name in programs.items() if program.startswith("fusion.")]
+    assert set(found) == {(name, way) for name in ours for way in WORKLOADS[name].contenders}
+    for (_, way), verdict in found.items():
+        missing = (
+            r"left out: (torch|grpcio|all ranks)" if way not in ALGORITHMS else "left out: all"
+        )
+        assert verdict == "right" or re.match(missing, verdict), (way, verdict)
+    assert sum(verdict == "right" for verdict in found.values()) >= 12
+
+
+@pytest.mark.ranks
+def test_every_contender_is_right_between_hosts(
+    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = tmp_path / "launch"
+    folder.mkdir()
+    made = hosts(2)
+    lines = mpirun_on(made, made.packed(1), PROGRAM, str(folder)).output.splitlines()
+    for algorithm in ALGORITHMS:
+        assert f"allreduce_between_hosts {algorithm} right" in lines
+    assert "step_mobilenet overlapped right" in lines
