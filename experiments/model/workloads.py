@@ -48,7 +48,8 @@ NETWORK_OF = {
 FUSED, PACKED, MPI_FUSED = "fused", "fused-packed", "mpi-fused"
 ONE_BY_ONE, ONE_BY_ONE_ARENA = "one-by-one", "one-by-one-arena"
 MPI_ONE_BY_ONE, GLOO_BUCKETS = "mpi-one-by-one", "gloo-ddp-buckets"
-OVERLAPPED, BLOCKING, COMPUTE, GRPC = "overlapped", "blocking", "compute-alone", "grpc-server"
+OVERLAPPED, AFTERWARDS, COMPUTE = "overlapped", "after-backward", "compute-alone"
+GRPC = "grpc-server"
 CACHE, QUERY = "cache", "query"
 ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 """Of transport hierarchical, by the values of HBMCOMM_BETWEEN_HOSTS."""
@@ -139,7 +140,7 @@ def _gradients(title: str, nbytes: int) -> Workload:
 
 
 def _overlap(title: str, nbytes: int) -> Workload:
-    ways = (OVERLAPPED, BLOCKING, COMPUTE, MPI_ONE_BY_ONE, GRPC)
+    ways = (OVERLAPPED, AFTERWARDS, COMPUTE, MPI_ONE_BY_ONE, GRPC)
     return Workload(title, ways, "fusion.steps", held=4, nbytes=nbytes)
 
 _OVER_LINKS = Workload(

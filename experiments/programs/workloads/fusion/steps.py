@@ -14,7 +14,7 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.model.workloads import (
-    BLOCKING,
+    AFTERWARDS,
     COMPUTE,
     GRPC,
     MPI_ONE_BY_ONE,
@@ -86,7 +86,7 @@ def _overlapped(comm: MPI.Intracomm, counts: list[int]) -> Way:
     )
 
 
-def _blocking(comm: MPI.Intracomm, counts: list[int]) -> Way:
+def _afterwards(comm: MPI.Intracomm, counts: list[int]) -> Way:
     fused, tensors, close = _fused(comm, counts, overlap=False)
 
     def end() -> None:
@@ -128,7 +128,7 @@ def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
 
 _WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
     OVERLAPPED: _overlapped,
-    BLOCKING: _blocking,
+    AFTERWARDS: _afterwards,
     COMPUTE: _alone,
     MPI_ONE_BY_ONE: _one_by_one,
     GRPC: _server,
