@@ -80,7 +80,9 @@ def refresh(root: Path) -> list[Path]:
         parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
         models = evaluate(of_bench(path.name, bench))
         parts[f"{name}, models"] = _wrapped(cost_models.sentence(models))
-        drawn = model_drawings(models, whatif.MACHINES, whatif.NETWORKS, whatif.MOST_NODES, printed=False)
+        drawn = model_drawings(
+            models, whatif.MACHINES, whatif.NETWORKS, whatif.MOST_NODES, printed=False
+        )
         written += _shown(root / "docs" / "systems", path.name.partition(".")[0], drawn)
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]

@@ -21,8 +21,8 @@ ORDER = {
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",
-    "commands": "exits flags folders stored models clusters campaigns benches machines hosts project "
-    "task_of_bench",
+    "commands": "exits flags folders stored models clusters campaigns benches machines hosts "
+    "project task_of_bench",
 }
 """The folders and files of each storey: each may import those before it."""
 FACES = ("hbmcomm.costmodel", "hbmcomm.training.networks")

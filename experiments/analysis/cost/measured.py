@@ -17,7 +17,7 @@ from experiments.model.contender_names import PLAIN
 from experiments.model.environment import BARE_HOST
 from experiments.model.errors import ExperimentsError
 from experiments.model.lower_bound import COPY, traffic
-from experiments.model.workloads import EXCHANGE, LAYERWISE, MPI_LAYERWISE
+from experiments.model.systems.modelled import EXCHANGE, LAYERWISE, MPI_LAYERWISE
 from hbmcomm import costmodel
 
 DIRECT, MPI = "direct", "mpi"

@@ -19,7 +19,8 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.model.contender_names import DEEPSPEED, GLOO, OPERATORS, TORCH, VLLM
 from experiments.model.lower_bound import BARRIER
-from experiments.model.workloads import DECODE, WORKLOADS
+from experiments.model.systems.torch_steps import DECODE
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders import torch_operators
 from experiments.programs.contenders.contender import (
     Contender,

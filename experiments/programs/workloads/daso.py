@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import ALONE, BLOCKING, DASO, MPI_BLOCKING
+from experiments.model.systems.daso import ALONE, BLOCKING, DASO, MPI_BLOCKING
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.blas import use_one_thread

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import ALONE, BLOCKING, DASO
+from experiments.model.systems.daso import ALONE, BLOCKING, DASO
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.daso import BATCH, trainer_of
 from experiments.programs.workloads.network import Samples, samples

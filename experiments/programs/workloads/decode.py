@@ -11,7 +11,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.workloads import HIDDEN
+from experiments.model.systems.torch_steps import HIDDEN
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.step import Step
 

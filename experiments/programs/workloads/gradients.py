@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
+from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
 from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model.workloads import CLASSIFIER as WIDTHS
+from experiments.model.systems.daso import CLASSIFIER as WIDTHS
 
 Matrix = NDArray[np.float32]
 Labels = NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import (
+from experiments.model.systems.parameter_server import (
     GATHER_NUMPY,
     GLOO_LOCAL,
     PS,

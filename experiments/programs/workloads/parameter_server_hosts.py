@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import PS_CENTRAL
+from experiments.model.systems.parameter_server import PS_CENTRAL
 from experiments.programs.contenders.contender import (
     Contender,
     ContenderMissing,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import DDP, WIDTH, WORKLOADS
+from experiments.model.systems.torch_steps import DDP, WIDTH
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.step import Step
 

@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import TREE, TREE_BCAST
+from experiments.model.systems.modelled import TREE, TREE_BCAST
 from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array

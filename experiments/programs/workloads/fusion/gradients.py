@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import (
+from experiments.model.systems.fusion import (
     FUSED,
     GLOO_BUCKETS,
     MPI_FUSED,

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.workloads import CACHE
+from experiments.model.systems.fusion import CACHE
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.fusion.tensors import Gradients, ours

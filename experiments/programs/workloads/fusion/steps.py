@@ -13,8 +13,8 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.workloads import (
-    AFTERWARDS,
+from experiments.model.systems.fusion import (
+    AFTER_BACKWARD,
     COMPUTE,
     GRPC,
     MPI_ONE_BY_ONE,
@@ -128,7 +128,7 @@ def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
 
 _WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
     OVERLAPPED: _overlapped,
-    AFTERWARDS: _afterwards,
+    AFTER_BACKWARD: _afterwards,
     COMPUTE: _alone,
     MPI_ONE_BY_ONE: _one_by_one,
     GRPC: _server,

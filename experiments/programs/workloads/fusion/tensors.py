@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import NETWORK_OF
+from experiments.model.systems.fusion import NETWORK_OF
 from experiments.programs.contenders.contender import Ready, nothing
 from experiments.programs.measure.operations import Array
 

@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.workloads import (
+from experiments.model.systems.regions import (
     GLOO_SEND,
     PACK_MPI,
     PUSHED_NETWORKS,

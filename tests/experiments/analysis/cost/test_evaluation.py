@@ -89,13 +89,11 @@ def test_without_scikit_learn_there_is_no_learned_model(
 
 
 def test_a_campaign_of_few_sizes_is_refused_with_what_to_measure(campaign_folder: Path) -> None:
-    with pytest.raises(CannotModel, match="./inv run --experiment model"):
+    with pytest.raises(CannotModel, match=r"\./inv run --experiment model"):
         evaluate(of_campaign(load(campaign_folder)))
 
 
-def test_a_campaign_of_many_sizes_is_modelled(
-    written: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_campaign_of_many_sizes_is_modelled(written: Callable[..., Path], tmp_path: Path) -> None:
     folder = written(tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1)
     found = evaluate(of_campaign(load(folder)))
     held = found.held_out

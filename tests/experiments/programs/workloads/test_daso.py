@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.model.workloads import DASO_STEP, WORKLOADS
+from experiments.model.systems.daso import DASO_STEP
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.network import Network, samples
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments.model.workloads import NETWORK_STEPS, WORKLOADS
+from experiments.model.systems.modelled import NETWORK_STEPS
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads import step_plan
 from hbmcomm.costmodel import buckets
 

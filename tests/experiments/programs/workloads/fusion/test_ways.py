@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.model.workloads import ALGORITHMS, NETWORK_OF, WORKLOADS
+from experiments.model.systems.fusion import ALGORITHMS, NETWORK_OF
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.fusion.emulated_compute import GFLOP
 from hbmcomm.training.networks import gradients
 
@@ -48,4 +49,4 @@ def test_every_contender_is_right_between_hosts(
     lines = mpirun_on(made, made.packed(1), PROGRAM, str(folder)).output.splitlines()
     for algorithm in ALGORITHMS:
         assert f"allreduce_between_hosts {algorithm} right" in lines
-    assert "step_mobilenet overlapped right" in lines
+    assert "overlap_mobilenet overlapped right" in lines

@@ -7,7 +7,8 @@ from unittest import mock
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import DASO, DASO_STEP, WORKLOADS
+from experiments.model.systems.daso import DASO, DASO_STEP
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Ready
 from experiments.programs.workloads import daso
 from experiments.programs.workloads.trainers import Blocking

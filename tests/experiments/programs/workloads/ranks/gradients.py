@@ -6,7 +6,8 @@ from unittest import mock
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import EXCHANGE, TREE_BCAST, TREE_REDUCE, WORKLOADS
+from experiments.model.systems.modelled import EXCHANGE, TREE_BCAST, TREE_REDUCE
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads import gradients, trees
 
 COMM = MPI.COMM_WORLD

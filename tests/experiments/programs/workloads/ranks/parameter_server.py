@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import GATHER_NUMPY, GLOO_LOCAL
+from experiments.model.systems.parameter_server import GATHER_NUMPY, GLOO_LOCAL
 from experiments.programs.contenders.contender import ContenderMissing
 from experiments.programs.workloads.parameter_server import (
     CHECKED,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.workloads import PS_CENTRAL, PS_COLOCATED
+from experiments.model.systems.parameter_server import PS_CENTRAL, PS_COLOCATED
 from experiments.programs.workloads.parameter_server_hosts import make
 
 COMM = MPI.COMM_WORLD

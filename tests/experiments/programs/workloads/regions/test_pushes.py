@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.model.workloads import PUSH, PUSHED_NETWORKS, WORKLOADS
+from experiments.model.systems.regions import PUSH, PUSHED_NETWORKS
+from experiments.model.workloads import WORKLOADS
 from hbmcomm.training.networks import gradients
 
 PROGRAM = Path(__file__).parent / "ranks" / "pushes.py"

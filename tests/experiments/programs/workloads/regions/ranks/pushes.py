@@ -7,7 +7,8 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.workloads import PUSH, PUSHED_NETWORKS, WORKLOADS
+from experiments.model.systems.regions import PUSH, PUSHED_NETWORKS
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import ContenderMissing
 from experiments.programs.workloads.regions import push
 

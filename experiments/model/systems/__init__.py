@@ -1,0 +1,1 @@
+"""The workloads of each system: their names, contenders and bytes. Values only."""
