@@ -29,7 +29,8 @@ LEADERS = (0, 1, 3)
 KINDS = ("leader", "host", "rank", "link")
 FLAVOURS = ("mpich", "openmpi")
 START = 60.0  # seconds until calls work
-LATEST = 10.0  # seconds from a loss until no rank is in a call any more
+LATEST = 10.0 if "HBMCOMM_KILLS" in os.environ else 40.0
+"""Seconds from a loss until nothing runs any more; a busy machine takes longer."""
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
 
