@@ -30,7 +30,7 @@ KINDS = {
 NOTHING = 0  # a signal that only asks whether there is a process
 START = 120.0  # seconds until ranks run
 LATEST = 10.0 if "HBMCOMM_KILLS" in os.environ else 60.0
-"""Seconds from a kill until nothing runs and the login node says so; a busy machine takes longer."""
+"""Seconds from a kill until nothing runs and the login node says so; more on a busy machine."""
 NOTICED = 25.0  # seconds more until Slurm gives up a slurmd, for messages and then for jobs
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
