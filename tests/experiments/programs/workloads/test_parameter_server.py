@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "ranks" / "parameter_server.py"
+RANKS = Path(__file__).parent / "ranks"
 
 
 @pytest.mark.ranks
 def test_each_contender_is_right(mpirun: Callable[..., Any]) -> None:
-    assert mpirun(PROGRAM, 2).output.split().count("right") == 2
+    assert mpirun(RANKS / "parameter_server.py", 2).output.split().count("right") == 2
+
+
+@pytest.mark.ranks
+def test_each_placement_is_right(mpirun: Callable[..., Any]) -> None:
+    assert mpirun(RANKS / "parameter_server_hosts.py", 4).output.split().count("right") == 4
