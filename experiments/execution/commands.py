@@ -10,8 +10,6 @@ from experiments.cluster.sites import Site
 from experiments.emulation import description
 from experiments.emulation.hosts.hosts import hosts_to_be
 from experiments.emulation.hosts.plan import Plan
-from experiments.environments.apptainer import Apptainer
-from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.cluster.of_site import OfSite
@@ -20,7 +18,9 @@ from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
 from experiments.environments.profiles import Machine
-from experiments.environments.userland import Userland
+from experiments.environments.unpacked.apptainer import Apptainer
+from experiments.environments.unpacked.charliecloud import Charliecloud
+from experiments.environments.unpacked.userland import Userland
 from experiments.environments.vm import Vm
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign

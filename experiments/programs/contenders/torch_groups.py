@@ -19,8 +19,7 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.model.contender_names import DEEPSPEED, GLOO, OPERATORS, TORCH, VLLM
 from experiments.model.lower_bound import BARRIER
-from experiments.model.systems.torch_steps import DECODE
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import DECODE, WORKLOADS
 from experiments.programs.contenders import torch_operators
 from experiments.programs.contenders.contender import (
     Contender,
@@ -31,8 +30,8 @@ from experiments.programs.contenders.contender import (
 )
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.decode import decode
-from experiments.programs.workloads.training import training
+from experiments.programs.torch_steps.decode import decode
+from experiments.programs.torch_steps.training import training
 from experiments.schedule.footprint import ROOT
 
 

@@ -1,1 +1,1 @@
-"""Steps of deep learning over the process groups of torch.distributed."""
+"""Systems of training as contenders: each program makes those of the workloads of one system."""

@@ -8,10 +8,10 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.environments.apptainer import Apptainer
-from experiments.environments.charliecloud import Charliecloud
 from experiments.environments.docker import FOLDER
-from experiments.environments.userland import Userland
+from experiments.environments.unpacked.apptainer import Apptainer
+from experiments.environments.unpacked.charliecloud import Charliecloud
+from experiments.environments.unpacked.userland import Userland
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
 from experiments.processes import executables

@@ -10,11 +10,10 @@ import torch
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.systems.torch_steps import DECODE
-from experiments.model.workloads import COMPUTING, WORKLOADS
+from experiments.model.workloads import COMPUTING, DECODE, WORKLOADS
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.contenders.torch_groups import TorchGroups
-from experiments.programs.workloads import training
+from experiments.programs.torch_steps import training
 
 COMM = MPI.COMM_WORLD
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.systems.torch_steps import HIDDEN
+from experiments.model.workloads import HIDDEN
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.step import Step
+from experiments.programs.torch_steps.step import Step
 
 INNER = 1024  # columns of a pair's first matrix, of all ranks together
 PAIRS = 8

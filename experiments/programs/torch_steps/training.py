@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.systems.torch_steps import DDP, WIDTH
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import DDP, WIDTH, WORKLOADS
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.step import Step
+from experiments.programs.torch_steps.step import Step
 
 BATCH = 32  # samples of a rank in one step
 RATE = 0.01

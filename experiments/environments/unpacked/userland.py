@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.environments.docker import FOLDER
 from experiments.environments.process import Process
-from experiments.environments.tree import Tree
+from experiments.environments.unpacked.tree import Tree
 from experiments.model.launch import Launch
 from experiments.processes.tracking import MARK
 

@@ -1,0 +1,101 @@
+"""The invoke task `run`, for tasks.py: its many flags, and the call that they ask for."""
+
+from invoke.context import Context
+from invoke.tasks import task
+
+from commands import campaigns
+from commands.exits import reports_errors
+from experiments.model.environment import ENVIRONMENTS
+
+
+@task(
+    help={
+        "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
+        "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
+        "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
+        "hosts:4x100mbit; of a cluster: slurm, slurm-charliecloud ...",
+        "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
+        "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
+        "ranks": "rank counts: 2,4",
+        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
+        "blocks": "paired repetitions",
+        "out": "results folder (default: results/<experiment>-<time>)",
+        "resume": "complete the campaign in --out (default: the newest), as it was begun",
+        "dry_run": "print every command, how long and how much memory; start nothing",
+        "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
+        "mpi": "of openmpi,mpich,impi (default: the experiment's)",
+        "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "
+        "multiprocessing: Python without an MPI",
+        "base": "base image, as for build",
+        "seed": "seed of all random orders (default: random, and stored)",
+        "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
+        "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
+        "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
+        "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
+        "python": "an environment of the site, with its MPI, for arms without a container",
+        "mpijob": "print a Kubeflow MPIJob of the campaign, whose pods have this image",
+    }
+)
+@reports_errors
+def run(
+    context: Context,
+    experiment: str = "",
+    env: str = "",
+    profiles: str = "",
+    layouts: str = "",
+    ranks: str = "",
+    sizes: str = "",
+    blocks: str = "",
+    out: str = "",
+    resume: bool = False,
+    dry_run: bool = False,
+    emulate_hbw: bool = False,
+    mpi: str = "",
+    external: str = "",
+    base: str = "",
+    seed: str = "",
+    site: str = "",
+    nodes: str = "",
+    launcher: str = "",
+    time: str = "",
+    python: str = "",
+    mpijob: str = "",
+) -> None:
+    """A campaign: randomised, paired blocks of launches into a results folder.
+
+    Ctrl-C ends the launch under way and keeps those that finished; --resume goes on.
+
+    With --env slurm it runs over the nodes of one allocation: of this process, or of a job that is
+    submitted and followed to its end. --dry-run then prints the job's script.
+
+    Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+               ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
+               ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
+               ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
+               ./inv run --env hosts:4x100mbit --ranks 8
+               ./inv run --nodes 2 --ranks 8 --mpijob registry.example.org/hbmcomm-ssh:openmpi
+               ./inv run --resume --out results/docker-20260102-030405
+    """
+    flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}
+    flags |= {"environments": env, "mpis": mpi, "external": external}
+    if resume:
+        others = (
+            experiment,
+            blocks,
+            base,
+            seed,
+            emulate_hbw,
+            site,
+            nodes,
+            launcher,
+            python,
+            mpijob,
+        )
+        campaigns.resume(out, (*others, *flags.values()), dry_run, time)
+        return
+    cluster = campaigns.cluster_flags(site, launcher, nodes, time)
+    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster, python)
+    if mpijob:
+        campaigns.print_manifest(choices, mpijob, out)
+        return
+    campaigns.start(choices, out, dry_run)

@@ -1,0 +1,1 @@
+"""The image as a folder: programs that run it without an engine."""

@@ -1,0 +1,1 @@
+"""Steps of deep learning over the process groups of torch.distributed."""
