@@ -20,7 +20,7 @@ from experiments.programs.workloads.network import Network, Samples, samples
 from experiments.programs.workloads.trainers import Blocking, Trainer, WithDaso
 
 SEED = 1
-BATCH = 256  # samples of a rank
+BATCH = 64  # samples of a rank
 CYCLE, WAIT = 8, 2  # batches from an exchange to the next, and to its end
 
 
@@ -54,11 +54,11 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     return ready
 
 
-def trainer_of(contender: str, seed: int, comm: MPI.Intracomm, **phases: int) -> Trainer:
+def trainer_of(contender: str, seed: int, comm: MPI.Intracomm, **phases: float) -> Trainer:
     """A new network in training; collective.
 
     Args:
-        phases: epochs, warmup and cooldown of DASO's Schedule.
+        phases: epochs, warmup, cooldown and threshold of DASO's Schedule.
     """
     if contender == DASO:
         return WithDaso(seed, comm, played_host(comm), skips=CYCLE, wait=WAIT, **phases)

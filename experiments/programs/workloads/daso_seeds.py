@@ -18,11 +18,13 @@ from mpi4py import MPI
 
 from experiments.model.systems.daso import ALONE, BLOCKING, DASO
 from experiments.programs.workloads.blas import use_one_thread
-from experiments.programs.workloads.daso import BATCH, trainer_of
+from experiments.programs.workloads.daso import trainer_of
 from experiments.programs.workloads.network import Samples, samples
 from experiments.programs.workloads.trainers import Trainer
 
+BATCH = 256  # samples of a rank
 RATE = 0.05  # of learning in the first epoch; it falls to 0 along a cosine
+PLATEAU = 0.02  # a loss that falls by less in three epochs halves what DASO skips
 UNSEEN = 4096  # samples of the final loss
 WAYS = (DASO, BLOCKING, ALONE)
 
@@ -35,7 +37,7 @@ class Course:
     """
 
     def __init__(self, way: str, seed: int, comm: MPI.Intracomm, epochs: int) -> None:
-        phases = {"epochs": epochs, "warmup": 1, "cooldown": 1}
+        phases = {"epochs": epochs, "warmup": 1, "cooldown": 1, "threshold": PLATEAU}
         self._trainer: Trainer = trainer_of(way, seed, comm, **phases)
         self._comm, self._epochs = comm, epochs
         self.seconds, self.sent = 0.0, 0
