@@ -1,6 +1,6 @@
 """Rank program: each contender of the workloads of fusion is right, and its check sees errors.
 
-python ways.py FOLDER
+python ways.py FOLDER [OPERATION/CONTENDER ...]; left out: one workload of each program, all of it
 """
 
 import sys
@@ -63,9 +63,12 @@ def check_that_errors_are_seen() -> None:
 
 small(lambda operation: COUNTS)
 check_that_errors_are_seen()
-programs = {each.program: name for name, each in WORKLOADS.items() if each.program in MODULES}
-for operation in programs.values():
-    for contender in WORKLOADS[operation].contenders:
-        found = check(operation, contender, Path(sys.argv[1]))
-        if WORLD.rank == 0:
-            print(operation, contender, found, flush=True)
+folder, *asked = sys.argv[1:]
+every = {each.program: name for name, each in WORKLOADS.items() if each.program in MODULES}
+for each in asked or [
+    f"{name}/{way}" for name in every.values() for way in WORKLOADS[name].contenders
+]:
+    operation, contender = each.split("/")
+    found = check(operation, contender, Path(folder))
+    if WORLD.rank == 0:
+        print(operation, contender, found, flush=True)
