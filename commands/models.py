@@ -18,7 +18,7 @@ def model(results: str | None, out: str, what_if: str, network: str, nodes: str)
     machines = _named("what-if", what_if, whatif.MACHINES)
     networks = _named("network", network, whatif.NETWORKS)
     most = whole_number("nodes", nodes, 1) or whatif.MOST_NODES
-    if results and results.endswith(BENCH):
+    if results and results.endswith(BENCH) and Path(results).is_file():
         _model(Path(results), new_figures("out", out, Path(results)), machines, networks, most)
         return
     with stored(results) as folder:
@@ -45,16 +45,15 @@ def _model(
 
     stages = Stages()
     with stages.stage("models"):
-        if source.is_dir():
+        if source.is_file():
+            found = evaluate(of_bench(str(source), stored_bench.load(source)))
+            tables = []
+        else:
             campaign = load(source)
             found = evaluate(of_campaign(campaign))
             predicted = steps(campaign, found)
-        else:
-            found = evaluate(of_bench(str(source), stored_bench.load(source)))
-            predicted = None
-        tables = [cost_models.parameters(found), cost_models.errors(found)]
-        if predicted is not None and not predicted.empty:
-            tables.append(cost_models.steps(predicted))
+            tables = [] if predicted.empty else [cost_models.steps(predicted)]
+        tables = [cost_models.parameters(found), cost_models.errors(found), *tables]
     with stages.stage("figures"):
         written = draw.draw_models(found, machines, networks, most, out)
         written += draw.write_tables(tables, out)

@@ -141,9 +141,8 @@ def _part(columns: Mapping[str, Numbers]) -> _Part:
     found = []
     for name, each in columns.items():
         squares, freedom, values = nonnegative(each)
-        parameters = _completed(
-            Parameters(*map(float, values)), Parameters(*map(float, each.any(axis=0)))
-        )
+        seen = np.abs(each).sum(axis=0)
+        parameters = _completed(Parameters(*map(float, values)), Parameters(*map(float, seen)))
         found.append(_Part(squares, freedom, Part(name, parameters)))
     rows = len(next(iter(columns.values())))
     return min(found, key=lambda part: _criterion([part], rows))
