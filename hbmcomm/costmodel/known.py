@@ -3,8 +3,8 @@
 - Knights Landing: STREAM on a 68-core one in flat mode, knl_stream.csv, measured by Karl Rupp
   (github.com/karlrupp/knl-stream-benchmark). All other memories here are limits, nothing measured.
 - A thread's own limit is Little's law: lines in flight x 64 bytes / latency, once for reading and
-  once for writing. Lines in flight and latencies are those of docs/costs.md and of
-  experiments/emulation/machines, which name their sources.
+  once for writing. Lines in flight, and latencies between cores, are those of docs/costs.md, which
+  names their sources; latencies of memories are assumptions.
 - Xeon Max 9480: peaks of its channels, two of DDR5-4800 and a stack of HBM2e in each of 4 nodes.
 - GH200: LPDDR5X 486 GB/s by STREAM; its CPUs reach HBM3 through NVLink-C2C, 297 GB/s one way and
   375 GB/s the other (Schieffer et al., ICPP 2024, arXiv:2407.07850), so a copy gets 2 x 297 GB/s.
