@@ -90,7 +90,14 @@ class Model(NamedTuple):
     long: Part
 
     def seconds(
-        self, ranks: int, nbytes: int, machine: Machine, *, kind: str = "", packed: bool = False
+        self,
+        ranks: int,
+        nbytes: int,
+        machine: Machine,
+        *,
+        kind: str = "",
+        packed: bool = False,
+        cycle: int = 0,
     ) -> float:
         """The time of a call; 0 where there is one rank.
 
@@ -98,6 +105,8 @@ class Model(NamedTuple):
             nbytes: of a rank's message.
             kind: of the memory, another one than the model was fitted in.
             packed: ranks fill one NUMA node after the other.
+            cycle: bytes of all the messages that a rank has in turn, such as a network's gradients:
+                caches must hold them all until this one's turn comes again; 0: only this one.
         """
         if ranks < 2:
             return 0.0
@@ -109,7 +118,8 @@ class Model(NamedTuple):
             machine,
             kind or self.kind,
             self.share,
-            packed,
+            packed=packed,
+            cycle=cycle,
         )
         return sum(weight * each for weight, each in zip(part.parameters, parts, strict=True))
 
@@ -132,16 +142,19 @@ def parts_of_a_time(
     machine: Machine,
     kind: str,
     share: float,
+    *,
     packed: bool = False,
+    cycle: int = 0,
 ) -> tuple[float, ...]:
     """What each of Parameters is multiplied by.
 
-    Where ranks outnumber cores, they wait for the others' turns. What a call moves is in caches
-    until it is more than a share of them, and in none from twice that on.
+    Where ranks outnumber cores, they wait for the others' turns. What all ranks send and receive in
+    a cycle is in caches until it is more than a share of them, and in none from twice that on.
     """
     turns = max(1.0, message.ranks / machine.cores)
+    touched = 2.0 * message.ranks * max(message.nbytes, cycle)  # what is sent, and as much received
     room = share * machine.cache_bytes
-    missed = min(1.0, max(0.0, (touched(message) - room) / room))
+    missed = min(1.0, max(0.0, (touched - room) / room))
     near, far = 1 - missed, missed / machine.speed(kind, message.ranks, packed)
     own = machine.cache.speed(1) / turns
     return (
@@ -152,8 +165,3 @@ def parts_of_a_time(
         counts.sent * message.ranks * far,
         counts.folded * near / own,
     )
-
-
-def touched(message: Message) -> float:
-    """Bytes of what all ranks send and receive, where each receives as much as it sends."""
-    return 2.0 * message.ranks * message.nbytes

@@ -37,9 +37,11 @@ def _carrier(way: str) -> str:
 def _step(row: Any, model: costmodel.Model, machine: costmodel.Machine) -> dict[str, object]:
     network, way = NETWORK_STEPS[row.operation], row.transport
     ranks, seconds = int(row.ranks), float(row.median_s)
+    layers = step_plan.layers(network)
+    cycle = sum(each.nbytes for each in layers)
     predicted = costmodel.step(
-        step_plan.layers(network),
-        lambda nbytes: model.seconds(ranks, nbytes, machine),
+        layers,
+        lambda nbytes: model.seconds(ranks, nbytes, machine, cycle=cycle),
         forward=step_plan.forward_seconds(network),
         bucket=step_plan.BUCKET,
         overlapped=way != AFTERWARDS,

@@ -88,6 +88,13 @@ def test_half_as_fast_a_memory_doubles_what_is_in_no_cache() -> None:
     assert model.seconds(4, small, slow) == model.seconds(4, small, MACHINE)
 
 
+def test_a_message_whose_turn_comes_after_many_others_is_in_no_cache() -> None:
+    model = made("shared")
+    warm, cold = (model.seconds(4, 2**16, MACHINE, cycle=cycle) for cycle in (0, 2**30))
+    assert cold > 1.2 * warm
+    assert model.seconds(4, 2**30, MACHINE, cycle=2**31) == model.seconds(4, 2**30, MACHINE)
+
+
 @given(st.lists(st.floats(0.0, 5.0), min_size=3, max_size=3), st.integers(4, 12))
 @settings(max_examples=40, deadline=None)
 def test_weights_are_never_negative_and_explain_what_they_made(
