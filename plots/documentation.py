@@ -32,6 +32,7 @@ from plots.layout.labels import (
     interval_text,
     mpi_name,
     operation_name,
+    ranks_text,
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
@@ -218,7 +219,7 @@ def _wires(found: Findings) -> str:
     body = [
         [
             f"{operation_name(operation)}, {bytes_text(int(size))}",
-            f"{mpi_name(mpi)}, {binding}",
+            f"{mpi_name(mpi)}, {ranks_text(ranks)} {binding}",
             *(_near(near.get((operation, size, mpi, ranks, binding, each))) for each in shown),
             *(
                 _ratio(row)
@@ -230,7 +231,7 @@ def _wires(found: Findings) -> str:
         for operation, size, mpi, ranks, binding in dict.fromkeys(place[:-1] for place in near)
     ]
     head = [*(f"{each} / bound" for each in shown), *(f"{each} / {found.ours}" for each in others)]
-    return _markdown(["operation, message", "MPI, ranks on hosts", *head], body)
+    return _markdown(["operation, message", "MPI, ranks", *head], body)
 
 
 def _near(row: Any) -> str:
