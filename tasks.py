@@ -1,7 +1,7 @@
 """invoke tasks: each parses its flags and calls one function of commands/.
 
 A user's mistake ends in one message on standard error and exit code 1, Ctrl-C in 130. `run` and
-`bench`, which have the most flags, are in commands/task_of_run.py and commands/task_of_bench.py.
+`bench`, which have the most flags, are in commands/tasks.
 """
 
 from invoke import task
@@ -10,8 +10,8 @@ from commands import campaigns, machines, models, project, stored
 from commands import hosts as emulated_hosts
 from commands.exits import reports_errors
 from commands.flags import leading, leading_path, positional
-from commands.task_of_bench import bench
-from commands.task_of_run import run
+from commands.tasks.bench import bench
+from commands.tasks.run import run
 from experiments.model.environment import RATE
 
 __all__ = ["bench", "run"]  # invoke finds them here

@@ -38,8 +38,9 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
     bandwidth = 8e9 / cell["ranks"] * (3.2 if cell["kind"] == "hbw" and not cell["emulated"] else 1)
     time = 1.2e-6 * np.log2(2 * cell["ranks"]) + cell["bytes"] / bandwidth
     factors = {"bcast": 1.0, "gather": 1.5, "allreduce": 2.2, "copy": 0.5, "decode_step": 1.0}
+    factors |= {"tensor_push": 1.0}
     time *= factors[cell["operation"]]
-    time *= {"direct": 0.5, "pickle": 1.8, "gloo": 4.0}.get(cell["transport"], 1.0)
+    time *= {"direct": 0.5, "pickle": 1.8, "gloo": 4.0, "grpc": 8.0}.get(cell["transport"], 1.0)
     time *= 1.25 if cell["environment"] != "host" and cell["bytes"] >= 4 * 2**20 else 1.0
     if cell["operation"] != "copy":
         lost = cell["transport"] == "mpi" and cell["mpi"] == "openmpi"

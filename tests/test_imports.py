@@ -22,7 +22,7 @@ ORDER = {
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",
     "commands": "exits flags folders stored models clusters campaigns benches machines hosts "
-    "project task_of_bench task_of_run",
+    "project tasks",
 }
 """The folders and files of each storey: each may import those before it."""
 FACES = ("hbmcomm.costmodel", "hbmcomm.training.networks")

@@ -108,7 +108,7 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["model", "--what-if", "cray"], "--what-if 'cray' is not one of knl, xeon-max, gh200"),
         (["model", "--network", "1gbit"], "--network '1gbit' is not one of 10gbit"),
         (["model", "--nodes", "0"], "--nodes '0' must be a whole number, 1 or more"),
-        (["model", "./none.json.xz"], "./none.json.xz"),
+        (["model", "./none.json.xz"], "none.json.xz"),
         (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
         (["run", "--env", "dokcer"], "did you mean 'docker'?"),
         (["run", "--sizes", "1KB:2KB"], "'1KB' does not parse"),

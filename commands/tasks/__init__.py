@@ -1,0 +1,1 @@
+"""The invoke tasks with the most flags; tasks.py has the others."""

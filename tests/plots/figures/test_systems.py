@@ -1,0 +1,55 @@
+"""Figure 9: other ways beside one of this library's systems."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from experiments.analysis.findings.campaign import Findings
+from plots.documentation import measured
+from plots.draw import drawings
+from plots.figures.systems import systems
+from plots.layout.figure_layout import Drawing
+from plots.layout.style import style
+from plots.tables.results import tables
+from plots.text.answers import answers
+
+Find = Callable[..., Findings]
+PUSHES: dict[str, Any] = {
+    "operations": ("tensor_push",),
+    "transports": ("region", "grpc", "pack-mpi"),
+    "kinds": ("regular",),
+    "sizes": (65536, 1048576),
+}
+
+
+def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours(findings: Find) -> None:
+    found = findings(**PUSHES)
+    with style():
+        (drawing,) = systems(found)
+    assert isinstance(drawing, Drawing)
+    (panel,) = drawing.figure.axes
+    host = found.systems[found.systems["arm"] == "host"]
+    _, *joined = (line for line in panel.lines if line.get_linestyle() != "None")  # after that at 1
+    assert len(joined) == host["transport"].nunique() == 2
+    shown = sorted(float(value) for line in joined for value in line.get_ydata())
+    assert shown == pytest.approx(sorted(host["ratio"]))
+
+
+def test_a_campaign_of_collectives_has_no_such_figure(findings: Find) -> None:
+    assert systems(findings()) == []
+
+
+def test_systems_are_in_the_tables_answers_and_rows_of_pages(findings: Find) -> None:
+    found = findings(**PUSHES)
+    names = {table.name for table in tables(found)}
+    assert {"times", "transport"} <= names and "workloads" not in names
+    topics = {each.topic for each in drawings(found) if isinstance(each, Drawing)}
+    assert "systems" in topics and "times" not in topics
+    answered = {each.question: each for each in answers(found)}
+    slower = answered["How much slower than region is grpc?"]
+    assert slower.figure == "systems"
+    assert "with grpc as with region (" in slower.sentence
+    rows = measured(found)["systems"].splitlines()
+    assert len(rows) == 2 + 2 * 2
+    assert rows[2].startswith("| Tensor push | 64 KiB | 2 | ")
