@@ -23,7 +23,7 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.draw import PlotsError, drawings, encode, model_drawings, write
+from plots.draw import PlotsError, drawings, encode, speedup_drawing, write
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
@@ -81,9 +81,7 @@ def refresh(root: Path) -> list[Path]:
         parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
         models = evaluate(of_bench(path.name, bench))
         parts[f"{name}, models"] = _wrapped(cost_models.sentence(models))
-        drawn = model_drawings(
-            models, whatif.MACHINES, whatif.NETWORKS, whatif.MOST_NODES, printed=False
-        )
+        drawn = [speedup_drawing(models, whatif.PAPERS)]
         written += _shown(root / "docs" / "systems", path.name.partition(".")[0], drawn)
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]

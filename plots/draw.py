@@ -85,6 +85,13 @@ def draw_models(
     return _write(model_drawings(found, machines, networks, most, printed=True), out, FORMATS)
 
 
+def speedup_drawing(found: Evaluation, name: str, *, printed: bool = False) -> Drawing:
+    """What HBM of a named machine gains, by models."""
+    frame, title = whatif.speedups(found, name), whatif.machine_name(name)
+    with style(printed=printed):
+        return what_if.speedup(frame, name, title, published=name == whatif.PAPERS)
+
+
 def model_drawings(
     found: Evaluation,
     machines: Sequence[str],
@@ -97,14 +104,7 @@ def model_drawings(
     with style(printed=printed):
         drawn = fitted(found)
         for name in machines:
-            drawn.append(
-                what_if.speedup(
-                    whatif.speedups(found, name),
-                    name,
-                    whatif.machine_name(name),
-                    published=name == whatif.PAPERS,
-                )
-            )
+            drawn.append(speedup_drawing(found, name, printed=printed))
             frame = whatif.scaling(found, name, networks, most)
             drawn.append(what_if.scaling(frame, name, whatif.subject(name)))
     return drawn

@@ -9,7 +9,7 @@ from experiments.analysis.cost.measured import DIRECT, MPI
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.reading import Campaign
 from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
-from experiments.programs.workloads import step_plan
+from experiments.programs.workloads.modelled import step_plan
 from hbmcomm import costmodel
 
 

@@ -17,12 +17,14 @@ NETWORK_STEPS = {f"step_{name}": name for name in ("alexnet", "resnet50", "mobil
 def _emulated_step(network: str) -> Workload:
     contenders = (LAYERWISE, AFTERWARDS, MPI_LAYERWISE)
     nbytes = gradient_bytes(network)
-    return Workload(f"Step of {network}", contenders, "gradients", held=2, nbytes=nbytes)
+    return Workload(f"Step of {network}", contenders, "modelled.gradients", held=2, nbytes=nbytes)
 
 
 WORKLOADS = {
-    EXCHANGE: Workload("Exchange of gradients", (LAYERWISE, MPI_LAYERWISE), "gradients", held=2),
-    TREE_BCAST: Workload("Broadcast between hosts", (TREE, FLAT), "trees", held=8),
-    TREE_REDUCE: Workload("Reduce between hosts", (TREE, FLAT), "trees", held=8),
+    EXCHANGE: Workload(
+        "Exchange of gradients", (LAYERWISE, MPI_LAYERWISE), "modelled.gradients", held=2
+    ),
+    TREE_BCAST: Workload("Broadcast between hosts", (TREE, FLAT), "modelled.trees", held=8),
+    TREE_REDUCE: Workload("Reduce between hosts", (TREE, FLAT), "modelled.trees", held=8),
     **{name: _emulated_step(network) for name, network in NETWORK_STEPS.items()},
 }

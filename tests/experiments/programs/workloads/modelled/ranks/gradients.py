@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from experiments.model.systems.modelled import EXCHANGE, TREE_BCAST, TREE_REDUCE
 from experiments.model.workloads import WORKLOADS
-from experiments.programs.workloads import gradients, trees
+from experiments.programs.workloads.modelled import gradients, trees
 
 COMM = MPI.COMM_WORLD
 STEP = "step_mobilenet_v1"

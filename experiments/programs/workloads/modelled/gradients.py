@@ -18,7 +18,7 @@ from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWOR
 from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads import step_plan
+from experiments.programs.workloads.modelled import step_plan
 from hbmcomm.costmodel import buckets
 
 

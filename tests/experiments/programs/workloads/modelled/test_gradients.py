@@ -8,7 +8,7 @@ import pytest
 
 from experiments.model.systems.modelled import NETWORK_STEPS
 from experiments.model.workloads import WORKLOADS
-from experiments.programs.workloads import step_plan
+from experiments.programs.workloads.modelled import step_plan
 from hbmcomm.costmodel import buckets
 
 PROGRAM = Path(__file__).parent / "ranks" / "gradients.py"

@@ -1,0 +1,1 @@
+"""What cost models are held against: steps with emulated computation, trees between hosts."""
