@@ -160,9 +160,16 @@ class Reducer:
         calls: of Allreduce.
     """
 
-    def __init__(self, comm: Communicator, fusion_bytes: int, mean: bool) -> None:
+    def __init__(
+        self, comm: Communicator, fusion_bytes: int, mean: bool, slice_bytes: int | None = None
+    ) -> None:
+        """Make no buffer yet.
+
+        Args:
+            slice_bytes: of a call for tensors that are reduced where they are; None: any number.
+        """
         self._comm, self._scale = comm, 1 / comm.size if mean else None
-        self._fusion_bytes = fusion_bytes
+        self._fusion_bytes, self._slice_bytes = fusion_bytes, slice_bytes
         self._buffer: Array | None = None
         self._blocks: list[Array] = []
         self.packed_bytes = self.calls = 0
@@ -192,7 +199,6 @@ class Reducer:
         """
         if not batch.nbytes:
             return
-        self.calls += 1
         if batch.place is None:
             self._reduce_packed(batch, flat)
             return
@@ -202,9 +208,12 @@ class Reducer:
             start = batch.place.offset
             block = self._blocks[batch.place.block]
             memory = block[start : start + batch.nbytes].view(batch.dtype)
-        self._comm.Allreduce(MPI.IN_PLACE, memory)
-        if self._scale is not None:
-            memory *= self._scale
+        entries = (self._slice_bytes or memory.nbytes) // memory.itemsize
+        for start in range(0, memory.size, entries):
+            part = memory[start : start + entries]
+            self._sum(part)
+            if self._scale is not None:
+                part *= self._scale
 
     def _reduce_packed(self, batch: Batch, flat: Mapping[int, Array]) -> None:
         if self._buffer is None:
@@ -216,10 +225,14 @@ class Reducer:
             pairs.append((flat[number][start:stop], whole[begin : begin + stop - start]))
         for own, part in pairs:
             np.copyto(part, own)
-        self._comm.Allreduce(MPI.IN_PLACE, whole)
+        self._sum(whole)
         for own, part in pairs:
             if self._scale is None:
                 np.copyto(own, part)
             else:
                 np.multiply(part, self._scale, out=own)
         self.packed_bytes += batch.nbytes
+
+    def _sum(self, memory: Array) -> None:
+        self.calls += 1
+        self._comm.Allreduce(MPI.IN_PLACE, memory)

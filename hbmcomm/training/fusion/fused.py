@@ -35,6 +35,8 @@ FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
 FUSION_BYTES_OF_MESSAGES = 64 * 2**20
 """Of other transports, where few calls count."""
+SLICE_BYTES = {"direct": 4 * 2**20}
+"""By transport: what one call reduces in place, so that the part of each rank stays in a cache."""
 LEAST = 64  # bytes
 CYCLE = 0.001  # seconds
 PATIENCE = 60.0  # seconds
@@ -119,7 +121,7 @@ class FusedAllreduce:
         self._splits = transport == "direct"  # it copies memory that ranks do not share
         self._cycle_seconds, self._mean, self._patience = cycle, mean, patience
         self._negotiation = Negotiation(self._comm)
-        self._reducer = Reducer(self._comm, self._fusion_bytes, mean)
+        self._reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
         self._places = BufferCache(self._reducer.place_of)
         self._signatures: dict[str, Signature] = {}
         self._plans: dict[tuple[Known, ...], Plan] = {}
