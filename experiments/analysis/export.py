@@ -234,5 +234,6 @@ def read(path: Path) -> pd.DataFrame:
     return readers[path.suffix](path)
 
 
-_NUMBERS = {name: [""] for name in (*COLUMNS, "begin_s") if name.endswith("_s")}
+_SECONDS = [name for name in (*COLUMNS, "begin_s") if name.endswith("_s")]
+_NUMBERS = {name: [""] for name in (*_SECONDS, "carried")}
 """Where an empty field is no number; elsewhere it is an empty name, as a host's layout."""
