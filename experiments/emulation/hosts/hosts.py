@@ -283,9 +283,9 @@ def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
         HostsRefused: as up().
     """
     keepers.refuse()
-    process = keepers.start(plan, name)
+    process, made = keepers.start(plan, name)
     try:
-        hosts = Hosts(name, keepers.found(name))
+        hosts = Hosts(name, made)
         hosts.wire(plan)
     except BaseException:
         keepers.end(process)

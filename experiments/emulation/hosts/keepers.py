@@ -63,8 +63,8 @@ def refuse() -> None:
         )
 
 
-def start(plan: Plan, name: str) -> Process:
-    """Start the keepers of a set, which end with this process; returns when they are ready.
+def start(plan: Plan, name: str) -> tuple[Process, dict[str, Keeper]]:
+    """Start the keepers of a set, which end with this process; returns them when they are ready.
 
     Args:
         name: of the set, on this machine.
@@ -96,11 +96,11 @@ def start(plan: Plan, name: str) -> Process:
                 raise HostsRefused(f"the namespaces of emulated hosts cannot be made here: {line}")
             awaited.remove(line)
     deadline = time.monotonic() + PATIENCE
-    while found(name).keys() != {CONTROLLER, *plan.names}:
+    while (made := found(name)).keys() != {CONTROLLER, *plan.names}:
         if time.monotonic() > deadline:  # the environment of a process that is at exec reads empty
             end(process)
             raise HostsRefused(f"the hosts of {name} are not in /proc; see that it shows processes")
-    return process
+    return process, made  # another look may miss one that is at exec
 
 
 def stay(process: Process) -> None:
