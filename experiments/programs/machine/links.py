@@ -1,7 +1,7 @@
 """Bytes that the links of hosts carry: the kernel's counters, read on each host of a launch.
 
 A host here is a network: a machine, an emulated host, or a container with a network of its own. Its
-link is all of its interfaces but the loopback. Nothing tells whose bytes they are, so other
+link is all of its interfaces but the loopback. No counter separates jobs, so other
 launches must sleep meanwhile.
 """
 

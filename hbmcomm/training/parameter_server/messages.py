@@ -75,7 +75,7 @@ class _Owned:
 
 
 class Messages:
-    """This rank's part of a job whose ranks share no memory.
+    """This rank's part of a job on ranks that share no memory.
 
     Args:
         comm: A communicator of this job alone.

@@ -41,7 +41,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 class Shared:
-    """This rank's part of a job whose ranks share an arena; the constructor is collective.
+    """This rank's part of a job on ranks that share an arena; the constructor is collective.
 
     Args:
         comm: A Communicator of transport direct, of this job alone.

@@ -20,7 +20,7 @@ if RANK == 1:
     read = dist.PrefixStore.multi_get
 
     def read_late(store: dist.Store, keys: list[str]) -> list[bytes]:
-        """Rank 0, whose process serves the store, has its error by then."""
+        """Rank 0 serves the store, and has its error by then."""
         time.sleep(0.5)
         return list(read(store, keys))
 
