@@ -81,8 +81,8 @@ class Wire:
         comm: Only this object sends messages on it.
         look: Raises an error where a message cannot come any more; called while this rank waits,
             with the seconds since the last message.
-        refuse_lost: Raises an error where a rank is known to be lost; takes no time. MPICH crashes
-            where it sends to a process that is gone.
+        refuse_lost: Raises an error where news of a lost rank has come; waits for none. MPICH
+            crashes where it sends to a process that is gone.
     """
 
     def __init__(

@@ -34,6 +34,10 @@ class Watch:
 
     def __init__(self, layout: Layout, links: dict[int, Link]) -> None:
         self._layout, self._links = layout, dict(links)
+        self._ranks = {link.fileno(): rank for rank, link in links.items()}
+        self._news = select.epoll()
+        for end in self._ranks:
+            self._news.register(end, select.EPOLLIN)
         self._is_sentinel = layout.index == 0
         self._lock = threading.RLock()
         self._lost = ""
@@ -43,7 +47,9 @@ class Watch:
         threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
 
     def refuse_lost(self) -> None:
-        """Raise PeerError where a rank is known to be lost; asks nobody."""
+        """Raise PeerError where news of a loss has come; waits for none."""
+        if not self._lost:
+            self.read(0.0)
         if self._lost:
             raise PeerError(f"{self._lost}; the communicator is unusable now")
 
@@ -53,9 +59,8 @@ class Watch:
         Args:
             waited: Seconds since the last message.
         """
-        self.read(0.0)
-        now = time.monotonic()
         self.refuse_lost()
+        now = time.monotonic()
         for rank, moment in list(self._left.items()):
             if min(waited, now - moment) > _GRACE:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
@@ -76,15 +81,10 @@ class Watch:
 
     def read(self, seconds: float) -> bool:
         """Read the notices that have come, or come in this time; whether there may be more."""
-        poll = select.poll()
-        with self._lock:
-            ends = {link.fileno(): rank for rank, link in self._links.items()}
-        for end in ends:
-            if end >= 0:
-                poll.register(end, select.POLLIN)
-        for end, _ in poll.poll(1000 * seconds):
-            with self._lock:
-                self._read_from(ends[end])
+        if self._news.poll(seconds):
+            with self._lock:  # another thread may have read meanwhile what was seen without it
+                for end, _ in self._news.poll(0):
+                    self._read_from(self._ranks[end])
         return bool(self._links) and not self._lost
 
     def _read_from(self, rank: int) -> None:

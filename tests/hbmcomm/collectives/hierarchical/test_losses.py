@@ -7,6 +7,7 @@ A line for each loss stands in pytest's output.
 
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -31,6 +32,12 @@ FLAVOURS = ("mpich", "openmpi")
 START = 60.0  # seconds until calls work
 LATEST = 10.0 if "HBMCOMM_KILLS" in os.environ else 40.0
 """Seconds from a loss until nothing runs any more; a busy machine takes longer."""
+IN_SEND = re.compile(
+    r'Current thread .*\n +File ".*/hierarchical/wire\.py", line \d+ in (start|<listcomp>)\n'
+)
+"""Of a rank that crashed: MPICH 5.0.2 reads a request that it does not have where its connection
+to another process failed since it looked. A rank looks for losses just before it sends, which
+leaves a moment in between."""
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
 
@@ -100,6 +107,7 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
         seen = {name: words for name, words in every.items() if words}  # or ended as it wrote
         stay = running(made) | ({"mpiexec"} if launch.is_alive() and kind != "link" else set())
         shared = [name for name in made.names if "hbmcomm" in files(made, name)]
+        crashes = [found for path in tmp_path.glob("crash-*") if (found := path.read_text("utf-8"))]
     finally:
         made.end()
         launch.join()
@@ -114,6 +122,7 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
     assert not shared, f"{about}: {shared}"
     assert all(" PeerError: " in words for words in seen.values()), f"{about}: {seen}"
     if mpi == "mpich":  # Open MPI's TCP itself ends ranks that were connected with a lost one
-        assert seen or kind == "host", f"{about}: {log()}"
-        for word in ("Traceback", "Segmentation", "SIGNAL: 11"):
+        assert seen or crashes or kind == "host", f"{about}: {log()}"
+        assert all(map(IN_SEND.search, crashes)), f"{about}: {crashes}"
+        for word in ("Traceback", *(() if crashes else ("Segmentation", "SIGNAL: 11"))):
             assert word not in log(), f"{about}: {log()}"

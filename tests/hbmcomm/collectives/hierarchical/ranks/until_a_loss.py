@@ -1,7 +1,8 @@
 """Rank program on hosts: random calls until a peer is lost; each rank writes what it saw and when.
 
 Usage: until_a_loss.py FOLDER SEED. Each rank makes the file `going-RANK` there once calls
-work, and bears the name rankRANK among the processes of this machine.
+work, and bears the name rankRANK among the processes of this machine. Where a rank crashes, its
+Python stack is in `crash-RANK`.
 """
 
 import faulthandler
@@ -25,9 +26,10 @@ FOLDER, SEED = Path(sys.argv[1]), int(sys.argv[2])
 PREPARED = 12  # calls, drawn from again and again
 GIVE_UP = 60.0  # seconds after which a rank that has seen nothing reports that
 
-faulthandler.enable()
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # by which MPICH's launcher announces a death
 comm = Communicator(MPI.COMM_WORLD)
+crash = (FOLDER / f"crash-{comm.rank}").open("w")
+faulthandler.enable(crash)
 Path("/proc/self/comm").write_text(f"rank{comm.rank}")
 rng = np.random.default_rng(SEED)
 large = float(rng.choice([0, 0.1, 0.3]))

@@ -1,0 +1,49 @@
+"""What a rank knows of others that go, from the connections with them alone."""
+
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from hbmcomm import PeerError
+from hbmcomm.collectives.hierarchical.hosts.layout import Layout
+from hbmcomm.collectives.hierarchical.hosts.links import Link
+from hbmcomm.collectives.hierarchical.hosts.watch import Watch
+
+TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
+
+
+@pytest.fixture
+def other_end() -> Iterator[tuple[Watch, Link]]:
+    """Rank 0's watch, and rank 1's end of their connection. No other thread reads meanwhile."""
+    usual = sys.getswitchinterval()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ends = [Link(socket.create_connection(server.getsockname())), Link(server.accept()[0])]
+    watch = Watch(TWO_HOSTS, {1: ends[0]})
+    sys.setswitchinterval(60.0)
+    yield watch, ends[1]
+    sys.setswitchinterval(usual)
+    ends[1].close()
+    watch.close()
+
+
+def test_a_rank_that_died_is_refused_before_another_thread_says_so(
+    other_end: tuple[Watch, Link],
+) -> None:
+    watch, end = other_end
+    watch.refuse_lost()
+    end.close()
+    with pytest.raises(PeerError, match="rank 1 died"):
+        watch.refuse_lost()
+
+
+def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
+    other_end: tuple[Watch, Link],
+) -> None:
+    watch, end = other_end
+    end.send({"rank": 1, "what": "left"})
+    for _ in range(100):
+        watch.look(0.0)
+    end.close()
+    watch.refuse_lost()
