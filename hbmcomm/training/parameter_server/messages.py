@@ -2,11 +2,14 @@
 
 What an owner has is cut into pieces. A worker sends a piece when its gradients are complete, and
 the owner sends the new weights back when the piece of the last worker has come, while others are
-under way. Between ranks of one host, MPI's own transport moves them.
+under way. A worker sends few pieces at once: were all of them under way, they would share the link,
+the first would arrive with the last, and nothing would come back meanwhile. Between ranks of one
+host, MPI's own transport moves them.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -23,6 +26,8 @@ from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
 
 PIECE_BYTES = 2**20
 """The least bytes of a message, but for the last piece of an owner."""
+WINDOW = 2
+"""Pieces under way from a worker to an owner."""
 GRADIENTS, WEIGHTS = range(2)
 """Kinds of messages; a tag is 2 * piece + kind."""
 
@@ -74,6 +79,27 @@ class _Owned:
         lib.hbm_optimize(how, total, weights, first, second, self.weights.size)
 
 
+class _Sends:
+    """What a worker sends to one owner in a step, at most `WINDOW` pieces at once."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[MPI.Prequest] = deque()
+        self.active: list[MPI.Prequest] = []
+
+    def add(self, request: MPI.Prequest) -> None:
+        """Send a piece, after those that were added before."""
+        self._waiting.append(request)
+
+    def advance(self) -> bool:
+        """Begin what may begin; whether all are sent."""
+        self.active = [each for each in self.active if not each.Test()]
+        room = min(WINDOW - len(self.active), len(self._waiting))
+        begun = [self._waiting.popleft() for _ in range(room)]
+        _start(begun)
+        self.active += begun
+        return not self.active
+
+
 class Messages:
     """This rank's part of a job on ranks that share no memory.
 
@@ -96,7 +122,7 @@ class Messages:
         self._owned = [
             _Owned(piece, len(job.workers), states) for piece in pieces(job.of(job.rank))
         ]
-        self._sends: list[tuple[set[int], MPI.Prequest]] = []
+        self._pieces: list[tuple[set[int], int, MPI.Prequest]] = []
         self._receives: list[MPI.Prequest] = []
         self._taken: list[MPI.Prequest] = []
         self._given: list[list[MPI.Prequest]] = []
@@ -104,7 +130,8 @@ class Messages:
         self._prepare_worker(comm)
         self._prepare_owner(comm)
         self._active: list[MPI.Prequest] = []
-        self._unsent: list[tuple[set[int], MPI.Prequest]] = []
+        self._unsent: list[tuple[set[int], int, MPI.Prequest]] = []
+        self._sends: defaultdict[int, _Sends] = defaultdict(_Sends)
         self._coming = 0
 
     def _prepare_worker(self, comm: MPI.Intracomm) -> None:
@@ -114,7 +141,7 @@ class Messages:
                 self._types.append(kind)
                 out = comm.Send_init([self.gradients, 1, kind], owner, 2 * number + GRADIENTS)
                 into = comm.Recv_init([self.weights, 1, kind], owner, 2 * number + WEIGHTS)
-                self._sends.append(({each.key for each in piece}, out))
+                self._pieces.append(({each.key for each in piece}, owner, out))
                 self._receives.append(into)
 
     def _prepare_owner(self, comm: MPI.Intracomm) -> None:
@@ -143,21 +170,19 @@ class Messages:
         self._how[0] = how | optimizer.coefficients(step)._asdict()
         for piece in self._owned:
             piece.awaited = len(self._job.workers)
-        self._unsent = [(set(keys), request) for keys, request in self._sends]
+        self._unsent = [(set(keys), owner, request) for keys, owner, request in self._pieces]
         self._coming = len(self._taken)
         self._active = [*self._receives]
         _start([*self._taken, *self._receives])
 
     def push(self, first: int, count: int) -> None:
         """The gradients of `count` keys from `first` on are complete."""
-        done, ready = set(range(first, first + count)), []
-        for keys, request in self._unsent:
+        done = set(range(first, first + count))
+        for keys, owner, request in self._unsent:
             keys -= done
             if not keys:
-                ready.append(request)
-        self._unsent = [(keys, request) for keys, request in self._unsent if keys]
-        self._active += ready
-        _start(ready)
+                self._sends[owner].add(request)
+        self._unsent = [each for each in self._unsent if each[0]]
         self.is_done()
 
     def is_done(self) -> bool:
@@ -170,12 +195,17 @@ class Messages:
     def finish(self) -> None:
         """Wait until it is."""
         with _peers():
-            while self._coming:
-                self._take(MPI.Request.Waitany(self._taken))
+            while not self._is_idle():
+                sent = chain.from_iterable(each.active for each in self._sends.values())
+                number = MPI.Request.Waitany([*self._taken, *sent])
+                if number < len(self._taken):
+                    self._take(number)
             MPI.Request.Waitall(self._active)
 
     def _is_idle(self) -> bool:
-        return not self._coming and not self._unsent
+        """Whether nothing is to be sent or to come but answers; begins to send what may go."""
+        are_sent = [each.advance() for each in self._sends.values()]
+        return not self._coming and not self._unsent and all(are_sent)
 
     def _take(self, number: int) -> None:
         """A gradient has come; the last of its piece makes this owner update and answer."""
@@ -190,7 +220,7 @@ class Messages:
 
     def close(self) -> None:
         """Free what only steps need; no step is in flight."""
-        sends = [request for _, request in self._sends]
+        sends = [request for _, _, request in self._pieces]
         for request in chain(sends, self._receives, self._taken, *self._given):
             request.Free()
         for kind in self._types:

@@ -22,6 +22,7 @@ from hbmcomm.training.parameter_server import (
     Nesterov,
     Optimizer,
     ParameterServer,
+    messages,
     serve,
 )
 
@@ -113,10 +114,13 @@ def every_design() -> None:
 
 
 def by_messages() -> None:
+    """In one piece for each owner, and in more of them than are under way at once."""
     placements: list[dict[str, Any]] = [{}, {"owners": [2]}, {"owners": [0, 3]}]
     with Communicator(WORLD, transport="mpi") as comm:
-        for make, placement in zip(OPTIMIZERS, placements * 2, strict=False):
-            run(comm, f"mpi {placement} {make()}", make(), **placement)
+        for messages.PIECE_BYTES in (messages.PIECE_BYTES, 1024):
+            for make, placement in zip(OPTIMIZERS, placements * 2, strict=False):
+                about = f"mpi {messages.PIECE_BYTES} {placement} {make()}"
+                run(comm, about, make(), chunk_bytes=1024, **placement)
 
 
 def several_jobs() -> None:
