@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.communicator import Communicator
 from hbmcomm.options import run_on_all
+from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.daso.communicators import Communicators
 from hbmcomm.training.daso.exchange import Exchange
 from hbmcomm.training.daso.parameters import Flat, adapted
 from hbmcomm.training.daso.schedule import Schedule
 
 
-class Daso:
+class Daso(ClosedByAll):
     """Wraps the optimizer of each rank; `step` and `end_epoch` are collective.
 
     At every batch gradients are averaged: over all ranks in blocking epochs of the schedule, else
@@ -137,19 +137,8 @@ class Daso:
                 self._flying.wait()
             self._communicators.free()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-        else:  # other ranks may not have it, and close would wait for them
-            self._communicators.abandon(error)
+    def _abandon(self, error: BaseException) -> None:
+        self._communicators.abandon(error)
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -20,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.private.arrays import Shape
+from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.fusion.batches import Plan, Reducer, padded, planned
 from hbmcomm.training.fusion.buffer_cache import BufferCache
 from hbmcomm.training.fusion.negotiation import (
@@ -68,7 +68,7 @@ class Work:
         self._fused._wait_for((self,))
 
 
-class FusedAllreduce:
+class FusedAllreduce(ClosedByAll):
     """Sums or means of tensors over all ranks, in place, in as few calls as it takes.
 
     Ranks may submit tensors in different orders. A tensor is reduced once all ranks have submitted
@@ -213,20 +213,9 @@ class FusedAllreduce:
             if self._broken is None:
                 self._comm.Free()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-        else:  # other ranks may not have it, and close would wait for them
-            self._break(error)
-            self._comm.__exit__(kind, error, trace)
+    def _abandon(self, error: BaseException) -> None:
+        self._break(error)
+        self._comm._abandon()
 
     def _signature(self, name: str, array: NDArray[Any]) -> Signature:
         """The last one of this name where it is equal: equal objects compare quickest."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
+from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.parameter_server.arguments import Asked, Owners, agreed, values_of
 from hbmcomm.training.parameter_server.chunks import shares
 from hbmcomm.training.parameter_server.job import Design, Way
@@ -26,7 +26,7 @@ from hbmcomm.training.parameter_server.shared import Shared
 CHUNK_BYTES = 32 * 1024
 
 
-class ParameterServer:
+class ParameterServer(ClosedByAll):
     """One job: the weights of a model, their optimiser, and the ranks that compute gradients.
 
     After Luo et al., "Parameter Hub" (SoCC 2018). Tensors are cut into chunks. Each chunk has one
@@ -185,32 +185,17 @@ class ParameterServer:
         """Leave the job; collective. In the middle of a step, the other ranks get PeerError."""
         if self._is_closed:
             return
-        if self._begun:
-            self._leave()
-            return
         self._is_closed = True
+        if self._begun:
+            self._comm._abandon()
+            return
         self._comm.Barrier()
         self._way.close()
         self._comm.Free()
 
-    def _leave(self) -> None:
-        """Leave alone: other ranks may wait for this one, and must not be waited for."""
+    def _abandon(self, error: BaseException) -> None:
         self._is_closed = True
         self._comm._abandon()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self._leave()
 
 
 def _runs(keys: set[int]) -> Iterator[tuple[int, int]]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from functools import cache, partial
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -22,6 +21,7 @@ from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError, PeerError
+from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
 from hbmcomm.training.regions.extent import arrange
 from hbmcomm.training.regions.messages import Messages
@@ -41,7 +41,7 @@ class _Offer(NamedTuple):
     number: int
 
 
-class Regions:
+class Regions(ClosedByAll):
     """The remote regions of the ranks of a communicator.
 
     The constructor and `close` are collective; so is the end of a `with` block without an error.
@@ -160,19 +160,8 @@ class Regions:
                 self._watch.close()
             self._memories.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-            return
-        if self._watch is not None:  # other ranks may wait for this one
+    def _abandon(self, error: BaseException) -> None:
+        if self._watch is not None:
             self._watch.fail(str(error))
         self._comm._abandon()
 
