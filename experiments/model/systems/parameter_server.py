@@ -12,12 +12,16 @@ _PARTS = (PS, PS_UNFUSED, PS_PULL, PS_SHARED, *PS_CHUNKS)
 
 
 def _served(title: str, network: str, contenders: tuple[str, ...]) -> Workload:
-    """A step of a parameter server; contenders share gradients and weights, state is their own."""
+    """A step of a parameter server.
+
+    Contenders share gradients and weights. A state is their own, and ranks share it as a rule, so
+    each holds less than the cell, and those of more than two ranks no more than one cell each.
+    """
     return Workload(
         title,
         contenders,
         program="parameter_server",
-        held=2,
+        held=1,
         nbytes=gradient_bytes(network),
         uses_torch=GLOO_LOCAL in contenders,
     )

@@ -101,7 +101,8 @@ def require_memory(comm: MPI.Intracomm, own: int, launch: str) -> None:
     if needed > MEMORY_SHARE * available:
         raise SystemExit(
             f"launch {launch} needs {needed / 2**20:.0f} MiB of buffers on its "
-            f"{comm.size} ranks; {available / 2**20:.0f} MiB are free: ask for smaller --sizes"
+            f"{comm.size} ranks; {available / 2**20:.0f} MiB are free, of which it may take "
+            f"{MEMORY_SHARE:.0%}: ask for smaller --sizes"
         )
 
 
