@@ -55,7 +55,7 @@ def _model(
             tables = [] if predicted.empty else [cost_models.steps(predicted)]
         tables = [cost_models.parameters(found), cost_models.errors(found), *tables]
     with stages.stage("figures"):
-        written = draw.draw_models(found, machines, networks, most, out)
+        written, skipped = draw.draw_models(found, machines, networks, most, out)
         written += draw.write_tables(tables, out)
     cost_models.show(tables, found)
-    print(*written, sep="\n")
+    print(*written, *(f"no {each.name}: {each.reason}" for each in skipped), sep="\n")

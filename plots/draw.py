@@ -16,6 +16,7 @@ from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.processes.whole_file import whole_file
+from hbmcomm.costmodel import CostModelError
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest
 from plots.figures.chain import chain
@@ -75,14 +76,15 @@ def write_tables(made: Sequence[Table], out: Path) -> list[Path]:
 
 def draw_models(
     found: Evaluation, machines: Sequence[str], networks: Sequence[str], most: int, out: Path
-) -> list[Path]:
-    """Every figure of cost models as files in `out`.
+) -> tuple[list[Path], list[Skipped]]:
+    """Every figure of cost models as files in `out`; those that there is no model for.
 
     Args:
         machines, networks: names that what-if is about.
         most: nodes, the largest number.
     """
-    return _write(model_drawings(found, machines, networks, most, printed=True), out, FORMATS)
+    drawn = model_drawings(found, machines, networks, most, printed=True)
+    return _write(drawn, out, FORMATS), [each for each in drawn if isinstance(each, Skipped)]
 
 
 def speedup_drawing(found: Evaluation, name: str, *, printed: bool = False) -> Drawing:
@@ -99,14 +101,18 @@ def model_drawings(
     most: int,
     *,
     printed: bool = False,
-) -> list[Drawing]:
+) -> list[Drawing | Skipped]:
     """How well models fit, and what they say of other machines."""
     with style(printed=printed):
-        drawn = fitted(found)
+        drawn: list[Drawing | Skipped] = [*fitted(found)]
         for name in machines:
             drawn.append(speedup_drawing(found, name, printed=printed))
-            frame = whatif.scaling(found, name, networks, most)
-            drawn.append(what_if.scaling(frame, name, whatif.subject(name)))
+            try:
+                frame = whatif.scaling(found, name, networks, most)
+            except CostModelError as error:  # the campaign has too few operations
+                drawn.append(Skipped(f"{what_if.SCALING}-{name}", what_if.MANY_NODES, str(error)))
+            else:
+                drawn.append(what_if.scaling(frame, name, whatif.subject(name)))
     return drawn
 
 

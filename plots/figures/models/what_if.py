@@ -17,6 +17,7 @@ from plots.layout.style import ARMS, INK, MUTED, look
 from plots.tables.published import BCAST_16, MOST
 
 SPEEDUP, SCALING = "what-if-speedup", "what-if-nodes"
+MANY_NODES = "Allreduce on many nodes"
 MARKERS = "osD^vPX"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
 
@@ -113,7 +114,7 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
     """
     networks = list(dict.fromkeys(frame["network"]))
     page = sheet(
-        "Allreduce on many nodes",
+        MANY_NODES,
         f"{subject}. By cost models; nothing was measured there",
         rows=1,
         columns=1,
@@ -153,7 +154,7 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
     return Drawing(
         SCALING,
         f"-{machine}",
-        f"Allreduce on many nodes: {subject}, by cost models",
+        f"{MANY_NODES}: {subject}, by cost models",
         "Time of an allreduce of all nodes: reduce and broadcast in the memory of a node, and the "
         "algorithm that takes least time between nodes. Both axes are logarithmic.",
         "Line chart of time against nodes: " + " ".join(sentences),

@@ -1,5 +1,7 @@
 """Figures and tables of cost models, for models made by hand."""
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -7,7 +9,7 @@ from experiments.analysis.cost import whatif
 from experiments.analysis.cost.evaluation import Evaluation
 from hbmcomm.costmodel import Machine, Memory, Model, Parameters, Part
 from plots.draw import model_drawings
-from plots.layout.figure_layout import Drawing
+from plots.layout.figure_layout import Drawing, Skipped
 from plots.tables import cost_models
 
 PART = Part("shared", Parameters(1e-6, 5.0, 0.0, 1.0, 1.2, 0.0))
@@ -44,7 +46,7 @@ def found() -> Evaluation:
 @pytest.fixture(scope="module")
 def drawn(found: Evaluation) -> dict[str, Drawing]:
     every = model_drawings(found, ("knl", "gh200"), ("10gbit", "400gbit"), 100)
-    return {each.name: each for each in every}
+    return {each.name: each for each in every if isinstance(each, Drawing)}
 
 
 def test_there_is_a_figure_of_each_fit_and_two_of_each_machine(drawn: dict[str, Drawing]) -> None:
@@ -55,6 +57,16 @@ def test_there_is_a_figure_of_each_fit_and_two_of_each_machine(drawn: dict[str, 
         "what-if-speedup-gh200",
         "what-if-nodes-gh200",
     ]
+
+
+def test_without_models_of_all_that_many_nodes_need_that_figure_alone_is_left_out(
+    found: Evaluation,
+) -> None:
+    few = {key: model for key, model in MODELS.items() if key[2] == "allreduce"}
+    *drawn, last = model_drawings(dataclasses.replace(found, models=few), ("knl",), ("10gbit",), 9)
+    assert [each.name for each in drawn] == ["model-openmpi-direct", "what-if-speedup-knl"]
+    assert isinstance(last, Skipped) and last.name == "what-if-nodes-knl"
+    assert "allreduce on many nodes needs models of reduce, bcast" in last.reason
 
 
 def test_a_fit_has_a_panel_per_operation_with_both_halves(drawn: dict[str, Drawing]) -> None:
