@@ -8,7 +8,7 @@ from typing import Self
 
 
 class ClosedByAll(ABC):
-    """Leaving its `with` block closes it; an error leaves it alone, as other ranks may have none."""
+    """Leaving its `with` block closes it, unless by an error: other ranks may have none."""
 
     @abstractmethod
     def close(self) -> None:

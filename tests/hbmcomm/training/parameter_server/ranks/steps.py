@@ -117,9 +117,10 @@ def by_messages() -> None:
     """In one piece for each owner, and in more of them than are under way at once."""
     placements: list[dict[str, Any]] = [{}, {"owners": [2]}, {"owners": [0, 3]}]
     with Communicator(WORLD, transport="mpi") as comm:
-        for messages.PIECE_BYTES in (messages.PIECE_BYTES, 1024):
+        for nbytes in (messages.PIECE_BYTES, 1024):
+            messages.PIECE_BYTES = nbytes
             for make, placement in zip(OPTIMIZERS, placements * 2, strict=False):
-                about = f"mpi {messages.PIECE_BYTES} {placement} {make()}"
+                about = f"mpi {nbytes} {placement} {make()}"
                 run(comm, about, make(), chunk_bytes=1024, **placement)
 
 
