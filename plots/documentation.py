@@ -72,7 +72,7 @@ def refresh(root: Path) -> list[Path]:
         with opened(archive) as results:
             found = find(load(results))
         parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
-        written += _figures(root, name, found)
+        written += _shown(root, name, drawings(found))
     for path in sorted((root / DATA).glob("*.json.xz")):
         bench = stored_bench.load(path)
         name = f"measured: {path.name.removesuffix('.json.xz')}"
@@ -82,7 +82,7 @@ def refresh(root: Path) -> list[Path]:
         models = evaluate(of_bench(path.name, bench))
         parts[f"{name}, models"] = _wrapped(cost_models.sentence(models))
         drawn = [speedup_drawing(models, whatif.PAPERS)]
-        written += _shown(root / "docs" / "systems", path.name.partition(".")[0], drawn)
+        written += _shown(root, path.name.partition(".")[0], drawn)
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
 
@@ -103,16 +103,12 @@ def _fill(page: Path, parts: Mapping[str, str]) -> Path:
     return write(page, _PART.sub(filled, _text(page)).encode())
 
 
-def _figures(root: Path, name: str, found: Findings) -> Iterator[Path]:
-    return _shown(root / "docs", name, drawings(found))
-
-
-def _shown(folder: Path, name: str, drawn: Iterable[Drawing | Skipped]) -> Iterator[Path]:
-    """Those that a folder of pages shows, each in a file campaign-figure.svg."""
+def _shown(root: Path, name: str, drawn: Iterable[Drawing | Skipped]) -> Iterator[Path]:
+    """Those that a page shows, each beside it in a file campaign-figure.svg."""
     for drawing in drawn:
-        shown = folder / f"{name}-{drawing.name}.svg"
-        if isinstance(drawing, Drawing) and shown.exists():
-            yield write(shown, encode(drawing, "svg"))
+        for shown in (root / "docs").rglob(f"{name}-{drawing.name}.svg"):
+            if isinstance(drawing, Drawing):
+                yield write(shown, encode(drawing, "svg"))
 
 
 def measured(found: Findings) -> dict[str, str]:
@@ -161,8 +157,8 @@ def _times(found: Findings) -> str:
 
 
 def _systems(found: Findings) -> str:
-    """Workloads by size on the host: the time of ours, and the ratio of each other way to it."""
-    here = {"environment": HOST}
+    """Workloads by size on bare hosts: the time of ours, and the ratio of each other way to it."""
+    here = {"arm": HOST}
     times, ratios = (_only(frame, here) for frame in (found.times, found.systems))
     ours = {
         (row.operation, row.bytes, row.ranks): seconds_text(row.median_s)
