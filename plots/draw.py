@@ -11,12 +11,12 @@ from typing import Any
 
 from experiments.analysis.cost import whatif
 from experiments.analysis.cost.evaluation import Evaluation
+from experiments.analysis.cost.measured import CannotModel
 from experiments.analysis.findings.campaign import Findings, find
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.processes.whole_file import whole_file
-from hbmcomm.costmodel import CostModelError
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest
 from plots.figures.chain import chain
@@ -109,7 +109,7 @@ def model_drawings(
             drawn.append(speedup_drawing(found, name, printed=printed))
             try:
                 frame = whatif.scaling(found, name, networks, most)
-            except CostModelError as error:  # the campaign has too few operations
+            except CannotModel as error:  # the campaign has too few operations
                 drawn.append(Skipped(f"{what_if.SCALING}-{name}", what_if.MANY_NODES, str(error)))
             else:
                 drawn.append(what_if.scaling(frame, name, whatif.subject(name)))

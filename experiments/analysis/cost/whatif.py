@@ -75,25 +75,30 @@ def scaling(found: Evaluation, name: str, networks: Sequence[str], most: int) ->
     ends of the band, `low` and `high`.
 
     Raises:
-        CostModelError: no machine, or no network, has the name; a model is missing.
+        CostModelError: no machine, or no network, has the name.
+        CannotModel: the campaign lacks times that a model is needed of.
     """
     there, models = costmodel.known(name), _models(found)
+    between = {network: costmodel.network(network) for network in networks}
     low, high = band(found)
     ranks = min(RANKS, there.cores)
     lines = []
     for network in networks:
         for kind in KINDS:
             for nodes in _counts(most):
-                seconds = costmodel.seconds_on(
-                    "allreduce",
-                    models,
-                    there,
-                    costmodel.network(network),
-                    nodes=nodes,
-                    ranks=ranks,
-                    nbytes=NBYTES,
-                    kind=kind,
-                )
+                try:
+                    seconds = costmodel.seconds_on(
+                        "allreduce",
+                        models,
+                        there,
+                        between[network],
+                        nodes=nodes,
+                        ranks=ranks,
+                        nbytes=NBYTES,
+                        kind=kind,
+                    )
+                except costmodel.CostModelError as error:
+                    raise CannotModel(str(error)) from error
                 lines.append(
                     {"network": network, "kind": kind, "nodes": nodes, "seconds": seconds}
                     | {"low": low * seconds, "high": high * seconds}
