@@ -1,9 +1,13 @@
 """One rank's process: pinned to a CPU, ended with its launcher, ending all others when it fails."""
 
 import ctypes
+import fcntl
 import os
 import signal
+import stat
 import sys
+import termios
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +21,8 @@ from experiments.programs.machine.usable import cpus_by_node
 from experiments.programs.measure.buffers import Misplaced
 
 PR_SET_PDEATHSIG = 1
+READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words
+POLL = 0.005  # seconds
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
 
 
@@ -41,4 +47,22 @@ def run(main: Callable[[Path], None], folder: Path) -> None:
             traceback.print_exc()
         message = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
         print(message, file=sys.stderr, flush=True)
+        await_read(sys.stderr.fileno())
         MPI.COMM_WORLD.Abort(1)
+
+
+def await_read(pipe: int, patience: float = READ_PATIENCE) -> None:
+    """Wait until what was written to a pipe has been read: MPI_Abort may overtake it.
+
+    MPICH's launcher hears of an abort by another way than of a rank's output, and then ends
+    without what it has not read yet. Returns at once for a file or a terminal.
+    """
+    if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+        return
+    deadline = time.monotonic() + patience
+    unread = bytearray(ctypes.sizeof(ctypes.c_int))
+    while time.monotonic() < deadline:
+        fcntl.ioctl(pipe, termios.FIONREAD, unread)
+        if not any(unread):
+            return
+        time.sleep(POLL)
