@@ -188,11 +188,11 @@ class Reducer:
                 return Place(number, offset)
         return LOOSE if source(array) == "arena" else None
 
-    def reduce(self, batch: Batch, flat: Mapping[int, Array]) -> None:
+    def reduce(self, batch: Batch, arrays: Mapping[int, Array]) -> None:
         """Do a batch; collective.
 
         Args:
-            flat: each tensor as one dimension, by its number.
+            arrays: of the tensors, by their numbers.
 
         Raises:
             PeerError: A rank died or left.
@@ -200,10 +200,10 @@ class Reducer:
         if not batch.nbytes:
             return
         if batch.place is None:
-            self._reduce_packed(batch, flat)
+            self._reduce_packed(batch, arrays)
             return
         if batch.place == LOOSE:
-            memory = flat[batch.complete[0]]
+            memory = arrays[batch.complete[0]].reshape(-1)
         else:
             start = batch.place.offset
             block = self._blocks[batch.place.block]
@@ -215,14 +215,14 @@ class Reducer:
             if self._scale is not None:
                 part *= self._scale
 
-    def _reduce_packed(self, batch: Batch, flat: Mapping[int, Array]) -> None:
+    def _reduce_packed(self, batch: Batch, arrays: Mapping[int, Array]) -> None:
         if self._buffer is None:
             self._buffer = self._comm.zeros(self._fusion_bytes, "uint8")
         whole = self._buffer[: batch.nbytes].view(batch.dtype)
         pairs = []
         for number, start, stop, offset in batch.pieces:
             begin = offset // whole.itemsize
-            pairs.append((flat[number][start:stop], whole[begin : begin + stop - start]))
+            pairs.append((arrays[number].reshape(-1)[start:stop], whole[begin : begin + stop - start]))
         for own, part in pairs:
             np.copyto(part, own)
         self._sum(whole)

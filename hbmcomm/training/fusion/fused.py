@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -29,7 +30,7 @@ from hbmcomm.training.fusion.negotiation import (
     Signature,
     TensorMissing,
 )
-from hbmcomm.training.fusion.tensors import as_array
+from hbmcomm.training.fusion.tensors import as_array, name_of
 
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
@@ -66,6 +67,24 @@ class Work:
             PeerError: A rank died or left.
         """
         self._fused._wait_for((self,))
+
+
+class _Submitted(NamedTuple):
+    """A name's last array, which programs submit again in every step."""
+
+    reference: weakref.ref[NDArray[Any]]
+    dtype: np.dtype[Any]
+    signature: Signature
+
+    def is_of(self, tensor: Any) -> bool:
+        """Whether it is that array, as it was; its memory stays where it is while it lives."""
+        return (
+            self.reference() is tensor
+            and tensor.shape == self.signature.shape
+            and tensor.dtype is self.dtype
+            and tensor.flags.c_contiguous
+            and tensor.flags.writeable
+        )
 
 
 class FusedAllreduce(ClosedByAll):
@@ -123,7 +142,7 @@ class FusedAllreduce(ClosedByAll):
         self._negotiation = Negotiation(self._comm)
         self._reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
         self._places = BufferCache(self._reducer.place_of)
-        self._signatures: dict[str, Signature] = {}
+        self._last: dict[str, _Submitted] = {}
         self._plans: dict[tuple[Known, ...], Plan] = {}
         self._planned_for = 0
         self._pending: dict[str, Work] = {}
@@ -168,10 +187,14 @@ class FusedAllreduce(ClosedByAll):
             TypeError, ValueError: The tensor cannot be reduced in place, or `name` is pending.
             HbmcommError: Closed, or unusable since an earlier error.
         """
-        array = as_array(name, tensor)
-        if self._mean and array.dtype.kind in "iu":
-            raise TypeError(f"{name!r} holds {array.dtype}, which has no mean; pass mean=False")
-        work = Work(self, name, array.reshape(-1), self._signature(name, array))
+        last = self._last.get(name)
+        if last is not None and last.is_of(tensor):
+            work = Work(self, name, tensor, last.signature)
+        else:
+            array = as_array(name, tensor)
+            if self._mean and array.dtype.kind in "iu":
+                raise TypeError(f"{name!r} holds {array.dtype}, which has no mean; pass mean=False")
+            work = Work(self, name, array, self._signature(name, array))
         with self._has_work:
             if self._broken is not None or self._leaving:
                 raise HbmcommError(
@@ -180,7 +203,7 @@ class FusedAllreduce(ClosedByAll):
             if name in self._pending:
                 raise ValueError(f"{name!r} was submitted and is not reduced yet; wait for it")
             self._pending[name] = work
-            self._pending_bytes += array.nbytes
+            self._pending_bytes += work.array.nbytes
             if len(self._pending) == 1 or self._is_urgent():
                 self._has_work.notify()
         return work
@@ -219,11 +242,11 @@ class FusedAllreduce(ClosedByAll):
 
     def _signature(self, name: str, array: NDArray[Any]) -> Signature:
         """The last one of this name where it is equal: equal objects compare quickest."""
-        found = Signature(array.shape, array.dtype.name, self._places.lookup(array))
-        last = self._signatures.get(name)
-        if last == found:
-            return last
-        self._signatures[name] = found
+        found = Signature(array.shape, name_of(array.dtype), self._places.lookup(array))
+        last = self._last.get(name)
+        if last is not None and last.signature == found:
+            found = last.signature
+        self._last[name] = _Submitted(weakref.ref(array), array.dtype, found)
         return found
 
     def _wait_for(self, works: tuple[Work, ...]) -> None:
@@ -290,9 +313,9 @@ class FusedAllreduce(ClosedByAll):
         for name, mismatch in mismatches.items():
             self._finish([works[name]], mismatch)
         by_number = {known.number: works[known.name] for known in ready}
-        flat = {number: work.array for number, work in by_number.items()}
+        arrays = {number: work.array for number, work in by_number.items()}
         for batch in found:
-            self._reducer.reduce(batch, flat)
+            self._reducer.reduce(batch, arrays)
             self._finish([by_number[number] for number in batch.complete])
 
     def _give_up(self, found: Round, works: dict[str, Work], now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,9 @@ def as_array(name: str, tensor: Any) -> NDArray[Any]:
             f"{array.shape}; submit a contiguous tensor"
         )
     return array
+
+
+@functools.cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """NumPy's name of a type, which takes NumPy some microseconds."""
+    return dtype.name
