@@ -38,7 +38,7 @@ def test_survivors_learn_of_a_host_that_vanishes(
     launch = threading.Thread(
         target=mpirun_on,
         args=(made, made.packed(2), RANKS / "vanish.py", str(tmp_path)),
-        kwargs={"mpi": "mpich", "code": None},
+        kwargs={"mpi": "mpich", "code": None, "survivors": True},
     )
     launch.start()
     try:
