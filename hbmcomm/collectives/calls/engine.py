@@ -14,6 +14,12 @@ from queue import SimpleQueue
 from hbmcomm.collectives.calls.threaded import Operation
 
 _Queue = SimpleQueue[Operation | None]
+_thread = threading.local()
+
+
+def is_in_flight() -> bool:
+    """Whether this thread does calls in flight, beside the program's own."""
+    return getattr(_thread, "serves", False)
 
 
 class Engine:
@@ -50,6 +56,7 @@ class Engine:
 
 def _serve(queue: _Queue) -> None:
     """On the thread, until the engine is gone."""
+    _thread.serves = True
     while (operation := queue.get()) is not None:
         operation.run()
         operation.complete()

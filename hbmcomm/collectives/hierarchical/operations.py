@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hbmcomm.collectives.hierarchical import blocks, reductions, scans
+from hbmcomm.collectives.hierarchical import blocks, flat, reductions, scans
 from hbmcomm.collectives.hierarchical.between import barrier as rounds
 from hbmcomm.collectives.hierarchical.between import choice
 from hbmcomm.collectives.hierarchical.between.steps import Range, split, without_empty
 from hbmcomm.collectives.hierarchical.task import Task
-from hbmcomm.collectives.hierarchical.ways import Ways, scratch
+from hbmcomm.collectives.hierarchical.ways import WHOLE, Ways, scratch
 from hbmcomm.collectives.hierarchical.wire import Flight, Place
 
 
@@ -18,7 +18,11 @@ def run(ways: Ways, task: Task) -> None:
     if len(ways.layout.hosts) == 1:
         ways.inside.run(task.call)
         return
-    _RUN[task.name](ways, task)
+    start = flat.of_task(ways, task)
+    if start is not None:
+        ways.wire.collective(task.name, start)
+    else:
+        _RUN[task.name](ways, task)
     task.unpack()
 
 
@@ -60,7 +64,7 @@ def bcast(ways: Ways, task: Task) -> None:
         ):
             ways.inside.bcast(task.recv + first * task.entry, (last - first) * task.entry, inside)
 
-    ways.pipeline(ways.slices(task.count, task.entry), begin, end)
+    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), begin, end)
 
 
 _RUN: dict[str, Callable[[Ways, Task], None]] = {

@@ -19,7 +19,7 @@ from hbmcomm.collectives.hierarchical.between.steps import (
 )
 from hbmcomm.collectives.hierarchical.hosts.layout import Lane
 from hbmcomm.collectives.hierarchical.task import Task, move
-from hbmcomm.collectives.hierarchical.ways import Ways, scratch
+from hbmcomm.collectives.hierarchical.ways import SPLIT, WHOLE, Ways, scratch
 from hbmcomm.collectives.hierarchical.wire import Flight, Place
 
 
@@ -28,7 +28,7 @@ def allreduce(ways: Ways, task: Task) -> None:
         ways.settings.algorithm, len(ways.layout.hosts), task.nbytes // ways.layout.leaders
     )
     reduction = _Reduction(ways, task, ways.layout.lane(), algorithm)
-    ways.pipeline(ways.slices(task.count, task.entry), reduction.begin, reduction.share)
+    ways.pipeline(ways.slices(task.count, task.entry, SPLIT), reduction.begin, reduction.share)
 
 
 def reduce(ways: Ways, task: Task) -> None:
@@ -42,7 +42,7 @@ def reduce(ways: Ways, task: Task) -> None:
         if layout.is_here(root) and len(lane.inside) > 1:
             reduction.gather(entries)
 
-    ways.pipeline(ways.slices(task.count, task.entry), reduction.begin, gather)
+    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), reduction.begin, gather)
 
 
 class _Reduction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hbmcomm.collectives.hierarchical.between.steps import Range
 from hbmcomm.collectives.hierarchical.task import Task, move
-from hbmcomm.collectives.hierarchical.ways import Ways, scratch
+from hbmcomm.collectives.hierarchical.ways import WHOLE, Ways, scratch
 from hbmcomm.collectives.hierarchical.wire import Exchange, Flight, Packet
 
 
@@ -20,7 +20,7 @@ def _chain(ways: Ways, task: Task, excluded: bool) -> None:
     def begin(number: int, entries: Range) -> Flight:
         return ways.wire.fly(_slice(ways, task, entries, excluded, number))
 
-    ways.pipeline(ways.slices(task.count, task.entry), begin, lambda _: None)
+    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), begin, lambda _: None)
 
 
 def _slice(ways: Ways, task: Task, entries: Range, excluded: bool, number: int) -> Exchange:

@@ -14,11 +14,16 @@ from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.inside import Inside
 from hbmcomm.collectives.hierarchical.settings import Settings
 from hbmcomm.collectives.hierarchical.wire import Flight, Wire
+from hbmcomm.quantities import KIB
 
 _IN_FLIGHT = 7
 """Slices on their way between hosts while ranks of one host work on the next."""
-_LEAST_MESSAGE = 32 * 1024
+_LEAST_MESSAGE = 32 * KIB
 """Bytes of each message of a slice, however many hosts there are."""
+_SLICES = 16
+"""Of a message that is not long: the first and the last one leave links idle."""
+SPLIT, WHOLE = 256 * KIB, 128 * KIB
+"""Bytes of a leader's slice at least, where hosts exchange parts of it, and where it goes whole."""
 
 
 class Ways(NamedTuple):
@@ -29,11 +34,16 @@ class Ways(NamedTuple):
     wire: Wire
     settings: Settings
 
-    def slices(self, count: int, entry: int) -> list[Range]:
-        """Ranges of entries that are on their way one after the other; at least one."""
+    def slices(self, count: int, entry: int, least: int) -> list[Range]:
+        """Ranges of entries that are on their way one after the other; at least one.
+
+        Args:
+            least: SPLIT or WHOLE.
+        """
         hosts, leaders = len(self.layout.hosts), self.layout.leaders
-        nbytes = max(self.settings.segment_bytes, _LEAST_MESSAGE * hosts) * leaders
-        step = max(nbytes // entry, 1)
+        wanted = max(count * entry // leaders // _SLICES, least)
+        nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * hosts)
+        step = max(nbytes * leaders // entry, 1)
         return [(begin, min(begin + step, count)) for begin in range(0, max(count, 1), step)]
 
     def pipeline(

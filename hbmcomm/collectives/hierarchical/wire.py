@@ -16,13 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
+from hbmcomm.collectives.calls.engine import is_in_flight
 from hbmcomm.collectives.hierarchical.between.steps import Message, Step
 
 _TAGS = 1024
 _MOST = 2**30  # bytes of one message of MPI
-_YIELD = 100e-6  # seconds of giving the CPU away between two tests, before this rank sleeps
+_YIELD = 2e-3  # seconds of giving the CPU away between two tests, before this rank sleeps
+_YIELD_IN_FLIGHT = 100e-6  # the same while the program computes on another thread
 _SHORTEST, _LONGEST = 20e-6, 200e-6  # seconds of its naps
 _LOOK = 10e-3  # seconds of waiting between two looks for failures
+
+COLLECTIVE = ("Barrier", "Bcast", "Reduce", "Allreduce")
+"""Calls that MPI does among all ranks, each on a communicator of its own: MPI would take messages
+of another call for those of this one."""
 
 Exchange = Generator[list[MPI.Request], None, None]
 Fold = Callable[[int, int, int, int], None]
@@ -92,6 +98,7 @@ class Wire:
         refuse_lost: Callable[[], None],
     ) -> None:
         self._comm, self._look, self._refuse_lost = comm, look, refuse_lost
+        self._collective = {name: comm.Dup() for name in COLLECTIVE}
         self._flights: list[Flight] = []
 
     def fly(self, exchange: Exchange) -> Flight:
@@ -126,14 +133,30 @@ class Wire:
         """Start an exchange and wait for it."""
         self.finish(self.fly(exchange))
 
+    def collective(self, name: str, start: Callable[[MPI.Intracomm], MPI.Request]) -> None:
+        """Do a nonblocking call of MPI, one of COLLECTIVE.
+
+        Raises:
+            HbmcommError: A rank died or left, or makes another call.
+        """
+        self._refuse_lost()
+        request, patience = start(self._collective[name]), Patience(self._look)
+        try:
+            while not request.Test():
+                patience.wait()
+        except BaseException:
+            _stranded.append((start, request))
+            raise
+
     def strand(self) -> None:
         """Give up: the memory of messages that may still come stays as it is for ever."""
         _stranded.extend(self._flights)
         self._flights.clear()
 
     def free(self) -> None:
-        """Free the communicator; collective."""
-        self._comm.Free()
+        """Free its communicators; collective."""
+        for comm in (self._comm, *self._collective.values()):
+            comm.Free()
 
     # ---- exchanges ----
 
@@ -184,11 +207,12 @@ class Patience:
     def __init__(self, look: Callable[[float], None]) -> None:
         self._look = look
         self._began = self._looked = time.monotonic()
+        self._yields = _YIELD_IN_FLIGHT if is_in_flight() else _YIELD
         self._nap = _SHORTEST
 
     def wait(self) -> None:
         now = time.monotonic()
-        if now - self._began < _YIELD:
+        if now - self._began < self._yields:
             os.sched_yield()
             return
         time.sleep(self._nap)
@@ -206,5 +230,5 @@ def _messages(packets: Iterable[Packet]) -> Iterable[tuple[int, list[Any]]]:
             yield rank, [memory, length, MPI.BYTE]
 
 
-_stranded: list[Flight] = []
-"""Exchanges that were given up: messages may still be written into their memory."""
+_stranded: list[object] = []
+"""What was given up: messages may still be written into its memory."""

@@ -7,6 +7,7 @@ on `hierarchical/operations` does it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,8 +21,9 @@ from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
-from hbmcomm.collectives.hierarchical import operations
+from hbmcomm.collectives.hierarchical import flat, operations
 from hbmcomm.collectives.hierarchical.hosts import watch
+from hbmcomm.collectives.hierarchical.hosts.calls import Call
 from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.inside import Inside
@@ -31,7 +33,7 @@ from hbmcomm.collectives.hierarchical.ways import Ways
 from hbmcomm.collectives.hierarchical.wire import Wire
 from hbmcomm.collectives.transports.direct import Direct
 from hbmcomm.collectives.transports.transport import Neighbours
-from hbmcomm.errors import ArenaUnavailable, HbmcommError, PeerError
+from hbmcomm.errors import ArenaUnavailable, CallMismatch, HbmcommError, PeerError
 from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import consensus
 from hbmcomm.memory.shared.arena import Arena
@@ -128,7 +130,7 @@ class Hierarchical(Direct):
         super()._abandon()
 
     def _look(self, waited: float) -> None:
-        """Raise PeerError where a message cannot come."""
+        """Raise an error where a message cannot come."""
         if self._watch is not None:
             self._watch.look(waited)
 
@@ -145,11 +147,16 @@ class Hierarchical(Direct):
     # ---- calls ----
 
     def _again(self, status: int, name: str, *arguments: Any) -> None:
+        ways = self._ways
+        if ways is not None and (short := flat.of_arrays(ways, name, arguments)) is not None:
+            call, start = short
+            self._engine.run(partial(self._do, call, partial(ways.wire.collective, name, start)))
+            return
         task = self._task(name, *arguments)
         if not isinstance(task, Task):
             task()
             return
-        self._engine.run(partial(self._do, task))
+        self._engine.run(self._act(task))
 
     def _start(self, request: MPI.Request, status: int, name: str, *arguments: Any) -> MPI.Request:
         if not _has_threads():
@@ -157,7 +164,7 @@ class Hierarchical(Direct):
         task = self._task(name, *arguments)
         if not isinstance(task, Task):
             return self._mpi_starts(name, *arguments)
-        operation = Operation(partial(self._do, task))
+        operation = Operation(self._act(task))
         started = Request.of(operation)
         self._engine.start(operation)
         return started
@@ -166,13 +173,16 @@ class Hierarchical(Direct):
         task = self._task(name, *arguments)
         if not isinstance(task, Task) or not _has_threads():
             return super(Direct, self)._plan(name, info, *arguments)
-        again = partial(self._task, name, *arguments) if task.packs else lambda: task
+
+        def act() -> Callable[[], None]:
+            again = self._task(name, *arguments) if task.packs else task
+            return self._act(again)
 
         def run() -> None:
-            self._engine.run(partial(self._do, again()))
+            self._engine.run(act())
 
         def operation() -> Operation:
-            return Operation(partial(self._do, again()))
+            return Operation(act())
 
         return ThreadedPlan.of(run, operation, self._engine.start)
 
@@ -193,14 +203,23 @@ class Hierarchical(Direct):
             return bool(lib.hbm_must_copy(state.handle, task.call))
         return task.overlaps(self.size)
 
-    def _do(self, task: Task) -> None:
+    def _act(self, task: Task) -> Callable[[], None]:
+        def act() -> None:
+            assert self._ways is not None
+            operations.run(self._ways, task)
+
+        return partial(self._do, task.described, act)
+
+    def _do(self, call: Call, act: Callable[[], None]) -> None:
         """Do a call; a failure makes the communicator unusable."""
         if self._broken is not None:
             raise PeerError(f"this communicator is unusable since: {self._broken}")
         if self._ways is None:
             raise HbmcommError("this communicator was freed")
+        if self._watch is not None:
+            self._watch.begin(call)
         try:
-            operations.run(self._ways, task)
+            act()
         except BaseException as error:
             self._broken = self._explained(error)
             self._abandon()
@@ -217,8 +236,8 @@ class Hierarchical(Direct):
             while time.monotonic() < until:
                 self._look(0.0)
                 time.sleep(0.01)
-        except PeerError as lost:
-            return lost
+        except (PeerError, CallMismatch) as found:
+            return found
         return PeerError(f"MPI failed between hosts: {error}; the communicator is unusable now")
 
     def _announce(self, name: str) -> None:
@@ -229,9 +248,15 @@ class Hierarchical(Direct):
             self._begin()
         operation = lib.HBM_FOREIGN + FOREIGN.index(name)
         call = ffi.new("hbm_call *", {"operation": operation})
-        ways = self._ways
+        ways, guard = self._ways, self._watch
         assert ways is not None
-        self._engine.run(partial(ways.inside.run, call))
+
+        def act() -> None:
+            if guard is not None:
+                guard.begin(Call(name))
+            ways.inside.run(call)
+
+        self._engine.run(act)
 
 
 def _has_threads() -> bool:

@@ -222,7 +222,9 @@ class Reducer:
         pairs = []
         for number, start, stop, offset in batch.pieces:
             begin = offset // whole.itemsize
-            pairs.append((arrays[number].reshape(-1)[start:stop], whole[begin : begin + stop - start]))
+            pairs.append(
+                (arrays[number].reshape(-1)[start:stop], whole[begin : begin + stop - start])
+            )
         for own, part in pairs:
             np.copyto(part, own)
         self._sum(whole)

@@ -78,12 +78,14 @@ class _Submitted(NamedTuple):
 
     def is_of(self, tensor: Any) -> bool:
         """Whether it is that array, as it was; its memory stays where it is while it lives."""
+        known = self.reference()
         return (
-            self.reference() is tensor
-            and tensor.shape == self.signature.shape
-            and tensor.dtype is self.dtype
-            and tensor.flags.c_contiguous
-            and tensor.flags.writeable
+            known is not None
+            and known is tensor
+            and known.shape == self.signature.shape
+            and known.dtype is self.dtype
+            and known.flags.c_contiguous
+            and known.flags.writeable
         )
 
 

@@ -67,6 +67,7 @@ class Layout:
         rank, host, index: This rank, its host, and its number on that host.
         host_of: The host of each rank.
         leaders: How many ranks of each host talk to other hosts.
+        most: Ranks of the host that has the most.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Layout:
         self.host_of = {each: host for host, ranks in enumerate(hosts) for each in ranks}
         self.host = self.host_of[rank]
         self.index = self.inside.index(rank)
+        self.most = max(map(len, self.hosts))
         self.leaders = max(1, min(leaders, *map(len, self.hosts)))
         self._leading = [in_order_of_leading(ranks, nodes) for ranks in hosts]
 

@@ -9,14 +9,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _SECRET = 16  # bytes
 _PATIENCE = 1.0  # seconds for each address
 _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
 
-Notice = dict[str, str | int]
+Notice = dict[str, Any]
+"""`rank` and `what` it tells."""
 
 
 class Listener:

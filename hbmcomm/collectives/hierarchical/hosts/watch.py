@@ -1,4 +1,4 @@
-"""Notices which ranks die or leave, on whatever host, and tells ranks that wait.
+"""Notices which ranks die, leave or make other calls, on whatever host, and tells ranks that wait.
 
 The first rank of each host is its *sentinel*. Sentinels are connected with each other, and all
 ranks of a host with theirs. The kernel closes the connection of a process that dies; keepalive ends
@@ -16,13 +16,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from hbmcomm.collectives.hierarchical.hosts.calls import Call, Calls
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.hosts.links import Link, Listener, Notice, connect
-from hbmcomm.errors import PeerError
+from hbmcomm.errors import CallMismatch, PeerError
 from hbmcomm.memory.shared.consensus import Allgather
 
 _GRACE = 5.0  # seconds in which what a rank sent before it left must come
+_PATIENCE = 1.0  # seconds of waiting after which a rank tells the others in which call
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
+_WAITS, _DIFFERS = "waits", "differs"
 
 
 class Watch:
@@ -40,26 +43,43 @@ class Watch:
             self._news.register(end, select.EPOLLIN)
         self._is_sentinel = layout.index == 0
         self._lock = threading.RLock()
-        self._lost = ""
+        self._lost = self._differs = ""
+        self._calls, self._told = Calls(), 0
         self._left: dict[int, float] = {}
         self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, list(links.values()))
         view = weakref.ref(self)
         threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
 
+    def begin(self, call: Call) -> None:
+        """This rank begins a call."""
+        self._calls.add(call)
+
     def refuse_lost(self) -> None:
-        """Raise PeerError where news of a loss has come; waits for none."""
-        if not self._lost:
+        """Raise an error where news of a loss has come; waits for none.
+
+        Raises:
+            PeerError: A rank died, left, or gave up.
+            CallMismatch: Ranks called different collectives.
+        """
+        if not (self._lost or self._differs):
             self.read(0.0)
+        if self._differs:
+            raise CallMismatch(
+                f"ranks called different collectives: {self._differs}; the communicator is "
+                "unusable now"
+            )
         if self._lost:
             raise PeerError(f"{self._lost}; the communicator is unusable now")
 
     def look(self, waited: float) -> None:
-        """Raise PeerError where this rank waits for one that is gone.
+        """Raise an error where this rank waits for one that is gone, or is in another call.
 
         Args:
             waited: Seconds since the last message.
         """
         self.refuse_lost()
+        if waited > _PATIENCE:
+            self._tell_calls()
         now = time.monotonic()
         for rank, moment in list(self._left.items()):
             if min(waited, now - moment) > _GRACE:
@@ -67,10 +87,8 @@ class Watch:
 
     def fail(self, why: str) -> None:
         """Tell all ranks that this one can go on no more."""
-        if not self._lost:
-            notice: Notice = {"rank": self._layout.rank, "what": f"gave up: {why}"}
-            for link in list(self._links.values()):
-                link.send(notice)
+        if not (self._lost or self._differs):
+            self._tell(f"gave up: {why}")
         self.close()
 
     def close(self) -> None:
@@ -85,7 +103,18 @@ class Watch:
             with self._lock:  # another thread may have read meanwhile what was seen without it
                 for end, _ in self._news.poll(0):
                     self._read_from(self._ranks[end])
-        return bool(self._links) and not self._lost
+        return bool(self._links) and not (self._lost or self._differs)
+
+    def _tell(self, what: str, **more: Any) -> None:
+        notice: Notice = {"rank": self._layout.rank, "what": what, **more}
+        for link in list(self._links.values()):
+            link.send(notice)
+
+    def _tell_calls(self) -> None:
+        """Say once for each call that this rank waits in it."""
+        if self._calls.count != self._told:
+            self._told = self._calls.count
+            self._tell(_WAITS, calls=self._calls.said())
 
     def _read_from(self, rank: int) -> None:
         link = self._links.get(rank)
@@ -107,6 +136,14 @@ class Watch:
         rank, what = int(notice["rank"]), str(notice["what"])
         if what == _LEFT:
             self._left[rank] = time.monotonic()
+        elif what == _DIFFERS:
+            self._differs = str(notice["text"])
+        elif what == _WAITS:
+            found = self._calls.difference(notice["calls"])
+            if found is not None:
+                own, theirs = found
+                self._differs = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
+                self._tell(_DIFFERS, text=self._differs)
         elif not self._lost:
             self._lost = f"rank {rank} {what}"
         if self._is_sentinel:

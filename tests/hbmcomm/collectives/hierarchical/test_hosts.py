@@ -53,3 +53,16 @@ def test_reductions_give_the_same_bits_on_all_ranks_and_in_every_run(
         found = mpirun(HERE / "on_hosts.py", 4, "0,1,2,0", str(HERE / "same_bits.py"), mpi=mpi)
         digests += [line for line in found.output.splitlines() if line.startswith("digest ")]
     assert len(digests) == 8 and len(set(digests)) == 1
+
+
+@pytest.mark.parametrize("nbytes", [8, 4 * 2**20])
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_ranks_that_call_different_collectives_get_an_error(
+    mpirun: Callable[..., Any], mpi: str, nbytes: int
+) -> None:
+    program = (HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "differing.py"), str(nbytes))
+    found = mpirun(*program, mpi=mpi, code=None)
+    errors = [line for line in found.output.splitlines() if "after " in line]
+    assert len(errors) == 4, found.output
+    assert any("CallMismatch: ranks called different" in line for line in errors), errors
+    assert all("unusable now" in line for line in errors)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hbmcomm import PeerError
+from hbmcomm import CallMismatch, PeerError
+from hbmcomm.collectives.hierarchical.hosts.calls import Call
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.hosts.links import Link
 from hbmcomm.collectives.hierarchical.hosts.watch import Watch
@@ -47,3 +48,26 @@ def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
         watch.look(0.0)
     end.close()
     watch.refuse_lost()
+
+
+def test_a_rank_that_waits_in_another_call_is_an_error_on_both(
+    other_end: tuple[Watch, Link],
+) -> None:
+    watch, end = other_end
+    watch.begin(Call("Barrier"))
+    watch.look(0.0)
+    end.send({"rank": 1, "what": "waits", "calls": [[1, "Bcast(8 bytes, root=0)"]]})
+    words = r"rank 0 Barrier\(0 bytes, root=0\), rank 1 Bcast\(8 bytes, root=0\)"
+    with pytest.raises(CallMismatch, match=words):
+        watch.refuse_lost()
+    (notice,) = end.receive()
+    assert notice["what"] == "differs"
+
+
+def test_a_rank_says_once_in_which_call_it_waits(other_end: tuple[Watch, Link]) -> None:
+    watch, end = other_end
+    watch.begin(Call("Bcast", 8, 1))
+    for _ in range(3):
+        watch.look(2.0)
+    (notice,) = end.receive()
+    assert notice["calls"] == [[1, "Bcast(8 bytes, root=1)"]]

@@ -1,0 +1,57 @@
+"""The last calls of a rank in their order: ranks that made different ones wait for ever."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_KEPT = 1024
+"""Calls: a root can be that far ahead of ranks that wait in another one."""
+_SAID = 16  # of them
+
+
+class Call(NamedTuple):
+    """What all ranks have in common in a call."""
+
+    name: str
+    nbytes: int = 0
+    """0 where it may differ."""
+    root: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.nbytes:,} bytes, root={self.root})"
+
+
+class Calls:
+    """Those of one rank. One thread adds, others may read.
+
+    Attributes:
+        count: of all calls so far.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: deque[tuple[int, Call]] = deque(maxlen=_KEPT)
+
+    def add(self, call: Call) -> None:
+        """Begin a call."""
+        self.count += 1
+        self._last.append((self.count, call))
+
+    def said(self) -> list[tuple[int, str]]:
+        """The last ones with their numbers, for another rank."""
+        return [(number, str(call)) for number, call in list(self._last)[-_SAID:]]
+
+    def difference(self, others: Sequence[Sequence[int | str]]) -> tuple[str, str] | None:
+        """The first call of this rank that differs from another rank's, and that one.
+
+        Args:
+            others: said() of the other rank.
+        """
+        own = dict(list(self._last))
+        for number, text in others:
+            call = own.get(int(number))
+            if call is not None and str(call) != text:
+                return str(call), str(text)
+        return None
