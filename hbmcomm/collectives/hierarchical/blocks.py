@@ -6,16 +6,16 @@ over a link once. Where they are not consecutive in memory, the leader packs the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from hbmcomm.collectives.buffers.message import Bytes
 from hbmcomm.collectives.buffers.operand import Part
 from hbmcomm.collectives.hierarchical.between import ring
 from hbmcomm.collectives.hierarchical.between.steps import without_empty
 from hbmcomm.collectives.hierarchical.hosts.layout import Ranks
-from hbmcomm.collectives.hierarchical.task import Task, move
+from hbmcomm.collectives.hierarchical.packs import Pack
+from hbmcomm.collectives.hierarchical.task import Task
 from hbmcomm.collectives.hierarchical.ways import Ways, distances, scratch
 from hbmcomm.collectives.hierarchical.wire import Packet, Place
 
@@ -25,7 +25,7 @@ def gather(ways: Ways, task: Task) -> None:
     if layout.is_here(root):
         at_root = layout.rank == root
         parts = task.received_parts(len(layout.host_of)) if at_root else []
-        packs = [_Pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
+        packs = [_pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
         leaders = [layout.leaders_of(host)[0] for host in _others(ways)]
         comes = [
             Packet(leader, pack.address_in(task.recv), pack.nbytes)
@@ -55,7 +55,7 @@ def scatter(ways: Ways, task: Task) -> None:
     if layout.is_here(root):
         at_root = layout.rank == root
         parts = task.sent_parts(len(layout.host_of)) if at_root else []
-        packs = [_Pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
+        packs = [_pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
         leaders = [layout.leaders_of(host)[0] for host in _others(ways)]
         for pack in packs:
             pack.pack(task.send)
@@ -86,7 +86,7 @@ def allgather(ways: Ways, task: Task) -> None:
     parts = task.received_parts(len(layout.host_of))
     here = [parts[rank] for rank in layout.inside]
     ways.inside.allgatherv(task.nbytes, task.send, task.recv, here)
-    packs = [_Pack(ranks, parts) for ranks in layout.hosts]
+    packs = [_pack(ranks, parts) for ranks in layout.hosts]
     places = [pack.address_in(task.recv) for pack in packs]
     lane = layout.lane()
     if lane.number == 0:
@@ -124,41 +124,9 @@ def alltoall(ways: Ways, task: Task) -> None:
     ways.wire.finish(flight)
 
 
-class _Pack:
-    """The blocks of one host's ranks: where they are in memory, and packed where they have gaps."""
-
-    def __init__(self, ranks: Ranks, parts: Sequence[Part]) -> None:
-        self._parts = [parts[rank] for rank in ranks]
-        self.nbytes = sum(nbytes for _, nbytes in self._parts)
-        self.begin = next((offset for offset, nbytes in self._parts if nbytes), 0)
-        end = self.begin
-        self.packed: Bytes | None = None
-        for offset, nbytes in self._parts:
-            if nbytes and offset != end:
-                self.packed = scratch(self.nbytes)
-            end += nbytes
-
-    def address_in(self, memory: int) -> int:
-        """Where the message is."""
-        return memory + self.begin if self.packed is None else self.packed.ctypes.data
-
-    def pack(self, memory: int) -> None:
-        """Copy the blocks from memory into the message."""
-        for at, address, nbytes in self._copies(memory):
-            move(at, address, nbytes)
-
-    def unpack(self, memory: int) -> None:
-        """Copy the blocks from the message to memory."""
-        for at, address, nbytes in self._copies(memory):
-            move(address, at, nbytes)
-
-    def _copies(self, memory: int) -> Iterable[tuple[int, int, int]]:
-        if self.packed is None:
-            return
-        at = self.packed.ctypes.data
-        for offset, nbytes in self._parts:
-            yield at, memory + offset, nbytes
-            at += nbytes
+def _pack(ranks: Ranks, parts: Sequence[Part]) -> Pack:
+    """The blocks of the ranks of one host."""
+    return Pack([parts[rank] for rank in ranks])
 
 
 def _others(ways: Ways) -> list[int]:

@@ -8,7 +8,6 @@ once for each of its ranks. `wire` waits, so that a lost rank is noticed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,25 @@ from mpi4py import MPI
 from hbmcomm.collectives.core.native import DTYPES, REDUCTIONS
 from hbmcomm.collectives.hierarchical.between.choice import AUTO
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
+from hbmcomm.collectives.hierarchical.packs import Pack
 from hbmcomm.collectives.hierarchical.task import Task
 from hbmcomm.collectives.hierarchical.ways import Ways
 from hbmcomm.quantities import KIB
 
 Start = Callable[[MPI.Intracomm], MPI.Request]
 
-_MOST = {"Barrier": 0, "Bcast": 64 * KIB, "Reduce": 128 * KIB, "Allreduce": 256 * KIB}
-"""Bytes of all ranks of a host together."""
+_MOST = {
+    "Barrier": 0,
+    "Bcast": 64 * KIB,
+    "Reduce": 128 * KIB,
+    "Allreduce": 256 * KIB,
+    "Gather": 128 * KIB,
+    "Scatter": 128 * KIB,
+    "Allgather": 256 * KIB,
+    "Alltoall": 256 * KIB,
+}
+"""Bytes that one host's link carries at most, about."""
+_REDUCED = ("Reduce", "Allreduce")
 _KINDS = ("int", "uint", "float32", "float64", "complex")
 _DATATYPES = {
     number: MPI.Datatype.fromcode(np.dtype(name).char)
@@ -40,94 +50,151 @@ _OPS = {
 _OF_OPS = {id(op) for op in _OPS.values()}
 
 
-def of_arrays(ways: Ways, name: str, arguments: Sequence[Any]) -> tuple[Call, Start] | None:
-    """A call on plain arrays, which mpi4py takes as they are; None: `of_task` may have it.
+# ---- plain arrays, which mpi4py takes as they are ----
 
-    Only calls that `of_task` has on ranks with other arguments.
+
+def of_arrays(ways: Ways, name: str, arguments: Sequence[Any]) -> tuple[Call, Start] | None:
+    """A call on plain arrays; None: run() may do it.
+
+    Only calls that run() does on ranks with other arguments.
     """
     if name not in _MOST:
         return None
     if name == "Barrier":
-        return (Call(name), _barrier) if _is_short(ways, name, 0) else None
+        return (Call(name), MPI.Intracomm.Ibarrier) if _is_short(ways, name, 0) else None
     if name == "Bcast":
         memory, root = arguments
-        if not (
-            _is_rank(ways, root) and _is_plain(memory) and _is_short(ways, name, memory.nbytes)
-        ):
+        sent = received = memory
+    elif name in _REDUCED:
+        sent, received, op, root = (*arguments, 0)[:4]
+        if id(op) not in _OF_OPS:
             return None
-        return Call(name, memory.nbytes, root), lambda comm: comm.Ibcast(memory, root)
-    sent, received, op, root = (*arguments, 0)[:4]
-    known = received if sent is MPI.IN_PLACE else sent
-    if not (id(op) in _OF_OPS and _is_plain(known) and _is_short(ways, name, known.nbytes)):
+    else:
+        sent, received, root = (*arguments, 0)[:3]
+    if type(root) is not int or root not in ways.layout.host_of:
         return None
-    if sent is not MPI.IN_PLACE and received is not None:
-        fits = _is_plain(received) and received.dtype is sent.dtype
-        if not fits or received.size != sent.size or np.may_share_memory(sent, received):
-            return None
-    call = Call(name, known.nbytes, root)
-    if name == "Allreduce":
-        return call, lambda comm: comm.Iallreduce(sent, received, op)
-    if not _is_rank(ways, root) or (root == ways.layout.rank) == (received is None):
+    nbytes = _block_bytes(ways, name, sent, received, root)
+    if nbytes is None or not _is_short(ways, name, nbytes):
         return None
-    return call, lambda comm: comm.Ireduce(sent, received, op, root)
+    call = Call(name, nbytes, root)
+    if name == "Bcast":
+        return call, lambda comm: comm.Ibcast(memory, root)
+    begin = getattr(MPI.Intracomm, f"I{name.lower()}")
+    more = (op,) if name in _REDUCED else ()
+    rooted = (root,) if name in ("Reduce", "Gather", "Scatter") else ()
+    return call, lambda comm: begin(comm, sent, received, *more, *rooted)
 
 
-def of_task(ways: Ways, task: Task) -> Start | None:
-    """The start of a call; None where `between` is to do it. Alike on all ranks."""
-    if task.name not in _MOST or not _is_short(ways, task.name, task.nbytes):
+def _block_bytes(ways: Ways, name: str, sent: Any, received: Any, root: int) -> int | None:
+    """Bytes of this rank's own block; None where an array is not plain, or does not fit."""
+    ranks, at_root = len(ways.layout.host_of), ways.layout.rank == root
+    sends_only = name == "Bcast" or (name in ("Reduce", "Gather") and not at_root)
+    receives_only = (name == "Scatter" and not at_root) or (
+        sent is MPI.IN_PLACE and (name == "Allreduce" or (name == "Reduce" and at_root))
+    )
+    if sends_only or receives_only:
+        array = sent if sends_only else received
+        return array.nbytes if _is_plain(array) else None
+    if not (_is_plain(sent) and _is_plain(received) and sent.dtype is received.dtype):
         return None
-    if task.name in ("Reduce", "Allreduce") and not (
-        int(task.call.dtype) in _DATATYPES and int(task.call.reduction) in _OPS
-    ):
+    if np.may_share_memory(sent, received):
         return None
-    return partial(_STARTED[task.name], task=task)
+    given = ranks if name in ("Scatter", "Alltoall") else 1  # blocks
+    taken = ranks if name in ("Gather", "Allgather", "Alltoall") else 1
+    if sent.size * taken != received.size * given or sent.size % given:
+        return None
+    return int(sent.nbytes // given)
 
 
 def _is_short(ways: Ways, name: str, nbytes: int) -> bool:
-    if ways.settings.algorithm != AUTO or len(ways.layout.hosts) == 1:  # the core does it alone
+    layout = ways.layout
+    if ways.settings.algorithm != AUTO or len(layout.hosts) == 1:  # the core does it alone
         return False
-    return nbytes * ways.layout.most <= _MOST[name]
-
-
-def _is_rank(ways: Ways, root: Any) -> bool:
-    return type(root) is int and root in ways.layout.host_of
+    blocks = len(layout.host_of) if name in ("Gather", "Scatter", "Allgather", "Alltoall") else 1
+    ranks = 1 if name in ("Gather", "Scatter") else layout.most
+    return nbytes * blocks * ranks <= _MOST[name]
 
 
 def _is_plain(array: Any) -> bool:
     return type(array) is np.ndarray and array.dtype in _ARRAYS and array.flags.c_contiguous
 
 
-def _barrier(comm: MPI.Intracomm, task: Task | None = None) -> MPI.Request:
-    return comm.Ibarrier()
+# ---- any arguments ----
 
 
-def _bcast(comm: MPI.Intracomm, task: Task) -> MPI.Request:
-    return comm.Ibcast(_memory(task.recv, task.nbytes, task.nbytes, MPI.BYTE), task.root)
+def fits(ways: Ways, task: Task) -> bool:
+    """Whether run() does a call; alike on all ranks."""
+    if task.name not in _MOST or not _is_short(ways, task.name, task.nbytes):
+        return False
+    known = int(task.call.dtype) in _DATATYPES and int(task.call.reduction) in _OPS
+    return known or task.name not in _REDUCED
 
 
-def _allreduce(comm: MPI.Intracomm, task: Task) -> MPI.Request:
-    given = MPI.IN_PLACE if task.send == task.recv else _entries(task, task.send)
-    return comm.Iallreduce(given, _entries(task, task.recv), _OPS[int(task.call.reduction)])
+def run(ways: Ways, task: Task) -> None:
+    """Do a call."""
+    if task.name == "Barrier":
+        ways.wire.collective(task.name, MPI.Intracomm.Ibarrier)
+    elif task.name == "Bcast":
+        memory = _bytes(task.recv, task.nbytes)
+        ways.wire.collective(task.name, lambda comm: comm.Ibcast(memory, task.root))
+    elif task.name in _REDUCED:
+        _reduce(ways, task)
+    else:
+        _move(ways, task)
 
 
-def _reduce(comm: MPI.Intracomm, task: Task) -> MPI.Request:
-    at_root = comm.rank == task.root
-    given = MPI.IN_PLACE if at_root and task.send == task.recv else _entries(task, task.send)
-    taken = _entries(task, task.recv) if at_root else None
-    return comm.Ireduce(given, taken, _OPS[int(task.call.reduction)], task.root)
+def _reduce(ways: Ways, task: Task) -> None:
+    datatype, op = _DATATYPES[int(task.call.dtype)], _OPS[int(task.call.reduction)]
+    takes = task.name == "Allreduce" or ways.layout.rank == task.root
+    given: Any = [_memory(task.send, task.nbytes), datatype]
+    taken = [_memory(task.recv, task.nbytes), datatype] if takes else None
+    if takes and task.send == task.recv:
+        given = MPI.IN_PLACE
+    if task.name == "Allreduce":
+        ways.wire.collective(task.name, lambda comm: comm.Iallreduce(given, taken, op))
+    else:
+        ways.wire.collective(task.name, lambda comm: comm.Ireduce(given, taken, op, task.root))
 
 
-def _entries(task: Task, address: int) -> Any:
-    return _memory(address, task.nbytes, task.count, _DATATYPES[int(task.call.dtype)])
+def _move(ways: Ways, task: Task) -> None:
+    """Gather, Scatter, Allgather or Alltoall; blocks with gaps in between are packed."""
+    name, rank, ranks = task.name, ways.layout.rank, len(ways.layout.host_of)
+    at_root, own = rank == task.root, [(0, task.nbytes)]
+    gives_all = name in ("Alltoall", "Scatter")
+    takes_all = name in ("Alltoall", "Allgather", "Gather")
+    sent = Pack(task.sent_parts(ranks) if gives_all else own)
+    received = Pack(task.received_parts(ranks) if takes_all else own)
+    given: Any = None
+    taken: Any = None
+    if name != "Scatter" or at_root:
+        sent.pack(task.send)
+        given = _bytes(sent.address_in(task.send), sent.nbytes)
+    if name != "Gather" or at_root:
+        taken = _bytes(received.address_in(task.recv), received.nbytes)
+    if takes_all and not gives_all and taken and _is_block(task.send, taken, rank, task.nbytes):
+        given = MPI.IN_PLACE
+    elif gives_all and not takes_all and given and _is_block(task.recv, given, rank, task.nbytes):
+        taken = MPI.IN_PLACE
+    if name == "Allgather":
+        ways.wire.collective(name, lambda comm: comm.Iallgather(given, taken))
+    elif name == "Alltoall":
+        ways.wire.collective(name, lambda comm: comm.Ialltoall(given, taken))
+    elif name == "Gather":
+        ways.wire.collective(name, lambda comm: comm.Igather(given, taken, task.root))
+    else:
+        ways.wire.collective(name, lambda comm: comm.Iscatter(given, taken, task.root))
+    if taken is not None:
+        received.unpack(task.recv)
 
 
-def _memory(address: int, nbytes: int, count: int, datatype: MPI.Datatype) -> Any:
-    return [MPI.buffer.fromaddress(address, nbytes), count, datatype]
+def _is_block(address: int, blocks: list[Any], rank: int, nbytes: int) -> bool:
+    """Whether a rank's block there is its own memory."""
+    return bool(address == blocks[0].address + rank * nbytes)
 
 
-_STARTED: dict[str, Callable[..., MPI.Request]] = {
-    "Barrier": _barrier,
-    "Bcast": _bcast,
-    "Reduce": _reduce,
-    "Allreduce": _allreduce,
-}
+def _bytes(address: int, nbytes: int) -> list[Any]:
+    return [_memory(address, nbytes), MPI.BYTE]
+
+
+def _memory(address: int, nbytes: int) -> MPI.buffer:
+    return MPI.buffer.fromaddress(address, nbytes)

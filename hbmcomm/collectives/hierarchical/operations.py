@@ -18,9 +18,8 @@ def run(ways: Ways, task: Task) -> None:
     if len(ways.layout.hosts) == 1:
         ways.inside.run(task.call)
         return
-    start = flat.of_task(ways, task)
-    if start is not None:
-        ways.wire.collective(task.name, start)
+    if flat.fits(ways, task):
+        flat.run(ways, task)
     else:
         _RUN[task.name](ways, task)
     task.unpack()
@@ -42,7 +41,8 @@ def bcast(ways: Ways, task: Task) -> None:
     layout, root = ways.layout, task.root
     host = layout.host_of[root]
     lane = layout.lane(root)
-    algorithm = choice.of_bcast(ways.settings.algorithm, host, task.nbytes // layout.leaders)
+    slices = ways.slices(task.count, task.entry, WHOLE)
+    algorithm = choice.of_bcast(ways.settings.algorithm, len(layout.hosts), host, len(slices))
 
     def begin(number: int, entries: Range) -> Flight | None:
         if layout.host == host:
@@ -64,7 +64,7 @@ def bcast(ways: Ways, task: Task) -> None:
         ):
             ways.inside.bcast(task.recv + first * task.entry, (last - first) * task.entry, inside)
 
-    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), begin, end)
+    ways.pipeline(slices, begin, end)
 
 
 _RUN: dict[str, Callable[[Ways, Task], None]] = {

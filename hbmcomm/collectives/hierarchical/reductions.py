@@ -33,8 +33,9 @@ def allreduce(ways: Ways, task: Task) -> None:
 
 def reduce(ways: Ways, task: Task) -> None:
     layout, root = ways.layout, task.root
-    nbytes = task.nbytes // layout.leaders
-    algorithm = choice.of_reduce(ways.settings.algorithm, layout.host_of[root], nbytes)
+    slices = ways.slices(task.count, task.entry, WHOLE)
+    hosts, host = len(layout.hosts), layout.host_of[root]
+    algorithm = choice.of_reduce(ways.settings.algorithm, hosts, host, len(slices))
     lane = layout.lane(root)
     reduction = _Reduction(ways, task, lane, algorithm)
 
@@ -42,7 +43,7 @@ def reduce(ways: Ways, task: Task) -> None:
         if layout.is_here(root) and len(lane.inside) > 1:
             reduction.gather(entries)
 
-    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), reduction.begin, gather)
+    ways.pipeline(slices, reduction.begin, gather)
 
 
 class _Reduction:

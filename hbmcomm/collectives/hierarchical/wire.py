@@ -26,9 +26,14 @@ _YIELD_IN_FLIGHT = 100e-6  # the same while the program computes on another thre
 _SHORTEST, _LONGEST = 20e-6, 200e-6  # seconds of its naps
 _LOOK = 10e-3  # seconds of waiting between two looks for failures
 
-COLLECTIVE = ("Barrier", "Bcast", "Reduce", "Allreduce")
-"""Calls that MPI does among all ranks, each on a communicator of its own: MPI would take messages
-of another call for those of this one."""
+_GROUPS = (
+    ("Barrier",),
+    ("Bcast", "Scatter"),
+    ("Reduce", "Gather"),
+    ("Allreduce", "Allgather", "Alltoall"),
+)
+"""Calls that MPI does among all ranks. Each group has its communicator: MPI would take messages of
+one call for those of another."""
 
 Exchange = Generator[list[MPI.Request], None, None]
 Fold = Callable[[int, int, int, int], None]
@@ -98,7 +103,12 @@ class Wire:
         refuse_lost: Callable[[], None],
     ) -> None:
         self._comm, self._look, self._refuse_lost = comm, look, refuse_lost
-        self._collective = {name: comm.Dup() for name in COLLECTIVE}
+        self._of_groups = [comm.Dup() for _ in _GROUPS]
+        self._of_calls = {
+            name: comm
+            for names, comm in zip(_GROUPS, self._of_groups, strict=True)
+            for name in names
+        }
         self._flights: list[Flight] = []
 
     def fly(self, exchange: Exchange) -> Flight:
@@ -134,13 +144,13 @@ class Wire:
         self.finish(self.fly(exchange))
 
     def collective(self, name: str, start: Callable[[MPI.Intracomm], MPI.Request]) -> None:
-        """Do a nonblocking call of MPI, one of COLLECTIVE.
+        """Do a nonblocking call of MPI, one of those in _GROUPS.
 
         Raises:
             HbmcommError: A rank died or left, or makes another call.
         """
         self._refuse_lost()
-        request, patience = start(self._collective[name]), Patience(self._look)
+        request, patience = start(self._of_calls[name]), Patience(self._look)
         try:
             while not request.Test():
                 patience.wait()
@@ -155,7 +165,7 @@ class Wire:
 
     def free(self) -> None:
         """Free its communicators; collective."""
-        for comm in (self._comm, *self._collective.values()):
+        for comm in (self._comm, *self._of_groups):
             comm.Free()
 
     # ---- exchanges ----

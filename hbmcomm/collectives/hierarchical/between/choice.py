@@ -32,16 +32,21 @@ def of_allreduce(name: str, size: int, nbytes: int) -> Algorithm:
     return ring.allreduce if size & (size - 1) else rabenseifner.allreduce
 
 
-def of_bcast(name: str, root: int, nbytes: int) -> Algorithm:
-    """The algorithm for a Bcast from host `root`: a tree, or a chain of slices."""
-    return partial((tree if _takes_tree(name, nbytes) else chain).bcast, root=root)
+def of_bcast(name: str, size: int, root: int, slices: int) -> Algorithm:
+    """The algorithm for a Bcast from host `root` to `size` hosts: a tree, or a chain of slices."""
+    return partial((tree if _takes_tree(name, size, slices) else chain).bcast, root=root)
 
 
-def of_reduce(name: str, root: int, nbytes: int) -> Algorithm:
-    """The algorithm for a Reduce to host `root`."""
-    return partial((tree if _takes_tree(name, nbytes) else chain).reduce, root=root)
+def of_reduce(name: str, size: int, root: int, slices: int) -> Algorithm:
+    """The algorithm for a Reduce from `size` hosts to host `root`."""
+    return partial((tree if _takes_tree(name, size, slices) else chain).reduce, root=root)
 
 
-def _takes_tree(name: str, nbytes: int) -> bool:
-    """A named algorithm without a form for one root leaves the choice to the length."""
-    return name == "tree" or (name != "ring" and nbytes <= SHORT)
+def _takes_tree(name: str, size: int, slices: int) -> bool:
+    """A named algorithm without a form for one root leaves the choice to the times of a slice.
+
+    In a tree the root's link carries each slice once a round; along a chain each slice follows the
+    one before.
+    """
+    rounds = (size - 1).bit_length()
+    return name == "tree" or (name != "ring" and size - 2 + slices > rounds * slices)

@@ -195,3 +195,25 @@ def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
     name: str, size: int, nbytes: int, algorithm: object
 ) -> None:
     assert choice.of_allreduce(name, size, nbytes) is algorithm
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "slices", "is_tree"),
+    [
+        ("auto", 4, 1, True),  # two rounds, or three hops
+        ("auto", 4, 2, False),
+        ("auto", 8, 3, True),
+        ("auto", 8, 4, False),
+        ("auto", 2, 1, False),
+        ("tree", 4, 16, True),
+        ("ring", 4, 1, False),
+    ],
+)
+def test_few_slices_take_a_tree_and_many_a_chain(
+    name: str, size: int, slices: int, is_tree: bool
+) -> None:
+    expected = tree if is_tree else chain
+    for root in range(size):
+        bcast, reduce = (of(name, size, root, slices) for of in (choice.of_bcast, choice.of_reduce))
+        assert bcast(0, size, 8) == expected.bcast(0, size, 8, root=root)
+        assert reduce(0, size, 8) == expected.reduce(0, size, 8, root=root)
