@@ -202,7 +202,7 @@ def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
     [
         ("auto", 4, 1, True),  # two rounds, or three hops
         ("auto", 4, 2, False),
-        ("auto", 8, 3, True),
+        ("auto", 8, 2, True),
         ("auto", 8, 4, False),
         ("auto", 2, 1, False),
         ("tree", 4, 16, True),
