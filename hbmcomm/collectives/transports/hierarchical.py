@@ -1,7 +1,7 @@
 """Transport `hierarchical`: the core among ranks that can share memory, messages of MPI between.
 
-Every call goes the slow path of transport `direct`, which reads its arguments in Python; from there
-on `hierarchical/operations` does it.
+Short calls on plain arrays go to `hierarchical/flat`. Every other call goes the slow path of
+transport `direct`, which reads its arguments in Python, and then to `hierarchical/operations`.
 """
 
 from __future__ import annotations

@@ -66,3 +66,8 @@ def test_ranks_that_call_different_collectives_get_an_error(
     assert len(errors) == 4, found.output
     assert any("CallMismatch: ranks called different" in line for line in errors), errors
     assert all("unusable now" in line for line in errors)
+
+
+def test_what_mpi_refuses_leaves_the_communicator_usable(mpirun: Callable[..., Any]) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "refused.py"), mpi="mpich")
+    assert found.output.count("usable") == 4

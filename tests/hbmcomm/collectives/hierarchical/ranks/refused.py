@@ -1,0 +1,36 @@
+"""Rank program, by on_hosts.py: arguments that MPI refuses leave the communicator usable."""
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm import Communicator
+from tests.hbmcomm.ranks.ending import say
+
+WORLD = MPI.COMM_WORLD
+comm = Communicator(WORLD, "regular", "hierarchical")
+x, y = np.ones(4), np.zeros(4)
+fixed = np.zeros(4)
+fixed.flags.writeable = False
+comm.Allreduce(x, y)
+for attempt in (
+    lambda: comm.Bcast(x, root=99),
+    lambda: comm.Reduce(x, y, root=-5),
+    lambda: comm.Allreduce(x, fixed),
+    lambda: comm.Allreduce(x, np.zeros(3)),
+    lambda: comm.Allgather(x, np.zeros(3)),
+    lambda: comm.Alltoall(np.zeros(5), np.zeros(5)),
+):
+    try:
+        attempt()
+    except (ValueError, TypeError, BufferError, MPI.Exception) as error:
+        kept = error
+    else:
+        raise AssertionError("nothing was refused")
+comm.Bcast(fixed if comm.rank == 1 else x, root=1)
+assert (x == 0).all()
+comm.Allreduce(MPI.IN_PLACE, y)
+assert (y == comm.size**2).all()
+comm.Allreduce(y, y)  # hbmcomm takes this for in place
+assert (y == comm.size**3).all()
+comm.Free()
+say("usable")
