@@ -28,6 +28,8 @@ LEAST = 3
 """Samples that parameters are fitted to at least."""
 NOISE = 0.02
 """Relative error below which a better fit is luck."""
+ROUNDING = 1e-6
+"""What a machine's arithmetic may make of two equal criteria, or of a weight that is 0."""
 CACHES = tuple(2.0**power for power in range(-8, 1))
 """Shares of the caches that are tried: what ranks keep there between two calls."""
 
@@ -96,15 +98,13 @@ def fit(
     if bad := [each for each in samples if not 0 < each.seconds < math.inf or each.ranks < 2]:
         raise CostModelError(f"{bad[0]} is no time of a collective: 2 ranks or more, above 0 s")
     chosen = {only: known[only]} if only else known
-    found = min(
-        (
-            candidate
-            for share in CACHES
-            for candidate in _candidates(samples, chosen, machine, kind, share)
-        ),
-        key=lambda each: each[0],
-    )
-    return found[1]._replace(operation=operation)
+    found = [
+        candidate
+        for share in CACHES
+        for candidate in _candidates(samples, chosen, machine, kind, share)
+    ]
+    best = first_least([criterion for criterion, _ in found])
+    return found[best][1]._replace(operation=operation)
 
 
 def _candidates(
@@ -145,13 +145,19 @@ def _part(columns: Mapping[str, Numbers]) -> _Part:
         parameters = _completed(Parameters(*map(float, values)), Parameters(*map(float, seen)))
         found.append(_Part(squares, freedom, Part(name, parameters)))
     rows = len(next(iter(columns.values())))
-    return min(found, key=lambda part: _criterion([part], rows))
+    return found[first_least([_criterion([part], rows) for part in found])]
 
 
 def _criterion(parts: Sequence[_Part], count: int) -> float:
     squares = sum(each.squares for each in parts) / count + NOISE**2
     freedom = sum(each.freedom for each in parts) + 2 * (len(parts) - 1)
     return count * math.log(squares) + freedom * math.log(count)
+
+
+def first_least(criteria: Sequence[float] | Numbers) -> int:
+    """The number of the least one; of those that differ by rounding alone, the first."""
+    values = np.asarray(criteria)
+    return int(np.argmax(values <= values.min() + ROUNDING))
 
 
 def _completed(found: Parameters, seen: Parameters) -> Parameters:
@@ -183,9 +189,9 @@ def nonnegative(columns: Numbers) -> tuple[float, int, Numbers]:
     weights = np.linalg.solve(systems, np.where(subsets, sums, 0.0)[:, :, None])[:, :, 0]
     squares = ((weights @ scaled.T - 1) ** 2).sum(axis=1)
     criteria = rows * np.log(squares / rows + NOISE**2) + subsets.sum(axis=1) * math.log(rows)
-    criteria[(weights < 0).any(axis=1)] = math.inf
-    best = int(np.argmin(criteria))
-    values = weights[best] / np.where(scale > 0, scale, 1)
+    criteria[(weights < -ROUNDING).any(axis=1)] = math.inf
+    best = first_least(criteria)
+    values = np.maximum(weights[best], 0.0) / np.where(scale > 0, scale, 1)
     return float(squares[best]), int(subsets[best].sum()), values
 
 

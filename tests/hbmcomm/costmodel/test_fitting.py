@@ -18,7 +18,7 @@ from hbmcomm.costmodel import (
     Sample,
     fit,
 )
-from hbmcomm.costmodel.fitting import nonnegative
+from hbmcomm.costmodel.fitting import first_least, nonnegative
 
 SIZES = [2**power for power in range(6, 25, 3)]
 RANKS = (2, 4, 16)
@@ -130,3 +130,8 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
         fit("alltoall", times(made("ring")), MACHINE, shared=True)
     with pytest.raises(CostModelError, match="name one of flat"):
         fit("bcast", times(made("ring")), MACHINE, shared=False, only="torus")
+
+
+def test_of_criteria_that_differ_by_rounding_the_first_is_taken() -> None:
+    assert first_least([3.0, 1.0, 1.0 - 1e-9, 2.0]) == 1
+    assert first_least([3.0, 1.0, 0.9]) == 2
