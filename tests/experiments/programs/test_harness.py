@@ -150,6 +150,12 @@ def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
         assert untimed == (64 if cell["transport"] == "mpi" else 10)
 
 
+def without_sizes(topology: dict[str, Any]) -> dict[str, Any]:
+    """A virtual machine may give memory back while tests run."""
+    assert all(node["total_bytes"] > 0 for node in topology["nodes"])
+    return topology | {"nodes": [node | {"total_bytes": 0} for node in topology["nodes"]]}
+
+
 def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> None:
     assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
     allowed = os.sched_getaffinity(0)
@@ -162,8 +168,7 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
         assert counted["own"] > 0 and 0 < counted["seconds"] < result["seconds"]
         assert counted["voluntary"] >= 0 and counted["involuntary"] >= 0
         assert len(counted["load"]) == 2
-    topology = result["environment"]["topology"]
-    assert topology == nodes.nodes()
+    assert without_sizes(result["environment"]["topology"]) == without_sizes(nodes.nodes())
     assert result["environment"]["machine"]["emulated"] == "no"
 
 
