@@ -78,7 +78,7 @@ def of_arrays(ways: Ways, name: str, arguments: Sequence[Any]) -> tuple[Call, St
     nbytes = _block_bytes(ways, name, sent, received, root)
     if nbytes is None or not _is_short(ways, name, nbytes):
         return None
-    call = Call(name, nbytes, root)
+    call = Call.of(name, nbytes, root)
     if name == "Bcast":
         return call, lambda comm: comm.Ibcast(memory, root)
     begin = getattr(MPI.Intracomm, f"I{name.lower()}")

@@ -11,8 +11,6 @@ from hbmcomm.collectives.calls.call import build_call
 from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
 
-_ALIKE = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan")
-"""Calls in which the block of every rank has the same length."""
 _IN_PLACE = ("Reduce", "Allreduce", "Scan", "Exscan")
 _BLOCKS = ("Alltoall", "Reduce_scatter_block")
 _READ_WHILE_WRITTEN = (*_IN_PLACE, *_BLOCKS, "Alltoallv", "Reduce_scatter")
@@ -45,7 +43,7 @@ class Task:
     @property
     def described(self) -> Call:
         """What it has in common with the calls of other ranks."""
-        return Call(self.name, self.nbytes if self.name in _ALIKE else 0, self.root)
+        return Call.of(self.name, self.nbytes, self.root)
 
     def sent_parts(self, ranks: int) -> Sequence[Part]:
         """The block for each rank in what this rank sends."""

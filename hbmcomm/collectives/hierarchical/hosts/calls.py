@@ -9,6 +9,8 @@ from typing import NamedTuple
 _KEPT = 1024
 """Calls: a root can be that far ahead of ranks that wait in another one."""
 _SAID = 16  # of them
+_ALIKE = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan")
+"""Calls in which the block of every rank has the same length."""
 
 
 class Call(NamedTuple):
@@ -18,6 +20,11 @@ class Call(NamedTuple):
     nbytes: int = 0
     """0 where it may differ."""
     root: int = 0
+
+    @classmethod
+    def of(cls, name: str, nbytes: int, root: int) -> Call:
+        """A call in which this rank's own block has so many bytes."""
+        return cls(name, nbytes if name in _ALIKE else 0, root)
 
     def __str__(self) -> str:
         return f"{self.name}({self.nbytes:,} bytes, root={self.root})"

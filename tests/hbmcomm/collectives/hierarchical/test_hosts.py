@@ -71,3 +71,8 @@ def test_ranks_that_call_different_collectives_get_an_error(
 def test_what_mpi_refuses_leaves_the_communicator_usable(mpirun: Callable[..., Any]) -> None:
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "refused.py"), mpi="mpich")
     assert found.output.count("usable") == 4
+
+
+def test_the_same_calls_in_other_words_do_not_differ(mpirun: Callable[..., Any]) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "late.py"), mpi="mpich")
+    assert found.output.count("alike") == 4
