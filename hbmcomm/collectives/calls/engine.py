@@ -48,6 +48,13 @@ class Engine:
         self._last = operation
         self._queue.put(operation)
 
+    def after(self, act: Callable[[], None]) -> None:
+        """Do something once no call is in flight; waits for none."""
+        if is_in_flight() or self._last is None or self._last.is_complete():
+            act()
+        else:
+            self.start(Operation(act))
+
     def drain(self) -> None:
         """Wait until nothing is in flight."""
         if self._last is not None:

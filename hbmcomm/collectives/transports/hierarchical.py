@@ -123,20 +123,33 @@ class Hierarchical(Direct):
         state.close()
 
     def _abandon(self) -> None:
+        """A call in flight ends first, soon: it may be inside the core, or wait for a message."""
+        if self._ways is None:
+            return
+        self._broken = self._broken or PeerError("an error ended this rank's part")
+        if self._watch is not None:
+            self._watch.fail(str(self._broken))
+        self._engine.after(self._give_up)
+
+    def _give_up(self) -> None:
         if self._ways is not None:
             self._ways.wire.strand()
-        if self._watch is not None:
-            self._watch.fail(str(self._broken or "an error ended its part"))
         super()._abandon()
 
     def _look(self, waited: float) -> None:
         """Raise an error where a message cannot come."""
+        self._refuse_broken()
         if self._watch is not None:
             self._watch.look(waited)
 
     def _refuse_lost(self) -> None:
+        self._refuse_broken()
         if self._watch is not None:
             self._watch.refuse_lost()
+
+    def _refuse_broken(self) -> None:
+        if self._broken is not None:
+            raise PeerError(f"this communicator is unusable since: {self._broken}")
 
     def _neighbours(self) -> Neighbours | None:
         found = super()._neighbours()
@@ -212,8 +225,7 @@ class Hierarchical(Direct):
 
     def _do(self, call: Call, act: Callable[[], None]) -> None:
         """Do a call; a failure makes the communicator unusable."""
-        if self._broken is not None:
-            raise PeerError(f"this communicator is unusable since: {self._broken}")
+        self._refuse_broken()
         if self._ways is None:
             raise HbmcommError("this communicator was freed")
         if self._watch is not None:

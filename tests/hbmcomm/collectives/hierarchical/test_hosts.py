@@ -73,6 +73,12 @@ def test_what_mpi_refuses_leaves_the_communicator_usable(mpirun: Callable[..., A
     assert found.output.count("usable") == 4
 
 
+def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Callable[..., Any]) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "given_up.py"), code=None)
+    assert found.output.count(" ended: ") == 4, found.output
+    assert "its request: this communicator is unusable since" in found.output
+
+
 def test_the_same_calls_in_other_words_do_not_differ(mpirun: Callable[..., Any]) -> None:
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "late.py"), mpi="mpich")
     assert found.output.count("alike") == 4
