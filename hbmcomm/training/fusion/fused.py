@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -22,7 +21,6 @@ from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.private.arrays import Shape
 from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.fusion.batches import Plan, Reducer, padded, planned
-from hbmcomm.training.fusion.buffer_cache import BufferCache
 from hbmcomm.training.fusion.negotiation import (
     Known,
     Negotiation,
@@ -30,7 +28,7 @@ from hbmcomm.training.fusion.negotiation import (
     Signature,
     TensorMissing,
 )
-from hbmcomm.training.fusion.tensors import as_array, name_of
+from hbmcomm.training.fusion.submissions import Submissions
 
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
@@ -67,26 +65,6 @@ class Work:
             PeerError: A rank died or left.
         """
         self._fused._wait_for((self,))
-
-
-class _Submitted(NamedTuple):
-    """A name's last array, which programs submit again in every step."""
-
-    reference: weakref.ref[NDArray[Any]]
-    dtype: np.dtype[Any]
-    signature: Signature
-
-    def is_of(self, tensor: Any) -> bool:
-        """Whether it is that array, as it was; its memory stays where it is while it lives."""
-        known = self.reference()
-        return (
-            known is not None
-            and known is tensor
-            and known.shape == self.signature.shape
-            and known.dtype is self.dtype
-            and known.flags.c_contiguous
-            and known.flags.writeable
-        )
 
 
 class FusedAllreduce(ClosedByAll):
@@ -143,8 +121,7 @@ class FusedAllreduce(ClosedByAll):
         self._cycle_seconds, self._mean, self._patience = cycle, mean, patience
         self._negotiation = Negotiation(self._comm)
         self._reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
-        self._places = BufferCache(self._reducer.place_of)
-        self._last: dict[str, _Submitted] = {}
+        self._submissions = Submissions(self._reducer.place_of)
         self._plans: dict[tuple[Known, ...], Plan] = {}
         self._planned_for = 0
         self._pending: dict[str, Work] = {}
@@ -189,14 +166,10 @@ class FusedAllreduce(ClosedByAll):
             TypeError, ValueError: The tensor cannot be reduced in place, or `name` is pending.
             HbmcommError: Closed, or unusable since an earlier error.
         """
-        last = self._last.get(name)
-        if last is not None and last.is_of(tensor):
-            work = Work(self, name, tensor, last.signature)
-        else:
-            array = as_array(name, tensor)
-            if self._mean and array.dtype.kind in "iu":
-                raise TypeError(f"{name!r} holds {array.dtype}, which has no mean; pass mean=False")
-            work = Work(self, name, array, self._signature(name, array))
+        array, signature = self._submissions.take(name, tensor)
+        if self._mean and array.dtype.kind in "iu":
+            raise TypeError(f"{name!r} holds {array.dtype}, which has no mean; pass mean=False")
+        work = Work(self, name, array, signature)
         with self._has_work:
             if self._broken is not None or self._leaving:
                 raise HbmcommError(
@@ -241,15 +214,6 @@ class FusedAllreduce(ClosedByAll):
     def _abandon(self, error: BaseException) -> None:
         self._break(error)
         self._comm._abandon()
-
-    def _signature(self, name: str, array: NDArray[Any]) -> Signature:
-        """The last one of this name where it is equal: equal objects compare quickest."""
-        found = Signature(array.shape, name_of(array.dtype), self._places.lookup(array))
-        last = self._last.get(name)
-        if last is not None and last.signature == found:
-            found = last.signature
-        self._last[name] = _Submitted(weakref.ref(array), array.dtype, found)
-        return found
 
     def _wait_for(self, works: tuple[Work, ...]) -> None:
         if self._thread is None:
