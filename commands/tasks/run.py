@@ -13,7 +13,7 @@ from experiments.model.environment import ENVIRONMENTS
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
-        "hosts:4x100mbit; of a cluster: slurm, slurm-charliecloud ...",
+        "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
         "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
         "ranks": "rank counts: 2,4",

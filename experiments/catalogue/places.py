@@ -43,18 +43,27 @@ def _check_on_cluster(asked: Launches) -> None:
 def _check_on_hosts(asked: Launches) -> None:
     """Refuse what one set of emulated hosts cannot run."""
     names = ", ".join(map(str, asked.environments))
-    if len(asked.environments) > 1:
+    sets = {(each.hosts, each.rate) for each in asked.environments}
+    if len(sets) > 1:
         raise ValueError(
             f"a campaign on emulated hosts has one set of them, and {names} were asked for: "
             "measure each in a campaign of its own"
         )
-    hosts = asked.environments[0].hosts
+    ((hosts, _),) = sets
     if asked.nodes > 1:
         raise ValueError(f"{names} says how many hosts there are: drop --nodes {asked.nodes}")
     if few := [ranks for ranks in asked.ranks if ranks < hosts]:
         raise ValueError(
             f"{', '.join(map(str, few))} ranks leave some of {hosts} hosts empty: ask for {hosts} "
             "or more with --ranks"
+        )
+    contained = [str(each) for each in asked.environments if each.container]
+    uneven = [ranks for ranks in asked.ranks if ranks % hosts]
+    if contained and uneven:
+        raise ValueError(
+            f"each of {hosts} hosts has as many ranks in a container, and the campaign asks for "
+            f"{', '.join(map(str, uneven))} ranks: ask for multiples of {hosts} with --ranks, or "
+            f"leave out {', '.join(contained)}"
         )
 
 

@@ -19,10 +19,12 @@ from experiments.model.contender_names import CALLS, CONTENDERS, FORMS, TORCH_GR
 from experiments.model.environment import (
     BARE_HOST,
     ENVIRONMENTS,
+    HOSTS,
     LAUNCHERS,
     LAYOUTS,
     MPIS,
     ON_CLUSTER,
+    ON_HOSTS,
     PROFILES,
     RATE,
     EnvironmentId,
@@ -114,6 +116,12 @@ def _environments(names: object) -> object:
 
 def _check_hosts(asked: EnvironmentId) -> None:
     """Refuse emulated hosts that cannot be."""
+    if asked.kind != HOSTS and asked.container not in ON_HOSTS:
+        raise ValueError(
+            f"{asked} asks for a container that emulated hosts do not have; they have "
+            f"{', '.join(ON_HOSTS)}: write hosts-{ON_HOSTS[0]}:4x100mbit, or hosts:4x100mbit for "
+            "ranks without one"
+        )
     if not asked.rate:
         raise ValueError(
             f"{asked} does not say how many emulated hosts: write {HOSTS_EXAMPLE}, or hosts:4 for "

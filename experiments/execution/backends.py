@@ -170,18 +170,16 @@ class _Preparation:
             self.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)
         elif environment.kind in RUNTIMES:
-            program, package = RUNTIMES[environment.kind]
-            if executables.find(program) is None:
-                raise engine.EngineMissing(
-                    f"{program} is not installed", f"apt-get install -y {package}"
-                )
-            self._keep(environment, self._unpacked)
+            self._unpack(environment, environment.kind)
+        elif environment.on_hosts:
+            if environment.container:
+                self._unpack(environment, environment.container)
+            if self.hosts is None:
+                with self._stages.stage(f"{environment.hosts} emulated hosts"):
+                    made = hosts.up(environment.hosts, environment.rate)
+                    self.hosts = self._stack.enter_context(made)
         elif environment.container:
             self._keep(environment, partial(self._of_site, environment.container))
-        elif environment.on_hosts:
-            with self._stages.stage(f"{environment.hosts} emulated hosts"):
-                made = hosts.up(environment.hosts, environment.rate)
-                self.hosts = self._stack.enter_context(made)
         elif environment.machine:
             boot.refuse(description.load(environment.machine), self._base)
             for flavour in self._mpis:
@@ -190,6 +188,15 @@ class _Preparation:
 
     def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
         self.images |= {(environment, flavour): image_of(flavour) for flavour in self._mpis}
+
+    def _unpack(self, environment: EnvironmentId, runtime: str) -> None:
+        """The image as a folder, for a runtime that is there."""
+        program, package = RUNTIMES[runtime]
+        if executables.find(program) is None:
+            raise engine.EngineMissing(
+                f"{program} is not installed", f"apt-get install -y {package}"
+            )
+        self._keep(environment, self._unpacked)
 
     def _built(self, flavour: str) -> Image:
         """In Docker, made once."""

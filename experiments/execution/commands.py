@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -73,9 +74,7 @@ class Commands:
         if where.on_cluster:
             return self._on_nodes(where, launch.mpi, variables)
         if where.on_hosts:
-            found = self._found.hosts
-            ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
-            return OnHosts(launch.mpi, prefix, self._cores, ways, variables)
+            return self._on_hosts(where, launch.mpi, variables)
         if self._torch:  # where no engine gives ranks the image's variables
             variables |= image.TORCH_VARIABLES
         if where in (DOCKER, PODMAN):
@@ -112,14 +111,34 @@ class Commands:
     def _tag(self, flavour: str) -> str:
         return image.tag(image.variant(flavour, self._torch))
 
+    def _on_hosts(self, where: EnvironmentId, flavour: str, variables: Variables) -> OnHosts:
+        """Emulated hosts, one set for all launches."""
+        found, contained = self._found.hosts, None
+        ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
+        prefix = self._prefix(flavour)
+        if where.container:
+            contained, prefix = self._contained(where, flavour), mpi.prefix(flavour)
+            variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
+            if os.getuid() == 0:
+                contained = replace(contained, user=(self._machine.uid, self._machine.gid))
+        return OnHosts(flavour, prefix, self._cores, ways, contained, variables)
+
+    def _contained(self, where: EnvironmentId, flavour: str, own: Path | None = None) -> Contained:
+        """The container of ranks on several hosts.
+
+        Args:
+            own: the image that a site provides.
+        """
+        tree = unpacked.folder(image.variant(flavour, self._torch))
+        return Contained(where.container, own or tree, image.PREFIX)
+
     def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Environment:
         """The nodes of an allocation, all alike."""
         site, asked = self._site, self._campaign.experiment.launches
         contained = None
         if where.container:
-            tree = unpacked.folder(image.variant(flavour, self._torch))
-            found = site.image_of(where.container, flavour) or tree
-            contained = Contained(where.container, found, image.PREFIX)
+            own = site.image_of(where.container, flavour)
+            contained = self._contained(where, flavour, own)
             variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
         made = Slurm(
             flavour,

@@ -21,7 +21,10 @@ LAUNCHERS = ("srun", "mpiexec")
 """What starts ranks in an allocation: Slurm itself, or the MPI's own program."""
 
 HOSTS = "hosts"
-"""Kind of environment over emulated hosts: "hosts:4x100mbit" has four, with links of that rate."""
+"""Kind of environment over emulated hosts: "hosts:4x100mbit" has four, with links of that rate;
+"hosts-charliecloud:4x100mbit" runs the image in that container on them."""
+ON_HOSTS = ("charliecloud", "apptainer")
+"""The containers of that kind: those that an ordinary command starts, with no daemon."""
 RATE = "1gbit"
 """Of their links, where a name gives none."""
 ASKED = re.compile(r"(\d+)(?:x(.+))?")
@@ -54,7 +57,7 @@ class EnvironmentId:
     def parse(cls, text: str) -> "EnvironmentId":
         """The environment of a text; any name is taken, as stored files may have unknown ones."""
         kind, _, rest = text.partition(":")
-        if kind == HOSTS and (asked := ASKED.fullmatch(rest)):
+        if _place(kind) == HOSTS and (asked := ASKED.fullmatch(rest)):
             return cls(kind, hosts=int(asked[1]), rate=asked[2] or RATE)
         return cls(kind, rest)
 
@@ -78,17 +81,17 @@ class EnvironmentId:
     @property
     def on_cluster(self) -> bool:
         """Whether it is over the nodes of an allocation."""
-        return self.kind.partition("-")[0] == CLUSTER
+        return _place(self.kind) == CLUSTER
 
     @property
     def on_hosts(self) -> bool:
         """Whether it is over emulated hosts."""
-        return self.kind == HOSTS
+        return _place(self.kind) == HOSTS
 
     @property
     def container(self) -> str:
-        """On a cluster, the container that its ranks run in; "" for the nodes' own files."""
-        return self.kind.partition("-")[2] if self.on_cluster else ""
+        """On several hosts, the container that its ranks run in; "" for the hosts' own files."""
+        return self.kind.partition("-")[2] if self.on_cluster or self.on_hosts else ""
 
     @property
     def has_engine(self) -> bool:
@@ -104,6 +107,11 @@ class EnvironmentId:
     def in_names(self) -> str:
         """The text as names of files and containers may hold it."""
         return str(self).replace(":", "-")
+
+
+def _place(kind: str) -> str:
+    """Where a kind of environment is: what stands before the name of a container."""
+    return kind.partition("-")[0]
 
 
 def check_hosts(count: int, rate: str) -> None:

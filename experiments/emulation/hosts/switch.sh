@@ -6,10 +6,10 @@ set -e
 folder=$(dirname "$0") set=$1 addresses=$2
 shift 2
 hostname ctl
-mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs tmpfs /dev/shm
 printf '%s' "$addresses" > /dev/shm/hosts
-mount --bind /dev/shm/hosts /etc/hosts # keeps the file, which needs its name no longer
-rm /dev/shm/hosts
+mount --bind /dev/shm/hosts /etc/hosts # containers bind it again, so the file keeps its name
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm # and is out of sight
 for host; do
     HBMCOMM_HOST=$set/$host unshare --fork --kill-child --mount-proc \
         --net --uts --ipc --mount --pid sh "$folder/host.sh" "$host" &

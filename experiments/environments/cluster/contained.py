@@ -25,11 +25,13 @@ class Contained:
         runtime: of CONTAINERS.
         image: a folder, or what the runtime else runs.
         prefix: the environment in the image that holds the MPI.
+        user: UID and GID of the ranks in it, where root starts them and the runtime can be asked.
     """
 
     runtime: str
     image: Path
     prefix: Path
+    user: tuple[int, int] | None = None
 
     def words(
         self, name: str, ranks: int, folder: Path, variables: Mapping[str, str]
@@ -60,6 +62,7 @@ def _charliecloud(
         *(f"--unset-env={each}" for each in OF_THE_HOST),
         "--env-no-expand",
         *(f"--set-env={key}={value}" for key, value in sorted(seen.items())),
+        *([f"--uid={it.user[0]}", f"--gid={it.user[1]}"] if it.user else []),
         f"--bind={folder}:{FOLDER}",
         "--cd=/tmp",
         str(it.image),

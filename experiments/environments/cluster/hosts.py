@@ -11,11 +11,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments import enter
+from experiments.environments.cluster.contained import Contained
+from experiments.environments.docker import FOLDER
 from experiments.environments.host import PROGRAM
 from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Process
 from experiments.model.experiment import PACKED, SPREAD
 from experiments.model.launch import Launch
+
+TRUSTING = {"PMIX_MCA_psec": "none"}
+"""Open MPI's launcher takes ranks of another user than its own: those in a container, which sees
+only the users that root gives it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class OnHosts:
         prefix: the environment that holds it; hosts have this machine's files.
         cores: CPUs of this machine, which all hosts share.
         ways: into the hosts.
+        contained: what the ranks run in; None for the hosts' own files.
         variables: for the ranks, beside what the MPI needs.
         python: the interpreter on this machine that holds this project.
     """
@@ -52,15 +59,29 @@ class OnHosts:
     prefix: Path
     cores: int
     ways: WaysIn
+    contained: Contained | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     python: str = sys.executable
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json."""
         ranks = dealt(self.ways.names, launch.ranks, launch.binding)
-        program = (str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder))
+        program, more = self._program(launch, folder)
         found = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways, self.python)
-        return replace(found, environment={**found.environment, **self.variables})
+        return replace(found, environment={**found.environment, **self.variables, **more})
+
+    def _program(self, launch: Launch, folder: Path) -> tuple[list[str], Mapping[str, str]]:
+        """What each rank runs, and further variables of the launcher."""
+        it = self.contained
+        if it is None:
+            return [str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder)], {}
+        needed = of_ranks(self.flavour, it.prefix, launch.ranks, self.cores)
+        named = f"{folder.parents[1].name}-{launch.name}"
+        each = launch.ranks // len(self.ways.names)
+        needed |= self.variables
+        trusting = TRUSTING if self.flavour == "openmpi" and it.user else {}
+        _, words, more = it.words(named, each, folder, needed | trusting)
+        return [*words, str(it.prefix / "bin/python"), "-m", PROGRAM, FOLDER], more | trusting
 
 
 def dealt(names: Sequence[str], ranks: int, binding: str = PACKED) -> list[str]:
@@ -95,8 +116,20 @@ def job(
         python: the interpreter that holds this project.
     """
     argv, variables = across(flavour, prefix, ranks, ways.home, cores, program, enter.LAUNCHER)
-    _, of_ranks = mpiexec(flavour, prefix, len(ranks), cores, program)
-    if flavour == "impi":
-        variables |= {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
+    needed = of_ranks(flavour, prefix, len(ranks), cores)
     entered = enter.variables(ways.places, {}, python)
-    return Process((*ways.controller, *argv), of_a_host(of_ranks) | variables | entered)
+    return Process((*ways.controller, *argv), needed | variables | entered)
+
+
+def of_ranks(flavour: str, prefix: Path, ranks: int, cores: int) -> dict[str, str]:
+    """The variables that ranks of an MPI need on hosts.
+
+    Args:
+        prefix: the environment that holds it where they run.
+        ranks: on all hosts.
+        cores: that all hosts have together.
+    """
+    _, found = mpiexec(flavour, prefix, ranks, cores, ())
+    if flavour == "impi":
+        return of_a_host(found) | {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
+    return of_a_host(found)

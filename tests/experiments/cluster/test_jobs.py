@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from experiments.model.environment import MPIS
+from experiments.model.environment import LAUNCHERS, MPIS
+from experiments.processes import executables
+from experiments.provision.images.image import Image
 from experiments.results import store
 from tests.slurm_cluster import Cluster, begin
 
@@ -64,6 +66,24 @@ def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple
         timed = {cell["transport"]: "samples" in cell for cell in each["cells"]}
         assert timed["mpi"] and not timed["direct"]
         assert launcher in each["command"]
+
+
+@pytest.mark.container
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_in_charliecloud_measure_over_two_nodes(
+    slurm: Cluster, image: Image, launcher: str
+) -> None:
+    if executables.find("ch-run") is None:
+        pytest.skip("ch-run is not installed")
+    folder = slurm.folder / f"contained-by-{launcher}"
+    flags = ("--env", "slurm,slurm-charliecloud", "--launcher", launcher)
+    done = campaign(slurm, folder.name, *flags)
+    assert done.returncode == 0, done.stderr
+    found = {each["launch"]["arm"]: each for each in launches(folder)}
+    assert found.keys() == {"host", "charliecloud"}
+    for each in found.values():
+        assert each["environment"]["datapath"]["hostnames"] == "2"
+    assert "ch-run" in found["charliecloud"]["command"]
 
 
 def test_ranks_that_a_wrong_pmi_leaves_alone_fail_the_job(slurm: Cluster) -> None:

@@ -15,6 +15,7 @@ from experiments.catalogue import spec
 from experiments.emulation.hosts.hosts import hosts_to_be
 from experiments.emulation.hosts.plan import Plan
 from experiments.environments import enter, profiles
+from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
@@ -110,7 +111,7 @@ def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
 
 def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() -> None:
     lines = [
-        OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), EMULATED, "python")
+        OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), None, EMULATED, "python")
         .command(replace(LAUNCH, ranks=4, binding=binding), FOLDER)
         .shell()
         for mpi in MPIS
@@ -118,6 +119,33 @@ def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() 
     ]
     here = f"{Path(enter.__file__).parent}/"
     assert golden(lines).replace(here, "") == (GOLDEN / "hosts.txt").read_text()
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: str) -> None:
+    launch = replace(LAUNCH, ranks=4)
+    image = Contained("charliecloud", Path("/unpacked"), Path("/image"))
+    bare = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)))
+    argv = list(replace(bare, contained=image).command(launch, FOLDER).argv)
+    while "ch-run" in argv:  # Intel MPI takes the program once for each host
+        begin = argv.index("ch-run")
+        end = argv.index("--", begin)
+        runtime, program = argv[begin:end], argv[end + 1 : end + 5]
+        assert "--join-ct=2" in runtime and runtime[-1] == "/unpacked"
+        assert f"--bind={FOLDER}:/launch" in runtime
+        assert program == ["/image/bin/python", "-m", "experiments.programs.harness", "/launch"]
+        argv[begin : end + 5] = [str(PREFIX / "bin/python"), *program[1:3], str(FOLDER)]
+    assert tuple(argv) == bare.command(launch, FOLDER).argv
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: str) -> None:
+    image = Contained("charliecloud", Path("/unpacked"), Path("/image"), user=(1000, 100))
+    made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
+    assert {"--uid=1000", "--gid=100"} < set(made.argv)
+    trusts = mpi == "openmpi"  # whose launcher checks who its ranks are
+    assert ("PMIX_MCA_psec" in made.environment) == trusts
+    assert ("--set-env=PMIX_MCA_psec=none" in made.argv) == trusts
 
 
 @pytest.mark.parametrize("name", UNPACKED)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from experiments.catalogue import spec
 from experiments.model import quantities
+from experiments.model.arms import arms
 from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
 from experiments.model.errors import SpecError
 
@@ -198,6 +199,21 @@ def test_emulated_hosts_are_named_with_the_rate_of_their_links(
     assert found.on_hosts and not (found.is_container or found.is_emulated or found.on_cluster)
 
 
+def test_ranks_of_emulated_hosts_can_be_in_a_container() -> None:
+    text = "hosts:2x100mbit,hosts-charliecloud:2x100mbit"
+    asked = spec.restrict(spec.load("quick"), environments=text, ranks="4")
+    bare, contained = asked.launches.environments
+    assert (bare.container, contained.container) == ("", "charliecloud")
+    assert contained.on_hosts and contained.is_container and not contained.has_engine
+    assert (contained.hosts, contained.rate) == (bare.hosts, bare.rate) == (2, "100mbit")
+    assert spec.from_dict(asked.to_dict(), "stored") == asked
+    assert [arm.name for arm in arms(asked.launches, "openmpi")] == [
+        "host",
+        "charliecloud",
+        "host-again",
+    ]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -208,6 +224,17 @@ def test_emulated_hosts_are_named_with_the_rate_of_their_links(
         ({"environments": "hosts:many"}, "hosts:many does not say how many"),
         ({"environments": "hosts:2x1gb"}, "hosts:2x1gb: rate '1gb' does not parse"),
         ({"environments": "hosts:101"}, "101 hosts were asked for; there can be 1 to 100"),
+        ({"environments": "hosts-docker:2"}, "they have charliecloud, apptainer: write hosts-"),
+        ({"environments": "hosts-charliecloud"}, "does not say how many emulated hosts"),
+        (
+            {"environments": "hosts-charliecloud:2", "ranks": "2,3,5"},
+            "as many ranks in a container, and the campaign asks for 3, 5 ranks: ask for multiples "
+            "of 2 with --ranks, or leave out hosts-charliecloud:2x1gbit",
+        ),
+        (
+            {"environments": "hosts:2,hosts-charliecloud:3", "ranks": "6"},
+            "one set of them, and hosts:2x1gbit, hosts-charliecloud:3x1gbit were asked",
+        ),
         ({"environments": "hosts:2,host"}, "one set of them, and hosts:2x1gbit, host were asked"),
         ({"environments": "hosts:2", "nodes": 2}, "says how many hosts there are: drop --nodes 2"),
         ({"environments": "hosts:4"}, "2 ranks leave some of 4 hosts empty: ask for 4 or more"),

@@ -186,6 +186,13 @@ def test_links_hold_what_passes_for_their_delay(hosts: Made) -> None:
         far.traffic("n1")
 
 
+def test_a_container_can_bind_the_names_of_hosts_again(hosts: Made) -> None:
+    made = hosts(2)
+    bound = "unshare --mount sh -c 'mount --bind /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf'"
+    assert "10.99.0.2 n2" in on(made, "n1", bound)
+    assert on(made, "ctl", "ls /dev/shm") == ""
+
+
 def test_a_host_loses_its_power_and_the_others_do_not(hosts: Made) -> None:
     made = hosts(2)
     for name in made.names:

@@ -13,6 +13,7 @@ from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.environments.cluster.hosts import dealt
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
+from experiments.processes import executables
 
 MIB = 2**20
 
@@ -31,14 +32,31 @@ def test_ranks_are_dealt_out_in_blocks_or_in_turn(binding: str, ranks: int, host
 
 
 @pytest.mark.ranks
-def test_arms_take_turns_on_hosts_and_the_links_carry_what_a_ring_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environments", "arms"),
+    [
+        ("hosts:2x500mbit", {"host", "host-again"}),
+        pytest.param(
+            "hosts:2x500mbit,hosts-charliecloud:2x500mbit",
+            {"host", "host-again", "charliecloud"},
+            marks=pytest.mark.container,
+        ),
+    ],
+)
+def test_arms_take_turns_on_hosts_and_the_links_carry_what_a_ring_needs(
+    request: pytest.FixtureRequest, tmp_path: Path, environments: str, arms: set[str]
+) -> None:
     try:
         keepers.refuse()
     except HostsRefused as refused:
         pytest.skip(str(refused))
+    if "charliecloud" in arms:
+        request.getfixturevalue("image")  # or skip
+        if executables.find("ch-run") is None:
+            pytest.skip("ch-run is not installed")
     before = keepers.all_found().keys()
     asked = spec.restrict(
-        spec.load("quick"), environments="hosts:2x500mbit", ranks="4", sizes="1MiB", blocks=1
+        spec.load("quick"), environments=environments, ranks="4", sizes="1MiB", blocks=1
     )
     factors = replace(
         asked.factors,
@@ -51,10 +69,13 @@ def test_arms_take_turns_on_hosts_and_the_links_carry_what_a_ring_needs(tmp_path
     tiny = replace(asked, factors=factors, launches=launches, measurement=short)
     assert campaign.run(tiny, Request(tmp_path / "out", seed=1), Stages()) == []
     found = load(tmp_path / "out")
-    assert set(found.cells["arm"]) == {"host", "host-again"}
-    assert set(found.cells["environment"]) == {"hosts:2x500mbit"}
-    assert set(found.cells["company"]) == {"0000-host 0000-host-again"}
+    assert set(found.cells["arm"]) == arms
+    assert set(found.cells["environment"]) == set(environments.split(","))
+    assert set(found.cells["company"]) == {" ".join(f"0000-{arm}" for arm in sorted(arms))}
     for launch in found.launches:
+        tried = launch["environment"]["datapath"]
+        if launch["launch"]["arm"] == "charliecloud":
+            assert tried["uid"] != 0 and int(tried["capabilities_effective"], 16) == 0
         hosts = launch["environment"]["hosts"]
         assert [(each["name"], each["ranks"]) for each in hosts] == [("n1", [0, 2]), ("n2", [1, 3])]
         assert all(each["after"]["sent"] > each["before"]["sent"] + MIB for each in hosts)
