@@ -4,11 +4,13 @@ An estimate from the schedule, the time caps and one rate of copying: it knows n
 an MPI does.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from experiments.model.launch import Block, Cell, Launch
-from experiments.model.lower_bound import COPY, least_seconds
+from experiments.model.lower_bound import COPY, least_seconds, least_wire_seconds
+from experiments.model.quantities import parse_rate
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.schedule import footprint
@@ -17,10 +19,11 @@ from experiments.schedule.turns import FIRST, MOST_ROUNDS
 START = 1.5  # seconds until the ranks of a launch wait for orders, MPI_Init and imports included
 CONTAINER_START = 1.0  # seconds more for a container
 CELL = 0.03  # seconds to begin and end a cell and to give its turns
-UNTIMED = 10 + MOST_ROUNDS * FIRST  # operations of a cell that do not count, about
+WARM_UP = 10  # operations of a cell before those that count, about
 CALL = 5e-6  # seconds of an operation without data
 STEP = 0.02  # seconds of a workload's step
 YIELD = 1e-3  # seconds more where ranks share a CPU
+OVER_LINKS = 3.0  # how many times as long as the links need operations take, at the most
 
 
 @dataclass(frozen=True)
@@ -142,13 +145,35 @@ def _seconds(own: Launch, host: Host) -> float:
 
 def _cell(cell: Cell, launch: Launch, host: Host) -> float:
     """Operations until the time cap or the most iterations, and those that do not count."""
+    one, asked = _operation(cell, launch, host), launch.measurement
+    timed = max(asked.time_cap, asked.min_iterations * one)
+    if cell.operation not in WORKLOADS:  # which compute for longer than is known here
+        timed = min(timed, asked.max_iterations * one)
+    rounds = min(MOST_ROUNDS, timed / one)
+    return CELL + timed + (WARM_UP + rounds * FIRST) * one
+
+
+def _operation(cell: Cell, launch: Launch, host: Host) -> float:
+    """One operation."""
     if cell.operation in WORKLOADS:
-        return CELL + launch.measurement.time_cap + UNTIMED * STEP
+        return STEP + _on_links(cell, launch)
     working = min(launch.ranks, host.cores)
     copy = launch.ranks * cell.bytes / (host.copied * working)  # of all ranks at once
     one = CALL + copy + least_seconds(cell.operation, launch.ranks, copy)  # rewriting, then moving
     if launch.ranks > host.cores and cell.operation != COPY:
         one += YIELD
-    asked = launch.measurement
-    timed = min(asked.max_iterations * one, max(asked.time_cap, asked.min_iterations * one))
-    return CELL + timed + UNTIMED * one
+    return one + OVER_LINKS * _on_links(cell, launch)
+
+
+def _on_links(cell: Cell, launch: Launch) -> float:
+    """What an operation takes the links of emulated hosts."""
+    where = launch.environment
+    if not where.on_hosts or cell.operation == COPY:
+        return 0.0
+    each, more = divmod(launch.ranks, where.hosts)
+    hosts = [each + (number < more) for number in range(where.hosts)]
+    rate = parse_rate(where.rate)
+    least = least_wire_seconds(cell.operation, hosts, cell.bytes, rate)
+    if math.isnan(least):  # a workload: at most, a server takes from all and gives to all
+        return 2 * launch.ranks * cell.bytes * 8 / rate
+    return least

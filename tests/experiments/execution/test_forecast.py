@@ -40,6 +40,15 @@ def test_time_grows_with_the_cap_and_where_ranks_share_cores() -> None:
     assert of(paper(), replace(MANY, cores=2)).seconds > 1.2 * of(paper()).seconds
 
 
+@pytest.mark.parametrize("name", ["cluster", "fusion_step"])
+def test_time_grows_with_what_links_between_hosts_take(name: str) -> None:
+    slow, fast = (
+        of(spec.restrict(spec.load(name), environments=hosts, ranks="4", blocks=1), MANY).seconds
+        for hosts in ("hosts:4x100mbit", "hosts:4x1gbit")
+    )
+    assert slow > 4 * fast
+
+
 def test_a_launch_takes_at_least_its_start() -> None:
     one = spec.restrict(paper(), environments="docker", sizes="1KiB", ranks="2", blocks=1)
     one = replace(one, launches=replace(one.launches, external=(), bindings=("packed",)))
