@@ -15,10 +15,9 @@ from pathlib import Path
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.programs.contenders.trial import WrongResult
+from experiments.programs.failures import Misplaced, WrongResult
 from experiments.programs.machine import binding
 from experiments.programs.machine.usable import cpus_by_node
-from experiments.programs.measure.buffers import Misplaced
 
 PR_SET_PDEATHSIG = 1
 READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words

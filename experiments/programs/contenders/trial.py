@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from mpi4py import MPI
 
 from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.failures import WrongResult
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call
 
 UNSET = 127  # in a receive buffer before an operation that is checked
-
-
-class WrongResult(Exception):
-    """An operation left something other than it should have: the launch is worth nothing."""
 
 
 class Rotation:

@@ -11,6 +11,7 @@ from functools import partial
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.programs.failures import Misplaced
 from experiments.programs.machine import facts
 from experiments.programs.measure.advice import advised
 from experiments.programs.measure.operations import Array
@@ -23,10 +24,6 @@ EXACT = ("move_pages", "get_mempolicy")  # ways to learn the node of each page
 
 class Unavailable(Exception):
     """These buffers cannot be had on this machine; the text says why, alike on every rank."""
-
-
-class Misplaced(Exception):
-    """A strict kind has pages elsewhere or unaccounted for: measured there, nothing counts."""
 
 
 @dataclass(frozen=True)
