@@ -1,4 +1,4 @@
-"""The one base of every error that a user can cause or mend; shown without a traceback."""
+"""Errors that a user can cause or mend, shown without a traceback, and what ends a launch."""
 
 
 class ExperimentsError(Exception):
@@ -7,3 +7,14 @@ class ExperimentsError(Exception):
 
 class SpecError(ExperimentsError):
     """An experiment, or a flag that changes one, says something that cannot be meant."""
+
+
+class Misplaced(Exception):
+    """A strict kind has pages elsewhere or unaccounted for: a launch measured there counts nothing.
+
+    Ranks raise it, as WrongResult: one line ends all of them, without a traceback.
+    """
+
+
+class WrongResult(Exception):
+    """An operation left something other than it should have."""

@@ -10,10 +10,10 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from experiments.model.contender_names import OURS
+from experiments.model.errors import WrongResult
 from experiments.model.launch import Cell, Launch
 from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.contenders.trial import Rotation, Trial
-from experiments.programs.failures import WrongResult
 from experiments.programs.machine.links import NOTHING, Links, Traffic
 from experiments.programs.measure import operations, timing
 from experiments.programs.measure.buffers import Pool, Unavailable

@@ -15,7 +15,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.programs.failures import Misplaced, WrongResult
+from experiments.model.errors import Misplaced, WrongResult
 from experiments.programs.machine import binding
 from experiments.programs.machine.usable import cpus_by_node
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from mpi4py import MPI
 
+from experiments.model.errors import WrongResult
 from experiments.programs.contenders.contender import Contender, Ready
-from experiments.programs.failures import WrongResult
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.timing import Call

@@ -11,7 +11,7 @@ from functools import partial
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.programs.failures import Misplaced
+from experiments.model.errors import Misplaced
 from experiments.programs.machine import facts
 from experiments.programs.measure.advice import advised
 from experiments.programs.measure.operations import Array

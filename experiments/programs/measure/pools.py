@@ -10,10 +10,10 @@ import numpy as np
 from mpi4py import MPI
 
 from experiments.model.contender_names import DIRECT, MPI_ITSELF, TORCH_GROUPS
+from experiments.model.errors import Misplaced
 from experiments.model.experiment import NUMPY, PRIVATE, TRANSPORTS
 from experiments.model.launch import Launch
 from experiments.model.workloads import CONTENDERS
-from experiments.programs.failures import Misplaced
 from experiments.programs.machine import facts
 from experiments.programs.measure.buffers import (
     Pool,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+from experiments.model.errors import WrongResult
 from experiments.programs.contenders.contender import Contender, Ready, plain
 from experiments.programs.contenders.trial import Rotation, Trial
-from experiments.programs.failures import WrongResult
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
 

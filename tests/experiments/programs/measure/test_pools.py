@@ -8,8 +8,8 @@ import pytest
 from mpi4py import MPI
 
 from experiments.catalogue import spec
+from experiments.model.errors import Misplaced
 from experiments.model.launch import Cell, Launch
-from experiments.programs.failures import Misplaced
 from experiments.programs.measure import pools
 from experiments.programs.measure.buffers import Unavailable
 from experiments.programs.measure.pools import Pools
