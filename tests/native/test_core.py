@@ -75,8 +75,8 @@ WITHOUT_THREAD_SANITIZER = {
 }
 
 SEED = 6717
-LEAST_SECONDS = 0.3
-SECONDS = {"random_calls": 4, "many_ranks": 2, "intruder": 1, "heap": 1, "heap_threads": 1}
+LEAST_SECONDS = 0.5
+SECONDS = {"random_calls": 5, "many_ranks": 2, "intruder": 2, "heap": 1, "heap_threads": 1}
 Check = Callable[[str, float], None]
 
 pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
