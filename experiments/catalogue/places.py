@@ -52,10 +52,10 @@ def _check_on_hosts(asked: Launches) -> None:
     ((hosts, _),) = sets
     if asked.nodes > 1:
         raise ValueError(f"{names} says how many hosts there are: drop --nodes {asked.nodes}")
-    if few := [ranks for ranks in asked.ranks if ranks < hosts]:
+    if (most := max(asked.ranks)) < hosts:
         raise ValueError(
-            f"{', '.join(map(str, few))} ranks leave some of {hosts} hosts empty: ask for {hosts} "
-            "or more with --ranks"
+            f"{most} ranks leave some of {hosts} hosts empty in every launch: ask for {hosts} or "
+            "more with --ranks"
         )
     contained = [str(each) for each in asked.environments if each.container]
     uneven = [ranks for ranks in asked.ranks if ranks % hosts]

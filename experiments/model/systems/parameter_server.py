@@ -31,7 +31,7 @@ WORKLOADS = {
     "ps_alexnet": _served("Parameter server, AlexNet", "alexnet", _SERVERS),
     "ps_vgg16": _served("Parameter server, VGG-16", "vgg16", _SERVERS),
     "ps_resnet50": _served("Parameter server, ResNet-50", "resnet50", _SERVERS),
-    "ps_parts_alexnet": _served("Parameter server part by part, AlexNet", "alexnet", _PARTS),
+    "ps_parts_resnet50": _served("Parameter server part by part, ResNet-50", "resnet50", _PARTS),
     "ps_hosts_mobilenet_v1": Workload(
         "Parameter server over links, MobileNet",
         (PS_CENTRAL, PS_COLOCATED),

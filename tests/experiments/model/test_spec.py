@@ -237,7 +237,10 @@ def test_ranks_of_emulated_hosts_can_be_in_a_container() -> None:
         ),
         ({"environments": "hosts:2,host"}, "one set of them, and hosts:2x1gbit, host were asked"),
         ({"environments": "hosts:2", "nodes": 2}, "says how many hosts there are: drop --nodes 2"),
-        ({"environments": "hosts:4"}, "2 ranks leave some of 4 hosts empty: ask for 4 or more"),
+        (
+            {"environments": "hosts:4", "ranks": "2,3"},
+            "3 ranks leave some of 4 hosts empty in every launch: ask for 4 or more",
+        ),
     ],
 )
 def test_what_one_set_of_emulated_hosts_cannot_run(flags: dict[str, Any], message: str) -> None:
