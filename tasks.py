@@ -223,9 +223,11 @@ def archive(context, results=None, out="", data=False):
 def model(context, results=None, out="", what_if="", network="", nodes=""):
     """Cost models of a campaign: fitted on a half of it, judged by the other, moved elsewhere.
 
-    Prints parameters and errors, and draws measured and modelled times, and scaling curves.
+    Prints parameters and errors, and draws measured and modelled times, and scaling curves. Of
+    allreduces between hosts the curves reach to --nodes hosts with the same links.
 
     Examples:  ./inv run --experiment model && ./inv model
+               ./inv run --experiment between_hosts && ./inv model
                ./inv model docs/data/model.tar.xz --what-if knl --network 100gbit --nodes 10000
     """
     models.model(results, out, what_if, network, nodes)

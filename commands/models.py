@@ -36,26 +36,36 @@ def _named(flag: str, value: str, names: tuple[str, ...]) -> tuple[str, ...]:
 def _model(
     source: Path, out: Path, machines: Sequence[str], networks: Sequence[str], most: int
 ) -> None:
+    from experiments.analysis.cost import links, whatif
     from experiments.analysis.cost.evaluation import evaluate
-    from experiments.analysis.cost.measured import of_bench, of_campaign
+    from experiments.analysis.cost.measured import CannotModel, of_bench, of_campaign
     from experiments.analysis.cost.steps import steps
     from experiments.analysis.reading import load
     from plots import draw
     from plots.tables import cost_models, stored_bench
 
     stages = Stages()
+    between, tables = False, []
     with stages.stage("models"):
         if source.is_file():
             found = evaluate(of_bench(str(source), stored_bench.load(source)))
-            tables = []
         else:
             campaign = load(source)
-            found = evaluate(of_campaign(campaign))
+            between = links.are_in(campaign)
+            if between and (machines, networks) != (whatif.MACHINES, whatif.NETWORKS):
+                raise CannotModel(
+                    f"{source} has allreduces between hosts, whose models know no memory and no "
+                    "links but their own; drop --what-if and --network"
+                )
+            found = evaluate(links.of_links(campaign) if between else of_campaign(campaign))
             predicted = steps(campaign, found)
             tables = [] if predicted.empty else [cost_models.steps(predicted)]
         tables = [cost_models.parameters(found), cost_models.errors(found), *tables]
     with stages.stage("figures"):
-        written, skipped = draw.draw_models(found, machines, networks, most, out)
+        if between:
+            written, skipped = draw.draw_links(found, most, out)
+        else:
+            written, skipped = draw.draw_models(found, machines, networks, most, out)
         written += draw.write_tables(tables, out)
     cost_models.show(tables, found)
     print(*written, *(f"no {each.name}: {each.reason}" for each in skipped), sep="\n")

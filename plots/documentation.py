@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.cost import whatif
+from experiments.analysis.cost import links, whatif
 from experiments.analysis.cost.evaluation import evaluate
 from experiments.analysis.cost.measured import of_bench
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
@@ -23,7 +23,7 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.draw import PlotsError, drawings, encode, speedup_drawing, write
+from plots.draw import PlotsError, drawings, encode, link_drawings, speedup_drawing, write
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
@@ -70,9 +70,14 @@ def refresh(root: Path) -> list[Path]:
     for archive in sorted((root / DATA).glob("*.tar.xz")):
         name = archive.name.removesuffix(".tar.xz")
         with opened(archive) as results:
-            found = find(load(results))
+            campaign = load(results)
+        found = find(campaign)
         parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
         written += _shown(root, name, drawings(found))
+        if links.are_in(campaign):
+            models = evaluate(links.of_links(campaign))
+            parts[f"measured: {name}, models"] = _wrapped(cost_models.sentence(models))
+            written += _shown(root, name, link_drawings(models, whatif.MOST_NODES))
     for path in sorted((root / DATA).glob("*.json.xz")):
         bench = stored_bench.load(path)
         name = f"measured: {path.name.removesuffix('.json.xz')}"
@@ -125,6 +130,7 @@ def measured(found: Findings) -> dict[str, str]:
         "transports": _wrapped(" ".join([*slower, floor])),
         "times": _times(found),
         "systems": _systems(found),
+        "fastest": _fastest(found),
         "steps": _steps(found),
         "wires": _wires(found),
         "best": "".join(f"- {line}\n" for line in best_flat(found)),
@@ -181,6 +187,32 @@ def _systems(found: Findings) -> str:
     return _markdown(
         ["workload", "bytes", "ranks", found.ours, "other way", f"its time / {found.ours}"], body
     )
+
+
+def _fastest(found: Findings) -> str:
+    """By size and ranks on bare hosts: the time of ours, and of the other way that takes least."""
+    here = {"arm": HOST}
+    times, ratios = (_only(frame, here) for frame in (found.times, found.systems))
+    ours = _only(times, {"transport": found.ours})
+    counts = sorted(set(ratios.get("ranks", ())))
+    cells = {(row.bytes, row.ranks): seconds_text(row.median_s) for row in rows(ours)}
+    best = {
+        key: min(rows(group), key=lambda row: row.ratio)
+        for key, group in (ratios.groupby(["bytes", "ranks"]) if counts else ())
+    }
+    body = [
+        [
+            bytes_text(size),
+            *(
+                f"{cells[size, count]}; {row.transport} {_ratio(row)}"
+                if (row := best.get((size, count)))
+                else NOTHING
+                for count in counts
+            ),
+        ]
+        for size in sorted({size for size, _ in best})
+    ]
+    return _markdown(["message", *map(ranks_text, counts)], body)
 
 
 def _steps(found: Findings) -> str:

@@ -25,6 +25,7 @@ from plots.figures.drift import drift
 from plots.figures.map import placement_map
 from plots.figures.models import what_if
 from plots.figures.models.fitted import fitted
+from plots.figures.models.hosts import more_hosts
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.systems import systems
@@ -85,6 +86,21 @@ def draw_models(
     """
     drawn = model_drawings(found, machines, networks, most, printed=True)
     return _write(drawn, out, FORMATS), [each for each in drawn if isinstance(each, Skipped)]
+
+
+def draw_links(found: Evaluation, most: int, out: Path) -> tuple[list[Path], list[Skipped]]:
+    """Every figure of cost models of links as files in `out`; there is a model for each.
+
+    Args:
+        most: hosts, the largest number.
+    """
+    return _write(link_drawings(found, most, printed=True), out, FORMATS), []
+
+
+def link_drawings(found: Evaluation, most: int, *, printed: bool = False) -> list[Drawing]:
+    """How well models of links fit, and what they say of more hosts."""
+    with style(printed=printed):
+        return [*fitted(found), *more_hosts(found, most)]
 
 
 def speedup_drawing(found: Evaluation, name: str, *, printed: bool = False) -> Drawing:

@@ -152,13 +152,13 @@ def sentence(found: Evaluation) -> str:
             f"{name} {_error(quantiles(relative_error(part[name], part['seconds']))[0])}"
             for name in MODELS
         )
-        for transport, part in [("all cells:", held), *_transports(held)]
+        for transport, part in [("all cells:", held), *_transports(held, found.compared)]
     ]
     return f"Median relative errors on {len(held)} cells held out: {'; '.join(parts)}."
 
 
-def _transports(held: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+def _transports(held: pd.DataFrame, compared: str) -> list[tuple[str, pd.DataFrame]]:
     return [
-        (f"transport {name}:", pd.DataFrame(held[held["transport"] == name]))
+        (f"{compared} {name}:", pd.DataFrame(held[held["transport"] == name]))
         for name in dict.fromkeys(held["transport"])
     ]

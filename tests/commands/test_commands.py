@@ -109,6 +109,10 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["model", "--network", "1gbit"], "--network '1gbit' is not one of 10gbit"),
         (["model", "--nodes", "0"], "--nodes '0' must be a whole number, 1 or more"),
         (["model", "./none.json.xz"], "none.json.xz"),
+        (
+            ["model", "docs/data/between_hosts.tar.xz", "--what-if", "knl"],
+            "whose models know no memory and no links but their own; drop --what-if",
+        ),
         (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
         (["run", "--env", "dokcer"], "did you mean 'docker'?"),
         (["run", "--sizes", "1KB:2KB"], "'1KB' does not parse"),

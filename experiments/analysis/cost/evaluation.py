@@ -38,12 +38,14 @@ class Evaluation:
             (NaN: a point is a median of launches), and the seconds that each of MODELS predicts.
         errors: one row per MPI, transport and operation: `cells` held out, then the median and the
             90th percentile of the relative error of each of MODELS there.
+        compared: what the column of transports holds, as texts name it.
     """
 
     machine: costmodel.Machine
     models: dict[Key, costmodel.Model]
     times: pd.DataFrame
     errors: pd.DataFrame
+    compared: str = "transport"
 
     @property
     def held_out(self) -> pd.DataFrame:
@@ -74,7 +76,11 @@ def evaluate(measured: Measured) -> Evaluation:
         fitted[part.index] = half
         with contextlib.suppress(costmodel.CostModelError):  # too few: their predictions are NaN
             models[mpi, transport, operation] = costmodel.fit(
-                operation, samples(part[half]), here, shared=transport == DIRECT
+                operation,
+                samples(part[half]),
+                here,
+                shared=transport == DIRECT,
+                only=measured.algorithms.get(transport, ""),
             )
     if not models:
         raise CannotModel(
@@ -87,7 +93,8 @@ def evaluate(measured: Measured) -> Evaluation:
         learned=learned.predicted(frame, fitted),
         roofline=frame["bound_s"],
     )
-    return Evaluation(here, models, found, _errors(found[~found["fitted"]], names))
+    errors = _errors(found[~found["fitted"]], names)
+    return Evaluation(here, models, found, errors, measured.compared)
 
 
 def _predicted(models: Mapping[Key, costmodel.Model], here: costmodel.Machine, row: Any) -> float:

@@ -4,7 +4,7 @@ They come from a results folder, or from the medians that a bench keeps (docs/da
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,18 @@ class Measured:
         times: one row per KEYS with `seconds`, the median over launches, and `bound_s`. Plain calls
             in one kind of memory, of the operations that models know.
         machine: the cores that ranks had, its last-level cache, and the speeds of copies.
+        algorithms: by transport, where it is known; models choose that of the others.
     """
 
     source: str
     times: pd.DataFrame
     machine: costmodel.Machine
+    algorithms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> str:
+        """What the column of transports holds, as texts name it."""
+        return "algorithm" if self.algorithms else "transport"
 
 
 def of_campaign(campaign: Campaign) -> Measured:

@@ -23,7 +23,7 @@ from plots.layout.labels import (
 from plots.layout.style import ARMS, INK, PAPER
 
 NAME = "model"
-TITLE = "Cost model of transport"
+TITLE = "Cost model of"
 MARKERS = "osD^vPX"
 
 
@@ -42,8 +42,8 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     operations = in_order(frame["operation"], OPERATIONS)
     counts = sorted(set(frame["ranks"]))
     page = sheet(
-        f"{TITLE} {transport}",
-        f"{mpi_name(mpi)}, on the host",
+        f"{TITLE} {found.compared} {transport}",
+        f"{mpi_name(mpi)}, on {found.machine.name}",
         rows=len(operations),
         columns=1,
         panel_height=0.95,
@@ -66,7 +66,7 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     return Drawing(
         NAME,
         f"-{mpi}-{transport}",
-        f"{TITLE} {transport_name(transport)}, {mpi_name(mpi)}",
+        f"{TITLE} {found.compared} {transport_name(transport)}, {mpi_name(mpi)}",
         "Time of a collective against message size: median over launches of the launch's median, "
         "and the alpha-beta-gamma model that is fitted on every other cell. Both axes are "
         "logarithmic.",

@@ -1,0 +1,111 @@
+"""Allreduces between hosts: measured times, what models say of them, and of many more hosts."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from experiments.analysis.cost.evaluation import Evaluation
+from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
+from experiments.analysis.findings.selection import in_order, rows
+from experiments.model.quantities import seconds_text
+from plots.layout.figure_layout import Drawing, sheet
+from plots.layout.labels import MPIS, bytes_text, mpi_name, tick_text
+from plots.layout.style import ARMS, PAPER
+
+NAME = "more-hosts"
+TITLE = "Allreduce between hosts, by algorithm"
+MARKERS = "osD^"
+
+
+def more_hosts(found: Evaluation, most: int) -> list[Drawing]:
+    """One drawing per MPI: a panel per message length, a line per algorithm.
+
+    Args:
+        most: hosts that the lines reach to.
+    """
+    frame = on_more_hosts(found, most)
+    return [
+        _drawing(mpi, frame[frame["mpi"] == mpi], found) for mpi in in_order(frame["mpi"], MPIS)
+    ]
+
+
+def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
+    times = found.times[found.times["mpi"] == mpi]
+    algorithms = in_order(lines["transport"], ALGORITHMS)
+    every = sorted(set(lines["bytes"]))
+    sizes = sorted({every[0], every[len(every) // 2], every[-1]})
+    page = sheet(
+        TITLE,
+        f"{mpi_name(mpi)}, {found.machine.name}, a rank on each",
+        rows=len(sizes),
+        columns=1,
+        panel_height=1.15,
+        row_heads=[bytes_text(size) for size in sizes],
+        legend=[
+            Line2D([], [], color=ARMS[place], marker=MARKERS[place], label=name)
+            for place, name in enumerate(algorithms)
+        ],
+        legend_columns=3,
+        notes=[
+            "Marks: measured, on hosts that share CPUs; filled: the half that models are fitted "
+            "on. Lines: models of hosts with CPUs of their own."
+        ],
+        left=0.55,
+        shared=False,
+    )
+    for axes, size in zip(page.flat(), sizes, strict=True):
+        for place, name in enumerate(algorithms):
+            _algorithm(
+                axes,
+                place,
+                *(
+                    frame[(frame["bytes"] == size) & (frame["transport"] == name)]
+                    for frame in (lines, times)
+                ),
+            )
+        _scales(axes)
+    page.panels[-1][0].set_xlabel("hosts")
+    last = lines[lines["hosts"] == lines["hosts"].max()]
+    sentences = [
+        f"{row.transport}, {bytes_text(row.bytes)}, {row.hosts} hosts: {seconds_text(row.seconds)}."
+        for row in rows(last[last["bytes"].isin(sizes)])
+    ]
+    return Drawing(
+        NAME,
+        f"-{mpi}",
+        f"{TITLE}, measured and by cost models",
+        "Time of an allreduce against hosts, by algorithm: median over launches of the launch's "
+        "median, and the alpha-beta-gamma models that are fitted on every other cell. Both axes "
+        "are logarithmic.",
+        "Line charts of time against hosts, by models: " + " ".join(sentences),
+        page.figure,
+    )
+
+
+def _algorithm(axes: Axes, place: int, line: pd.DataFrame, times: pd.DataFrame) -> None:
+    colour = ARMS[place]
+    axes.plot(line["hosts"], line["seconds"], color=colour, linewidth=0.9, zorder=2)
+    for fitted, face in ((True, colour), (False, PAPER)):
+        part = times[times["fitted"] == fitted]
+        axes.plot(
+            part["ranks"],
+            part["seconds"],
+            linestyle="none",
+            marker=MARKERS[place],
+            markersize=2.8,
+            markerfacecolor=face,
+            markeredgecolor=colour,
+            markeredgewidth=0.7,
+            zorder=3,
+        )
+
+
+def _scales(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
