@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,8 @@ def daemon(tmp_path: Path) -> Iterator[tuple[Path, "subprocess.Popen[bytes]"]]:
     process = subprocess.Popen(
         [program, "600"], env=tracking.daemon_environment(os.environ), start_new_session=True
     )
+    while not Path(f"/proc/{process.pid}/environ").read_bytes():  # Popen returns a little before
+        time.sleep(0.001)
     pidfile.write_text(str(process.pid))
     yield pidfile, process
     process.kill()
