@@ -28,6 +28,7 @@ only where memfd is refused, and only until every rank has mapped them."""
 
 END_PATIENCE = 2.0  # seconds until a killed process is gone
 MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
+EXEC_PATIENCE = 5e-3  # seconds that a program takes to begin, with time to spare
 POLL = 0.02  # seconds
 
 
@@ -99,13 +100,22 @@ def terminate_marked(mark: str, patience: float) -> int:
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process that carries the mark, and wait until none is left."""
+    """Kill every process that carries the mark, and wait until none is left.
+
+    While a process executes a new program, its environment is empty for a moment, so nobody is
+    believed to be gone before a second look.
+    """
     deadline = time.monotonic() + END_PATIENCE
-    while (found := marked(mark)) and time.monotonic() < deadline:
+    while (found := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
         _signal(found, signal.SIGKILL)
         _await_end(found, deadline - time.monotonic())  # its memory is freed after its environment
         for process in found:
             remove_job_folder(pid_of(process))
+
+
+def _marked_later(mark: str) -> set[str]:
+    time.sleep(EXEC_PATIENCE)
+    return marked(mark)
 
 
 def remove_job_folder(launcher: int) -> None:

@@ -243,6 +243,26 @@ def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None
         assert not alive(process.pid)
 
 
+def test_a_process_whose_environment_is_empty_while_it_executes_is_ended_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, look = 0, tracking.marked
+
+    def begun_in_between(mark: str) -> set[str]:
+        nonlocal looks
+        looks += 1
+        return look(mark) if looks > 1 else set()
+
+    monkeypatch.setattr(tracking, "marked", begun_in_between)
+    variables = os.environ | {tracking.MARK: "test"}
+    with subprocess.Popen(["sleep", "600"], env=variables) as process:
+        try:
+            tracking.end_marked("test")
+            assert not alive(process.pid)
+        finally:
+            process.kill()
+
+
 @pytest.mark.container
 @pytest.mark.parametrize(
     ("name", "options", "error", "words"),
