@@ -4,11 +4,11 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import percent_text
+from plots.figures.models.marks import MARKERS, measured, seconds_axis
 from plots.figures.panels.marks import size_axis
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import (
@@ -17,14 +17,12 @@ from plots.layout.labels import (
     mpi_name,
     operation_name,
     ranks_text,
-    tick_text,
     transport_name,
 )
-from plots.layout.style import ARMS, INK, PAPER
+from plots.layout.style import ARMS, INK
 
 NAME = "model"
 TITLE = "Cost model of"
-MARKERS = "osD^vPX"
 
 
 def fitted(found: Evaluation) -> list[Drawing]:
@@ -58,11 +56,7 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     for axes, operation in zip(page.flat(), operations, strict=True):
         _panel(axes, frame[frame["operation"] == operation], counts)
     size_axis(page, frame["bytes"], 5)
-    first = page.panels[0][0]
-    first.set_yscale("log")
-    first.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    first.yaxis.set_minor_formatter(NullFormatter())
+    seconds_axis(page.panels[0][0])
     return Drawing(
         NAME,
         f"-{mpi}-{transport}",
@@ -87,19 +81,7 @@ def _panel(axes: Axes, frame: pd.DataFrame, counts: list[int]) -> None:
         mine = frame[frame["ranks"] == count].sort_values("bytes")
         colour = ARMS[place % len(ARMS)]
         axes.plot(mine["bytes"], mine["model"], color=colour, linewidth=0.9, zorder=2)
-        for fitted_on, face in ((True, colour), (False, PAPER)):
-            part = mine[mine["fitted"] == fitted_on]
-            axes.plot(
-                part["bytes"],
-                part["seconds"],
-                linestyle="none",
-                marker=MARKERS[place % len(MARKERS)],
-                markersize=2.8,
-                markerfacecolor=face,
-                markeredgecolor=colour,
-                markeredgewidth=0.7,
-                zorder=3,
-            )
+        measured(axes, mine, "bytes", colour, place)
     axes.tick_params(colors=INK)
 
 

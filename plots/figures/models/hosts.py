@@ -3,19 +3,18 @@
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import seconds_text
+from plots.figures.models.marks import MARKERS, counts_axis, measured, seconds_axis
 from plots.layout.figure_layout import Drawing, sheet
-from plots.layout.labels import MPIS, bytes_text, mpi_name, tick_text
-from plots.layout.style import ARMS, PAPER
+from plots.layout.labels import MPIS, bytes_text, mpi_name
+from plots.layout.style import ARMS
 
 NAME = "more-hosts"
 TITLE = "Allreduce between hosts, by algorithm"
-MARKERS = "osD^"
 
 
 def more_hosts(found: Evaluation, most: int) -> list[Drawing]:
@@ -64,7 +63,8 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
                     for frame in (lines, times)
                 ),
             )
-        _scales(axes)
+        counts_axis(axes)
+        seconds_axis(axes)
     page.panels[-1][0].set_xlabel("hosts")
     last = lines[lines["hosts"] == lines["hosts"].max()]
     sentences = [
@@ -86,26 +86,4 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
 def _algorithm(axes: Axes, place: int, line: pd.DataFrame, times: pd.DataFrame) -> None:
     colour = ARMS[place]
     axes.plot(line["hosts"], line["seconds"], color=colour, linewidth=0.9, zorder=2)
-    for fitted, face in ((True, colour), (False, PAPER)):
-        part = times[times["fitted"] == fitted]
-        axes.plot(
-            part["ranks"],
-            part["seconds"],
-            linestyle="none",
-            marker=MARKERS[place],
-            markersize=2.8,
-            markerfacecolor=face,
-            markeredgecolor=colour,
-            markeredgewidth=0.7,
-            zorder=3,
-        )
-
-
-def _scales(axes: Axes) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    measured(axes, times, "ranks", colour, place)

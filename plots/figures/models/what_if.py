@@ -6,19 +6,19 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
+from plots.figures.models.marks import MARKERS, counts_axis, seconds_axis
 from plots.figures.panels.marks import kind_handles
 from plots.layout.figure_layout import Drawing, sheet
-from plots.layout.labels import OPERATIONS, operation_name, tick_text
+from plots.layout.labels import OPERATIONS, operation_name
 from plots.layout.style import ARMS, INK, MUTED, look
 from plots.tables.published import BCAST_16, MOST
 
 SPEEDUP, SCALING = "what-if-speedup", "what-if-nodes"
 MANY_NODES = "Allreduce on many nodes"
-MARKERS = "osD^vPX"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
 
 
@@ -138,14 +138,9 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
             axes.fill_between(
                 line["nodes"], line["low"], line["high"], color=colour, alpha=0.12, linewidth=0
             )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    counts_axis(axes)
+    seconds_axis(axes)
     axes.set_xlabel("nodes")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     last = frame[frame["nodes"] == frame["nodes"].max()]
     sentences = [
         f"{network_name(row.network)}, {row.kind}, {row.nodes} nodes: {seconds_text(row.seconds)}."
