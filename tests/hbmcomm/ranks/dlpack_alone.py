@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from refusal import refused
 
 from hbmcomm import Communicator
 from hbmcomm.collectives.buffers.message import Unreadable, read
@@ -75,11 +76,8 @@ def what_mpi4py_refuses_is_refused(comm: MPI.Comm) -> None:
     locked.flags.writeable = False
     for spec in (Tensor(np.zeros((4, 4))[:, 1]), Tensor(locked)):
         for each in (WORLD, comm):
-            try:
+            with refused(BufferError):
                 each.Allreduce(np.zeros(3), spec)
-            except BufferError:
-                continue
-            raise AssertionError(f"{each} took it")
 
 
 def memory_of_a_capsule_is_kept() -> None:
@@ -94,11 +92,8 @@ def memory_of_a_capsule_is_kept() -> None:
 
 
 def memory_of_an_accelerator_is_left_to_mpi() -> None:
-    try:
+    with refused(Unreadable):
         read(Tensor(np.zeros(3), device=2))
-    except Unreadable:
-        return
-    raise AssertionError("read as if the CPU could")
 
 
 if __name__ == "__main__":

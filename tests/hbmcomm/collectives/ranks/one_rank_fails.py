@@ -14,6 +14,7 @@ from promising import keep, promise
 from hbmcomm import Communicator, HbmcommError
 from hbmcomm.collectives.core import native
 from hbmcomm.collectives.transports import direct_base
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -106,13 +107,9 @@ def staging_buffers_without_memory() -> None:
         if rank == RANK:
             fill(comm)
         WORLD.Barrier()
-        try:
-            with on(rank, full):
-                comm.Allreduce(x, y)
-                comm.Barrier()
-            raise AssertionError("no error")
-        except HbmcommError as error:
-            assert f"rank {rank} has no memory" in str(error), error
+        with refused(HbmcommError, f"rank {rank} has no memory"), on(rank, full):
+            comm.Allreduce(x, y)
+            comm.Barrier()
         comm.Free()
         assert works(parent)
 

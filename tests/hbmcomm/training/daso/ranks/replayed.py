@@ -11,6 +11,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from hbmcomm.training.daso import Arrays, Daso, Schedule
+from tests.hbmcomm.ranks.refusal import refused
 
 Vector = NDArray[np.float64]
 SHAPES = ((3, 5), (7,), (), (2, 2, 2))
@@ -121,29 +122,20 @@ def trial(draw: random.Random) -> None:
     daso.close()
 
 
-def refused(act: object, error: type[Exception], words: str) -> None:
-    try:
-        act()  # type: ignore[operator]
-    except error as found:
-        assert words in str(found), found
-    else:
-        raise AssertionError(f"no {error.__name__}: {words}")
-
-
 seed, trials = map(int, sys.argv[1:])
 draw = random.Random(seed)
 for _ in range(trials):
     trial(draw)
 plan = Schedule(4)
 other = [np.zeros(3 + (comm.rank == 1))]
-refused(lambda: Daso(Arrays(other, other, print), comm, plan), ValueError, "rank 1 has parameters")
+with refused(ValueError, "rank 1 has parameters"):
+    Daso(Arrays(other, other, print), comm, plan)
 whole = [np.zeros(3, int)]
-refused(lambda: Daso(Arrays(whole, whole, print), comm, plan), ValueError, "int64")
+with refused(ValueError, "int64"):
+    Daso(Arrays(whole, whole, print), comm, plan)
 real = [np.zeros(3)]
-refused(
-    lambda: Daso(Arrays(real, real, print), comm, plan, host=None if comm.rank else 1),
-    ValueError,
-    "on all ranks, or none",
-)
-refused(lambda: Daso(print, comm, plan), TypeError, "give Arrays")
+with refused(ValueError, "on all ranks, or none"):
+    Daso(Arrays(real, real, print), comm, plan, host=None if comm.rank else 1)
+with refused(TypeError, "give Arrays"):
+    Daso(print, comm, plan)
 print("as replayed", flush=True)

@@ -6,7 +6,6 @@ python fusing.py TRANSPORT
 import random
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from mpi4py import MPI
 
 from hbmcomm import Communicator, HbmcommError
 from hbmcomm.training.fusion import FusedAllreduce, TensorMismatch, TensorMissing
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, SIZE = WORLD.rank, WORLD.size
@@ -72,15 +72,6 @@ def check_the_cache(comm: Communicator) -> None:
         assert (negotiation.exchanges, fused.rounds) == (2, 6)
 
 
-def expect(error: type[Exception], words: str, act: Callable[[], object]) -> None:
-    try:
-        act()
-    except error as found:
-        assert words in str(found), found
-    else:
-        raise AssertionError(f"no {error.__name__}")
-
-
 def check_mismatches(comm: Communicator, overlap: bool) -> None:
     """An error on all ranks, for that tensor alone; the object stays usable."""
     last = SIZE - 1
@@ -89,7 +80,8 @@ def check_mismatches(comm: Communicator, overlap: bool) -> None:
             good, bad = np.ones(5), np.ones(shape, dtype)
             right = fused.submit("right", good)
             wrong = fused.submit("wrong", bad)
-            expect(TensorMismatch, f"on rank {last}; submit one shape", wrong.wait)
+            with refused(TensorMismatch, f"on rank {last}; submit one shape"):
+                wrong.wait()
             right.wait()
             assert (good == SIZE).all()
             assert (bad == 1).all()
@@ -101,15 +93,18 @@ def check_absentees(comm: Communicator, overlap: bool) -> None:
     """What a rank never submits is an error for those that wait, in time and at the end."""
     with FusedAllreduce(comm, overlap=overlap, patience=0.2) as fused:
         fused.submit("mine" if RANK == 0 else "theirs", np.ones(3))
-        expect(TensorMissing, "must be submitted on all ranks", fused.wait)
+        with refused(TensorMissing, "must be submitted on all ranks"):
+            fused.wait()
         fused.submit("ours", np.ones(3)).wait()
     fused = FusedAllreduce(comm, overlap=overlap)
     if RANK == 0:
         fused.submit("mine", np.ones(3))
-        expect(TensorMissing, "a rank has closed without it", fused.close)
+        with refused(TensorMissing, "a rank has closed without it"):
+            fused.close()
     else:
         fused.close()
-    expect(HbmcommError, "was closed", lambda: fused.submit("ours", np.ones(3)))
+    with refused(HbmcommError, "was closed"):
+        fused.submit("ours", np.ones(3))
 
 
 with Communicator(WORLD, "regular", sys.argv[1]) as comm:
