@@ -40,14 +40,9 @@ def test_ranks_share_a_device_alone_and_find_it_clean(
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
 def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
-    mpirun: Callable[..., Any], mpi: str, stand_in: Path, tmp_path: Path
+    survivors: Callable[..., dict[str, str]], mpi: str, stand_in: Path
 ) -> None:
-    folder = tmp_path / "seen"
-    folder.mkdir()
-    mpirun(
-        PROGRAMS / "dax_death.py", 3, str(stand_in), str(folder), mpi=mpi, code=None, survivors=True
-    )
-    seen = {each.name: each.read_text() for each in folder.iterdir()}
+    seen = survivors(PROGRAMS / "dax_death.py", 3, str(stand_in), mpi=mpi)
     assert set(seen) == {"rank0", "rank1"}, seen
     assert all(each.startswith("PeerError: rank 2 died") for each in seen.values()), seen
 

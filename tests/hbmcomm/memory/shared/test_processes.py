@@ -40,10 +40,7 @@ def test_an_intruder_of_the_same_user_does_no_harm(
 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_a_rank_that_is_killed_is_noticed_and_not_waited_for(
-    mpirun: Callable[..., Any], tmp_path: Path, mpi: str
+    survivors: Callable[..., dict[str, str]], mpi: str
 ) -> None:
-    folder = tmp_path / "seen"
-    folder.mkdir()
-    mpirun(RANKS / "death.py", 3, str(folder), mpi=mpi, code=None, survivors=True)
-    seen = {each.name: each.read_text() for each in folder.iterdir()}
+    seen = survivors(RANKS / "death.py", 3, mpi=mpi)
     assert seen == {"rank0": "noticed", "rank1": "noticed"}

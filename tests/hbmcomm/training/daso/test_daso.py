@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from experiments.processes import tracking
-
 HERE = Path(__file__).parent / "ranks"
 ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.py"
 
@@ -23,21 +21,10 @@ def test_training_is_as_replayed_on_one_rank_and_goes_on_from_a_saved_state(
 
 
 def test_a_rank_that_dies_is_an_error_on_its_host_and_on_others(
-    mpirun: Callable[..., Any], tmp_path: Path
+    survivors: Callable[..., dict[str, str]],
 ) -> None:
-    segments = tracking.segments()
-    folder = tmp_path / "seen"
-    folder.mkdir()
-    try:
-        found = mpirun(
-            *(ON_HOSTS, 4, "0,1,0,1", str(HERE / "dies.py"), str(folder)),
-            code=None,
-            survivors=True,
-        )
-    finally:
-        tracking.remove_segments(segments)
-    seen = {int(path.name): path.read_text("ascii") for path in folder.iterdir()}
-    assert seen == dict.fromkeys(range(3), "PeerError on 2 hosts"), found.output
+    seen = survivors(ON_HOSTS, 4, "0,1,0,1", str(HERE / "dies.py"))
+    assert seen == dict.fromkeys("012", "PeerError on 2 hosts")
 
 
 def test_links_between_hosts_carry_at_most_a_third_of_a_blocking_epochs_bytes(

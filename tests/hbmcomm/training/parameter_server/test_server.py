@@ -16,11 +16,8 @@ def test_every_design_has_the_bits_of_the_serial_optimiser(mpirun: Callable[...,
 
 
 def test_owners_and_workers_learn_of_a_dead_worker(
-    mpirun: Callable[..., Any], tmp_path: Path
+    survivors: Callable[..., dict[str, str]],
 ) -> None:
-    folder = tmp_path / "seen"
-    folder.mkdir()
-    found = mpirun(RANKS / "dies.py", 4, str(folder), code=None, survivors=True)
-    seen = {path.name: path.read_text() for path in folder.iterdir()}
-    assert sorted(seen) == ["0", "1", "2"], f"{seen}\n{found.output}"
+    seen = survivors(RANKS / "dies.py", 4)
+    assert sorted(seen) == ["0", "1", "2"], seen
     assert all("rank 3 died" in words for words in seen.values()), seen

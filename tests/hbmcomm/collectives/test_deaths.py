@@ -1,22 +1,23 @@
 """A rank that dies in the middle of a collective is an error on all others, at once.
 
 By hand, 1,000 ranks killed, under one MPI after the other (25 minutes):
-    HBMCOMM_KILLS=1000 .venv/bin/pytest tests/hbmcomm/collectives/test_direct_death.py
+    HBMCOMM_KILLS=1000 .venv/bin/pytest tests/hbmcomm/collectives/test_deaths.py
 """
 
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
 from experiments.processes import tracking
 
-PROGRAM = Path(__file__).parent / "ranks" / "direct_death.py"
+HERE = Path(__file__).parent
+PROGRAM = HERE / "ranks" / "deaths.py"
 RANKS = 5
+ON_HOSTS = (HERE / "hierarchical/ranks/on_hosts.py", RANKS, "0,1,0,2,1", str(PROGRAM))
 LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "12")) // (RANKS - 2))
 LATEST = 2.0  # seconds from the death to the error, once all that are left are in calls
 WORDS = r"PeerError at ([0-9.]+) and ([0-9.]+), in calls since ([0-9.]+)"
@@ -24,30 +25,27 @@ WORDS = r"PeerError at ([0-9.]+) and ([0-9.]+), in calls since ([0-9.]+)"
 pytestmark = pytest.mark.ranks
 
 
-@pytest.mark.parametrize("seed", range(LAUNCHES))
+@pytest.mark.parametrize(
+    ("transport", "mpi", "seed"),
+    [
+        *(("direct", MPIS[seed % len(MPIS)], seed) for seed in range(LAUNCHES)),
+        ("hierarchical", "openmpi", 1),
+        ("hierarchical", "mpich", 2),
+    ],
+)
 def test_survivors_learn_of_each_death_and_nothing_stays_behind(
-    mpirun: Callable[..., Any], tmp_path: Path, seed: int
+    survivors: Callable[..., dict[str, str]], transport: str, mpi: str, seed: int
 ) -> None:
-    before, segments = _shared_files(), tracking.segments()
-    folder = tmp_path / "seen"
-    folder.mkdir()
-    try:
-        found = mpirun(
-            *(PROGRAM, RANKS, "direct", str(seed), str(folder)),
-            mpi=MPIS[seed % len(MPIS)],
-            code=None,
-            survivors=True,
-        )
-    finally:
-        tracking.remove_segments(segments)  # the launcher may say that all went well
+    before = _shared_files()
+    program = ON_HOSTS if transport == "hierarchical" else (PROGRAM, RANKS)
+    written = survivors(*program, transport, str(seed), mpi=mpi)
     for number in range(RANKS - 1):
-        seen = {path.name: path.read_text("utf-8") for path in folder.glob(f"round{number}-*")}
-        assert len(seen) == RANKS - 1 - number, f"round {number}: {seen}\n{found.output}"
+        seen = {name: text for name, text in written.items() if name.startswith(f"round{number}-")}
+        assert len(seen) == RANKS - 1 - number, f"round {number}: {seen}"
         noticed = [re.match(WORDS, words) for words in seen.values()]
-        assert all(noticed), f"round {number}: {seen}\n{found.output}"
+        assert all(noticed), f"round {number}: {seen}"
         moments = [[float(moment) for moment in each.groups()] for each in noticed if each]
-        death = float((folder / f"moment{number}").read_text("ascii"))
-        begin = max(death, *(ready for *_, ready in moments))
+        begin = max(float(written[f"moment{number}"]), *(ready for *_, ready in moments))
         for first, again, _ in moments:
             assert max(first - begin, again - first) < LATEST, f"round {number}: {begin}, {seen}"
     assert _shared_files() <= before

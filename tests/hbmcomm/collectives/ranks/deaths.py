@@ -5,7 +5,7 @@ The calls are blocking, nonblocking (several in flight, completed by our waits o
 persistent. Every round has a communicator of its own, made before the first rank ends: of the ranks
 that are left then. All but the last are killed.
 
-Usage: direct_death.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
+Usage: deaths.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
 gets the moment of each round, and what each other rank saw: best "PeerError at ...", and since when
 it had been in calls, outside of which it sees nothing. The last rank leaves without MPI's own end,
 which would wait for the lost ones.
