@@ -1,12 +1,12 @@
 """The fixture that starts ranks tells how they ended and leaves none behind."""
 
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.awaiting import alive, wait_for
 
 pytestmark = pytest.mark.ranks
 
@@ -54,15 +54,4 @@ def test_ranks_that_hang_are_ended_all_of_them(
         mpirun(program(HANG), 3, str(pids), timeout=5)
     started = [int(path.name) for path in pids.iterdir()]
     assert len(started) == 3
-    deadline = time.monotonic() + 10
-    while alive := [pid for pid in started if _alive(pid)]:
-        assert time.monotonic() < deadline, f"still alive: {alive}"
-        time.sleep(0.05)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    wait_for(lambda: not any(map(alive, started)), "end of the ranks", 10)

@@ -10,7 +10,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -121,13 +120,6 @@ max_iterations = 100000
         process = self.start("run", "--resume", "--out", str(out))
         output = process.communicate(timeout=240)
         assert process.returncode == 0, output[1]
-
-    def wait_for(self, condition: Callable[[], object], what: str, patience: float = 120.0) -> None:
-        """Until the condition holds; fails after so many seconds."""
-        deadline = time.monotonic() + patience
-        while not condition():
-            assert time.monotonic() < deadline, f"no {what} within {patience:.0f} s"
-            time.sleep(0.02)
 
     def start(self, *words: str, **variables: str) -> "subprocess.Popen[str]":
         """Start invoke with these words, its output to be read by the test."""

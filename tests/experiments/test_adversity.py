@@ -15,6 +15,7 @@ import pytest
 from experiments.analysis import reading
 from experiments.provision.images.image import Image
 from experiments.results import store
+from tests.awaiting import wait_for
 
 pytestmark = pytest.mark.ranks
 ENGINE = "/var/run/docker.sock"
@@ -78,8 +79,8 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
     out, wire = tmp_path / "out", Wire(tmp_path / "engine.sock")
     process = driver.measure("docker", out, DOCKER_HOST=wire.address)
     try:
-        driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
-        driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
+        wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
+        wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         wire.cut()
         output = process.communicate(timeout=120)[1]
     finally:

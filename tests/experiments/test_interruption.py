@@ -14,6 +14,7 @@ import pytest
 from experiments.analysis import reading
 from experiments.provision.images.image import Image
 from experiments.results import store
+from tests.awaiting import wait_for
 
 pytestmark = pytest.mark.ranks
 
@@ -37,8 +38,8 @@ def interrupted(
     """Start a campaign and press Ctrl-C (or worse) in the middle of its second launch."""
     process = driver.measure(environment, out)
     try:
-        driver.wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
-        driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
+        wait_for(lambda: len(store.finished(out)) == 1, "finished launch")
+        wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         os.killpg(process.pid, number)  # as a terminal does
         output = process.communicate(timeout=60)
     finally:
@@ -71,7 +72,7 @@ def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran
     assert found.returncode == 130
     assert f"--resume --out {out}" in found.stderr
     assert "Traceback" not in found.stderr
-    driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
+    wait_for(lambda: not ranks_alive(out), "end of the ranks")
     assert len(store.finished(out)) == 1
     assert not (out / "incoming").exists()
     first = {path: path.read_bytes() for path in (out / "launches").iterdir()}
@@ -87,7 +88,7 @@ def test_a_results_folder_that_is_removed_meanwhile_is_named(driver: Any, tmp_pa
     out = tmp_path / "out"
     process = driver.measure("host", out)
     try:
-        driver.wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
+        wait_for(lambda: list(out.glob("incoming/*/progress")), "launch under way")
         shutil.rmtree(out)
         _, output = process.communicate(timeout=60)
     finally:
@@ -95,7 +96,7 @@ def test_a_results_folder_that_is_removed_meanwhile_is_named(driver: Any, tmp_pa
     assert process.returncode == 1
     assert f"{out} was removed or emptied while the campaign measured into it" in output
     assert "Traceback" not in output
-    driver.wait_for(lambda: not ranks_alive(out), "end of the ranks")
+    wait_for(lambda: not ranks_alive(out), "end of the ranks")
 
 
 @pytest.mark.container

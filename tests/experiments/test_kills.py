@@ -29,6 +29,7 @@ from experiments.processes import folder_lock, tracking
 from experiments.provision.images.image import Image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
+from tests.awaiting import seconds_until, wait_for
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 
@@ -116,6 +117,9 @@ class Campaign:
                 found += in_podman(label["label"])
         return found
 
+    def clean(self) -> bool:
+        return not self.left()
+
 
 def named_in_a_command(folder: Path) -> Iterator[int]:
     """Living processes that were told of the folder."""
@@ -133,14 +137,6 @@ def in_podman(label: str) -> list[str]:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found += [f"podman {each[0]} {line}" for line in done.stdout.splitlines()]
     return found
-
-
-def seconds_until(nothing: Callable[[], object], patience: float) -> float:
-    """How long it takes until an answer is empty; at most that long."""
-    began = time.monotonic()
-    while nothing() and time.monotonic() - began < patience:
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 def moments(campaign: Campaign, draw: random.Random) -> dict[str, tuple[Callable[[], Any], float]]:
@@ -163,7 +159,7 @@ def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
     phases = moments(campaign, draw)
     phase = list(phases)[number % len(phases)]
     begun, within = phases[phase]
-    campaign.driver.wait_for(lambda: begun() or campaign.ended(), phase)
+    wait_for(lambda: begun() or campaign.ended(), phase)
     time.sleep(draw.uniform(0, within))
     if campaign.ended():
         assert campaign.process.returncode == 0, campaign.output()
@@ -222,7 +218,7 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
             campaigns.append(Campaign(driver, engine, tmp_path / f"out{len(campaigns)}", toml))
             continue
         kills += 1
-        seconds.append(seconds_until(campaign.left, CLEAN_PATIENCE))
+        seconds.append(seconds_until(campaign.clean, CLEAN_PATIENCE))
         left = campaign.left()
         print(f"kill {kills}, {what}: clean after {seconds[-1]:.1f} s", flush=True)
         assert not left, f"HBMCOMM_SEED={SEED}, kill {kills}, {what}: {left}\n{campaign.output()}"

@@ -11,12 +11,12 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import slurm_cluster
+from tests.awaiting import seconds_until
 from tests.slurm_cluster import Cluster, begin
 
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "1"))
@@ -34,14 +34,6 @@ LATEST = 10.0 if "HBMCOMM_KILLS" in os.environ else 60.0
 NOTICED = 25.0  # seconds more until Slurm gives up a slurmd, for messages and then for jobs
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
-
-
-def awaited(condition: Callable[[], object], seconds: float) -> float:
-    """How long it takes until a condition holds; at most that long."""
-    began = time.monotonic()
-    while not condition() and time.monotonic() - began < seconds:
-        time.sleep(0.05)
-    return time.monotonic() - began
 
 
 def left(slurm: Cluster, out: Path) -> list[str]:
@@ -71,7 +63,7 @@ def kill(slurm: Cluster, kind: str, process: "subprocess.Popen[str]", pause: flo
 
 def ended(slurm: Cluster, process: "subprocess.Popen[str]", out: Path, patience: float) -> float:
     """How long it takes until the command at the login node has ended, and nothing else runs."""
-    return awaited(lambda: process.poll() is not None and not left(slurm, out), patience)
+    return seconds_until(lambda: process.poll() is not None and not left(slurm, out), patience)
 
 
 @pytest.mark.alone

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from experiments.guests.disk import Disk
 from experiments.processes import executables
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.qemu.qemu_binary import QemuMissing
+from tests.awaiting import alive, wait_for
 
 needs_guest = pytest.mark.container
 pytestmark = pytest.mark.timeout(600)
@@ -32,14 +32,6 @@ with boot.booted(description.load("plain"), disk, lambda line: None) as guest:
     print(guest.process.pid, flush=True)
     time.sleep(300)
 """
-
-
-def lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 @needs_guest
@@ -132,10 +124,7 @@ def test_the_machine_ends_with_its_starter_however_that_ends(disk: Disk) -> None
     starter = subprocess.Popen([sys.executable, "-c", STARTER, *parts], stdout=subprocess.PIPE)
     assert starter.stdout
     pid = int(starter.stdout.readline())
-    assert lives(pid)
+    assert alive(pid)
     os.kill(starter.pid, signal.SIGKILL)
     starter.wait()
-    deadline = time.monotonic() + 10
-    while lives(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not alive(pid), "end of the machine", 10)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from experiments.environments import vm
 from experiments.environments.vm import LAUNCHES
 from experiments.guests import inside
 from experiments.guests.boot import Guest
+from tests.awaiting import wait_for
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
@@ -77,10 +77,7 @@ def test_what_is_ended_here_ends_there(plain: Guest, folder: Path, number: signa
     line = f"touch {LAUNCHES / folder.name}/progress; exec sleep 987"
     command = words(plain, folder, "sh", "-c", line, options=("--after", "touch /tmp/after"))
     process = subprocess.Popen(command)
-    deadline = time.monotonic() + 60
-    while not (folder / "progress").exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.1)
+    wait_for((folder / "progress").exists, "start of the command", 60)
     process.send_signal(number)
     assert process.wait(30) == 128 + signal.SIGTERM
     with plain.agent() as connection:

@@ -21,6 +21,7 @@ from experiments.jobs.containers import ContainerRefused, ImageGone
 from experiments.jobs.execute import EngineLost, execute
 from experiments.processes import tracking
 from experiments.provision.wheels import mpi
+from tests.awaiting import alive
 
 pytestmark = pytest.mark.alone
 
@@ -31,14 +32,6 @@ def never() -> None:
 
 def python(code: str) -> Process:
     return Process((sys.executable, "-c", code), {"GREETING": "hello"})
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def after(path: Path, error: BaseException) -> Callable[[], None]:

@@ -16,12 +16,13 @@ from experiments.emulation.hosts import keepers, lasting
 from experiments.emulation.hosts.hosts import Hosts, up
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.model.environment import MPIS
-from experiments.processes import tracking
+from tests.awaiting import alive, wait_for
 
 Made = Callable[..., Hosts]
 RANKS = Path(__file__).parent / "ranks" / "traffic.py"
 STREAM = RANKS.with_name("stream.py")
 MIB = 2**20
+PATIENCE = 20.0  # seconds
 
 
 def on(hosts: Hosts, name: str, line: str) -> str:
@@ -118,15 +119,8 @@ def rate(hosts: Hosts, seconds: float = 0.5) -> float:
     return (hosts.traffic("n2").received - before) * 8e-6 / (time.monotonic() - began)
 
 
-def awaited(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} within 20 s"
-        time.sleep(0.05)
-
-
 def test_a_link_is_slowed_cut_and_mended_while_data_flow(streaming: Hosts) -> None:
-    awaited(lambda: rate(streaming, 0.2) > 50, "flow")
+    wait_for(lambda: rate(streaming, 0.2) > 50, "flow", PATIENCE)
     assert rate(streaming) < 1.1 * 200
     streaming.slow("n2", "20mbit")
     time.sleep(0.1)  # what was in the queue of the faster link
@@ -136,7 +130,7 @@ def test_a_link_is_slowed_cut_and_mended_while_data_flow(streaming: Hosts) -> No
     assert rate(streaming) == 0
     streaming.slow("n2", "200mbit")
     streaming.mend("n2")
-    awaited(lambda: rate(streaming, 0.2) > 50, "flow after the cut")
+    wait_for(lambda: rate(streaming, 0.2) > 50, "flow after the cut", PATIENCE)
 
 
 ANSWER = """
@@ -200,10 +194,10 @@ def test_a_host_loses_its_power_and_the_others_do_not(hosts: Made) -> None:
         assert len(made.processes(name)) == 1
     (there,) = made.processes("n1")
     made.kill("n1")
-    awaited(lambda: not tracking.identity(there), "end of its process")
+    wait_for(lambda: not alive(there), "end of its process", PATIENCE)
     assert len(made.processes("n2")) == 1
     with pytest.raises(HostsRefused, match="no link to n1"):  # the kernel takes it down later
-        awaited(lambda: made.traffic("n1") is None, "end of its link")
+        wait_for(lambda: made.traffic("n1") is None, "end of its link", PATIENCE)
 
 
 DRIVER = """
@@ -232,7 +226,7 @@ def test_nothing_of_a_killed_driver_stays(hosts: Made, number: signal.Signals) -
         assert all(len(made.processes(each)) == 1 for each in made.names)
         assert left() > before
         driver.send_signal(number)
-    awaited(lambda: left() == before, "end of all processes")
+    wait_for(lambda: left() == before, "end of all processes", PATIENCE)
     assert keepers.found(name) == {}
 
 

@@ -13,6 +13,7 @@ from experiments.emulation.hosts import keepers, lasting
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.emulation.hosts.plan import Plan
+from tests.awaiting import wait_for
 
 ROOT = Path(__file__).parents[4]
 NAME = f"test-{os.getpid()}"
@@ -68,9 +69,7 @@ def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: Callable[..., Ho
     finally:
         making.kill()
     making.wait()
-    while keepers.found(NAME):
-        assert time.monotonic() < deadline, "hosts stay"
-        time.sleep(0.05)
+    wait_for(lambda: not keepers.found(NAME), "end of the hosts", 60)
 
 
 @pytest.mark.ranks

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,9 @@ import pytest
 from experiments.execution.cleanup import reaper, watchdog
 from experiments.processes import folder_lock, tracking
 from experiments.processes.folder_lock import FolderTaken
+from tests.awaiting import wait_for
+
+PATIENCE = 20.0  # seconds
 
 pytestmark = pytest.mark.alone
 
@@ -89,20 +92,13 @@ def driver(tmp_path: Path) -> Iterator[Driver]:
     segment.unlink(missing_ok=True)
 
 
-def await_end(of: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while of():
-        assert time.monotonic() < deadline, of()
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("group", [False, True])
 def test_what_a_killed_driver_started_ends_and_what_it_finished_stays(
     driver: Driver, group: bool
 ) -> None:
     lock = driver.out / folder_lock.NAME
     (os.killpg if group else os.kill)(driver.process.pid, signal.SIGKILL)
-    await_end(lock.exists)
+    wait_for(lambda: not lock.exists(), "end of the lock", PATIENCE)
     assert [tracking.lives(who) for who in (driver.rank, driver.engine)] == [False, False]
     assert not driver.segment.exists()
     assert {path.name for path in driver.out.iterdir()} == {"launches", "logs"}
@@ -151,7 +147,7 @@ def test_a_guard_is_not_ended_by_what_ends_others(driver: Driver) -> None:
     time.sleep(0.3)
     assert tracking.lives(guarding)
     driver.process.kill()
-    await_end(lambda: tracking.lives(guarding))
+    wait_for(lambda: not tracking.lives(guarding), "end of the guard", PATIENCE)
     assert not tracking.lives(driver.rank)
 
 
@@ -161,7 +157,7 @@ def test_an_engine_that_another_driver_started_is_left_alone(
     command = [str(tmp_path / "dockerd"), "600"]
     with subprocess.Popen(command, env=tracking.daemon_environment(os.environ)) as other:
         driver.process.kill()
-        await_end((driver.out / folder_lock.NAME).exists)
+        wait_for(lambda: not (driver.out / folder_lock.NAME).exists(), "end of the lock", PATIENCE)
         assert other.poll() is None
         other.kill()
 

@@ -21,6 +21,7 @@ from experiments.execution.campaign import Request
 from experiments.guests.disk import Disk
 from experiments.processes import folder_lock, tracking
 from experiments.results import store
+from tests.awaiting import wait_for
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
@@ -151,7 +152,7 @@ def test_a_guest_that_dies_is_reported_and_ctrl_c_leaves_nothing(
     out, shm = tmp_path / "out", set(tracking.SHM.iterdir())
     words = ("--experiment", str(experiment), "--env", "vm:plain")
     with started(driver, out, *words) as (process, mark):
-        driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
+        wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         (emulator,) = emulators(mark)
         os.kill(int(emulator.partition(".")[0]), signal.SIGKILL)
         output = process.communicate(timeout=60)[1]
@@ -164,7 +165,7 @@ def test_a_guest_that_dies_is_reported_and_ctrl_c_leaves_nothing(
     assert store.failed(out) == {}
 
     with started(driver, out, "--resume") as (process, mark):
-        driver.wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
+        wait_for(in_its_first_launch(out), "launch under way", BOOT_PATIENCE)
         assert emulators(mark)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         output = process.communicate(timeout=60)[1]
@@ -181,9 +182,7 @@ def test_no_emulator_outlives_a_killed_driver(
     out, shm = tmp_path / "out", set(tracking.SHM.iterdir())
     words = ("--experiment", str(experiment), "--env", "vm:plain")
     with started(driver, out, *words) as (_, mark):
-        driver.wait_for(lambda: emulators(mark), "emulated machine", BOOT_PATIENCE)
-    driver.wait_for(lambda: not tracking.marked(mark), "end of what it left", GONE_PATIENCE)
-    driver.wait_for(
-        lambda: not (out / folder_lock.NAME).exists(), "end of its guard", GONE_PATIENCE
-    )
+        wait_for(lambda: emulators(mark), "emulated machine", BOOT_PATIENCE)
+    wait_for(lambda: not tracking.marked(mark), "end of what it left", GONE_PATIENCE)
+    wait_for(lambda: not (out / folder_lock.NAME).exists(), "end of its guard", GONE_PATIENCE)
     assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.awaiting import seconds_until
+
 RANKS = Path(__file__).parent / "ranks"
 MIB = 2**20
 HEADERS = 1.04
@@ -47,8 +49,7 @@ def test_survivors_learn_of_a_host_that_vanishes(
             time.sleep(0.1)
         cut = time.time()
         made.cut("n2")
-        while len(list(tmp_path.glob("hierarchical-*"))) < 4 and time.time() - cut < 2 * SOON:
-            time.sleep(0.1)
+        seconds_until(lambda: len(list(tmp_path.glob("hierarchical-*"))) == 4, 2 * SOON)
         seen = {path.name: path.read_text("utf-8") for path in tmp_path.glob("hierarchical-*")}
         assert len(seen) == 4, seen
         for words in seen.values():

@@ -20,6 +20,7 @@ import pytest
 
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.processes import tracking
+from tests.awaiting import seconds_until
 
 PROGRAM = Path(__file__).parent / "ranks" / "until_a_loss.py"
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
@@ -68,14 +69,6 @@ def lose(hosts: Hosts, kind: str, draw: random.Random) -> str:
     return victim
 
 
-def awaited(condition: Callable[[], object], seconds: float) -> float:
-    """How long it takes until a condition holds; at most that long."""
-    began = time.monotonic()
-    while not condition() and time.monotonic() - began < seconds:
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 @pytest.mark.parametrize("number", range(KILLS))
 def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
     hosts: Callable[..., Hosts], mpirun_on: Callable[..., Any], tmp_path: Path, number: int
@@ -93,14 +86,14 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
     )
     launch.start()
     try:
-        awaited(
+        seconds_until(
             lambda: len(list(tmp_path.glob("going-*"))) == RANKS or not launch.is_alive(), START
         )
         assert len(list(tmp_path.glob("going-*"))) == RANKS, log()
         time.sleep(draw.uniform(0, 0.5))
         before = time.time()
         what = lose(made, kind, draw)
-        seconds = awaited(
+        seconds = seconds_until(
             lambda: not running(made) and (kind == "link" or not launch.is_alive()), LATEST
         )
         every = {path.name: path.read_text("utf-8") for path in tmp_path.glob("seen-*")}
