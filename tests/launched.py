@@ -1,13 +1,21 @@
-"""Results of launches as far as places go: which machine, where the ranks are, where the pages."""
+"""A launch of the harness, and results of launches as far as places go: which machine, where the
+ranks are, where the pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, cycle, islice, product
 from typing import Any
 
 from experiments.catalogue import spec
-from experiments.model.arms import named
+from experiments.model.arms import HARNESS, named
+from experiments.model.environment import BARE_HOST
+from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell, Launch
 
+LAUNCH = Launch(
+    *("test", 0, "host", BARE_HOST, "", "", HARNESS, "openmpi"),
+    *(2, "packed", "float32", Measurement(), ()),
+)
+"""Without cells; tests replace what matters to them."""
 MIB, GIB = 2**20, 2**30
 Node = dict[str, Any]
 Placed = Mapping[tuple[str, str, int], dict[int, int]]

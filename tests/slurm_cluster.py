@@ -12,6 +12,7 @@ from experiments.emulation.hosts.hosts import Hosts, up
 from experiments.environments.mpi.mpiexec import outside_jobs
 from experiments.model.checkout import ROOT
 from experiments.processes import executables
+from tests.tiny_campaign import tiny
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
 START = 30.0  # seconds until all nodes are idle
@@ -44,24 +45,6 @@ SlurmdParameters=config_overrides
 SlurmdTimeout=5
 KillWait=5
 MailProg=/bin/true
-"""
-TINY = """
-title = "Tiny"
-question = "Is it measured?"
-[factors]
-operations = ["allreduce"]
-transports = ["direct", "mpi"]
-kinds = ["regular"]
-sizes = "1KiB"
-[launches]
-environments = ["slurm"]
-ranks = [4]
-aa_pair = false
-blocks = {blocks}
-[measurement]
-time_cap = 0.01
-min_iterations = 6
-max_iterations = 20
 """
 
 
@@ -126,7 +109,8 @@ class Cluster:
 def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subprocess.Popen[str]":
     """Start a campaign from the login node, into a folder of that name."""
     spec = slurm.folder / f"{name}.toml"
-    spec.write_text(TINY.format(blocks=blocks))
+    launches = {"environments": ["slurm"], "ranks": [4], "blocks": blocks}
+    spec.write_text(tiny(launches=launches))
     return slurm.begin("./inv", "run", "--experiment", str(spec), "--out", name, *flags)
 
 

@@ -24,6 +24,7 @@ from experiments.provision.images import building
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.packages import system
+from tests.tiny_campaign import tiny
 
 
 @pytest.fixture(scope="session")
@@ -89,30 +90,19 @@ def _made(begun: Future[Image]) -> Image:
 class Driver:
     """The driver in a session of its own, over a campaign of three launches of some seconds."""
 
-    experiment = """
-title = "Small"
-question = "Does it survive?"
-[factors]
-transports = ["direct", "mpi"]
-kinds = ["regular"]
-sizes = "1KiB:1MiB:16"
-[launches]
-environments = ["{environment}"]
-blocks = 3
-aa_pair = false
-[measurement]
-time_cap = 0.02
-min_iterations = 100
-max_iterations = 100000
-"""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def measure(self, environment: str, out: Path, **variables: str) -> "subprocess.Popen[str]":
         """Start to measure the campaign into `out`."""
         path = self._folder / "small.toml"
-        path.write_text(self.experiment.format(environment=environment))
+        path.write_text(
+            tiny(
+                factors={"operations": ["bcast", "gather", "allreduce"], "sizes": "1KiB:1MiB:16"},
+                launches={"environments": [environment], "blocks": 3},
+                measurement={"time_cap": 0.02, "min_iterations": 100, "max_iterations": 100_000},
+            )
+        )
         return self.start("run", "--experiment", str(path), "--out", str(out), **variables)
 
     def resume(self, out: Path) -> None:

@@ -30,12 +30,13 @@ from experiments.provision.images.image import Image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.awaiting import seconds_until, wait_for
+from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
 SEED = int(os.environ.get("HBMCOMM_SEED", time.time_ns() % 10**6))
-FACTORS = {
+LAUNCHES = {
     "environments": "host,docker",
     "layouts": "one,per-rank,isolated",
     "mpis": "openmpi",
@@ -45,25 +46,7 @@ CLEAN_PATIENCE = 15.0  # seconds until nothing may be left
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 OTHERS = re.compile("libpod_lock$")  # Podman's own in /dev/shm, for good
 
-EXPERIMENT = """
-title = "Killed"
-question = "What is left of it?"
-[factors]
-operations = ["allreduce"]
-transports = ["direct", "mpi"]
-kinds = ["regular"]
-sizes = "1KiB:64KiB:64"
-[launches]
-environments = {environments}
-layouts = {layouts}
-mpis = {mpis}
-blocks = 1
-aa_pair = false
-[measurement]
-time_cap = 0.2
-min_iterations = 100
-max_iterations = 100000
-"""
+MEASUREMENT = {"time_cap": 0.2, "min_iterations": 100, "max_iterations": 100_000}
 
 
 @dataclass
@@ -202,11 +185,12 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
 ) -> None:
     draw, seconds = random.Random(SEED), []
     toml = tmp_path / "killed.toml"
-    shown = {
-        name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", each) for name, each in FACTORS.items()
+    launches = {
+        name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", each).split(",")
+        for name, each in LAUNCHES.items()
     }
     toml.write_text(
-        EXPERIMENT.format(**{name: json.dumps(value.split(",")) for name, value in shown.items()})
+        tiny(factors={"sizes": "1KiB:64KiB:64"}, launches=launches, measurement=MEASUREMENT)
     )
     campaigns = [Campaign(driver, engine, tmp_path / "out0", toml)]
     kills = tries = 0

@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 
 from experiments.execution.launching import FOREIGN, Environment
 from experiments.jobs.execute import execute
-from experiments.model.arms import HARNESS
 from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import OPERATIONS, Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
+from tests.launched import LAUNCH
 
 
 @pytest.fixture
@@ -29,18 +30,13 @@ def small_launch() -> Callable[..., Launch]:
         kinds: tuple[str, ...] = ("regular", "hbw"),
         mpi: str = "openmpi",
     ) -> Launch:
-        return Launch(
-            experiment="test",
-            block=0,
+        return replace(
+            LAUNCH,
             arm="-".join(filter(None, (environment, profile, "one"))),
             environment=EnvironmentId.parse(environment),
             profile=profile,
             layout="one",
-            program=HARNESS,
             mpi=mpi,
-            ranks=2,
-            binding="packed",
-            dtype="float32",
             measurement=Measurement(time_cap=0.01, min_iterations=6, max_iterations=20),
             cells=tuple(
                 Cell(operation, transport, kind, "local", size)

@@ -19,16 +19,16 @@ from experiments.environments.layouts import SEVERAL
 from experiments.environments.process import Job
 from experiments.jobs.containers import ContainerRefused, ImageGone
 from experiments.jobs.execute import execute
-from experiments.model.arms import HARNESS
 from experiments.model.checkout import ROOT
 from experiments.model.environment import DOCKER, MPIS, EnvironmentId
 from experiments.model.experiment import Measurement
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import Cell
 from experiments.processes import tracking
 from experiments.provision import passthrough, podman
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi
+from tests import launched
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -36,18 +36,12 @@ CAMPAIGN = "test-jobs"
 OURS: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
 LARGE = 4 * 2**20
 REPETITIONS = 20
-LAUNCH = Launch(
-    experiment="test",
-    block=0,
+LAUNCH = replace(
+    launched.LAUNCH,
     arm="job",
     environment=DOCKER,
     profile="tuned",
-    layout="",
-    program=HARNESS,
     mpi="",
-    ranks=2,
-    binding="packed",
-    dtype="float32",
     measurement=Measurement(time_cap=60.0, min_iterations=REPETITIONS, max_iterations=REPETITIONS),
     cells=tuple(
         Cell("allreduce", transport, "regular", "local", size)

@@ -13,29 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.model.arms import HARNESS
-from experiments.model.environment import BARE_HOST
 from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.programs.machine import nodes
 from experiments.results import store
+from tests import launched
 
 pytestmark = pytest.mark.ranks
 
 TORCH = importlib.util.find_spec("torch") is not None
 QUICK = Measurement(time_cap=0.02, min_iterations=6, max_iterations=50)
-LAUNCH = Launch(
-    experiment="test",
-    block=0,
-    arm="host",
-    environment=BARE_HOST,
-    profile="",
-    layout="",
-    program=HARNESS,
-    mpi="openmpi",
-    ranks=2,
-    binding="packed",
-    dtype="float32",
+LAUNCH = replace(
+    launched.LAUNCH,
     measurement=QUICK,
     cells=tuple(
         Cell(operation, transport, "regular", "local", size)

@@ -17,26 +17,9 @@ from experiments.provision import site_python
 from experiments.provision.site_python import SiteRefused
 from experiments.provision.wheels import mpi as mpi_provision
 from experiments.results import store
+from tests.tiny_campaign import tiny
 
 VERSIONS = {"mpi": "MPICH 4", "mpi4py": "4.1", "numpy": "2.4"}
-TINY = """
-title = "Tiny"
-question = "Is it measured?"
-[factors]
-operations = ["allreduce"]
-transports = ["direct", "mpi"]
-kinds = ["regular"]
-sizes = "1KiB"
-[launches]
-environments = ["host"]
-mpis = ["mpich"]
-aa_pair = false
-blocks = 1
-[measurement]
-time_cap = 0.01
-min_iterations = 6
-max_iterations = 20
-"""
 
 
 def experiment(mpi: str = "mpich", *environments: str) -> Experiment:
@@ -133,7 +116,7 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     environment: Path, tmp_path: Path, driver: Any
 ) -> None:
     toml, out = tmp_path / "tiny.toml", tmp_path / "out"
-    toml.write_text(TINY)
+    toml.write_text(tiny(launches={"mpis": ["mpich"]}))
     begun = ("--experiment", str(toml), "--out", str(out), "--python", str(environment))
     ran(driver, *begun)
     (name,) = store.finished(out)

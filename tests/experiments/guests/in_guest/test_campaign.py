@@ -22,6 +22,7 @@ from experiments.guests.disk import Disk
 from experiments.processes import folder_lock, tracking
 from experiments.results import store
 from tests.awaiting import wait_for
+from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]
 
@@ -29,31 +30,26 @@ MACHINE = "knl-snc4-flat"
 ARMS = {f"vm-{MACHINE}", f"vm-docker-{MACHINE}-tuned-one"}
 BOOT_PATIENCE = 400.0  # seconds until a launch begins; the disk may have to be made first
 GONE_PATIENCE = 15.0  # seconds until nothing of a killed driver may be left
-EXPERIMENT = """
-title = "Placement in a guest"
-question = "Is everything where it was asked to be?"
-[factors]
-operations = ["allreduce"]
-transports = ["direct"]
-kinds = ["regular", "hbw"]
-localities = ["local", "remote"]
-sizes = "64KiB"
-[launches]
-environments = ["vm:knl-snc4-flat", "vm-docker:knl-snc4-flat"]
-ranks = [4]
-bindings = ["spread"]
-blocks = 1
-[measurement]
-time_cap = 0.01
-min_iterations = 2
-max_iterations = 4
-"""
+CHANGES: dict[str, dict[str, Any]] = {
+    "factors": {
+        "transports": ["direct"],
+        "kinds": ["regular", "hbw"],
+        "localities": ["local", "remote"],
+        "sizes": "64KiB",
+    },
+    "launches": {
+        "environments": ["vm:knl-snc4-flat", "vm-docker:knl-snc4-flat"],
+        "ranks": [4],
+        "bindings": ["spread"],
+    },
+    "measurement": {"min_iterations": 2, "max_iterations": 4},
+}
 
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("asked") / "placed.toml"
-    path.write_text(EXPERIMENT)
+    path.write_text(tiny(**CHANGES))
     return path
 
 

@@ -11,10 +11,9 @@ from experiments.environments.host import OwnStarter
 from experiments.environments.process import Process
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
-from experiments.model.environment import BARE_HOST
-from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.programs.external import imb
+from tests.launched import LAUNCH
 
 PRINTED = """\
 #----------------------------------------------------------------
@@ -49,21 +48,9 @@ PRINTED = """\
 
 
 def launch(cells: tuple[Cell, ...], dtype: str = "float32", **measurement: str) -> Launch:
-    return Launch(
-        experiment="memory",
-        block=3,
-        arm="imb",
-        environment=BARE_HOST,
-        profile="",
-        layout="",
-        program="IMB",
-        mpi="impi",
-        ranks=2,
-        binding="packed",
-        dtype=dtype,
-        measurement=replace(Measurement(), **measurement),
-        cells=cells,
-    )
+    shown = replace(LAUNCH.measurement, **measurement)
+    external = {"arm": "imb", "program": "IMB", "mpi": "impi"}
+    return replace(LAUNCH, **external, dtype=dtype, measurement=shown, cells=cells)
 
 
 def cell(operation: str, size: int, transport: str = "mpi", kind: str = "regular") -> Cell:
