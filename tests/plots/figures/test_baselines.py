@@ -3,35 +3,22 @@
 from collections.abc import Callable
 
 import pytest
-from matplotlib.lines import Line2D
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.baselines import baselines
 from plots.figures.times import times
-from plots.layout.figure_layout import Drawing
-from plots.layout.style import style
+from tests.plots.figures.reading import marks, only
 
 Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "docker-tuned-one", "threads", "multiprocessing")
 
 
-def drawn(found: Findings) -> Drawing:
-    with style():
-        (only,) = baselines(found)
-    assert isinstance(only, Drawing)
-    return only
-
-
-def marks(drawing: Drawing) -> list[Line2D]:
-    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
-    return [line for line in lines if line.get_marker() != "None"]
-
-
 def test_a_line_for_each_way_of_the_host_in_ordinary_memory(findings: Find) -> None:
-    drawing = drawn(findings(arms=ARMS))
+    drawing = only(baselines, findings(arms=ARMS))
     assert len(drawing.figure.axes) == 3
-    assert len(marks(drawing)) == 3 * 6
-    first = marks(drawing)[:6]
+    shown = marks(drawing)
+    assert len(shown) == 3 * 6
+    first = shown[:6]
     assert len({str(line.get_marker()) for line in first}) == 6
     assert len({str(line.get_color()) for line in first}) == 6
 
@@ -51,10 +38,7 @@ def test_each_way_is_compared_with_the_calls_whose_turns_it_took(findings: Find)
 
 def test_baselines_are_no_arm_of_the_other_figures(findings: Find) -> None:
     found = findings(arms=ARMS)
-    with style():
-        (drawing,) = times(found)
-    assert isinstance(drawing, Drawing)
-    assert len(drawing.figure.axes) == 3 * 2  # host and Docker
+    assert len(only(times, found).figure.axes) == 3 * 2  # host and Docker
     assert set(found.speedups["arm"]) == {"host", "docker-tuned-one"}
     assert set(found.transports["transport"]) == {"mpi", "pickle"}
 

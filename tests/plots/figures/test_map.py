@@ -1,8 +1,7 @@
 """The heat map of a machine: all nodes, all ranks, all pages, and every launch that differs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from experiments.analysis.findings.campaign import Findings
@@ -19,7 +17,8 @@ from experiments.analysis.findings.page_placement import page_maps
 from plots.figures.map import NAME, placement_map
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import EMULATED
-from plots.layout.style import COLUMN_INCHES, DARK, INK, KINDS, TEXT_POINTS, style
+from plots.layout.style import DARK, INK, KINDS, style
+from tests.plots.legible import check_words
 
 Find = Callable[..., Findings]
 Launched = Callable[..., dict[str, Any]]
@@ -248,43 +247,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(LAYOUTS))
-def laid_out(request: pytest.FixtureRequest, mapped: Mapped, launched: Launched) -> list[Drawing]:
-    """Maps of small and large machines, laid out at the resolution of their PNG."""
-    drawn = mapped(launched(**LAYOUTS[request.param]), machine=WARNING)
-    with style():
-        for each in drawn:
-            each.figure.set_dpi(300)
-            each.figure.draw_without_rendering()
-    return drawn
-
-
-def boxes(drawing: Drawing) -> Iterator[tuple[str, Bbox, float]]:
-    for text in drawing.figure.findobj(Text):
-        hidden = any(
-            text in axis.findobj(Text)
-            for axes in drawing.figure.axes
-            for axis in (axes.xaxis, axes.yaxis)
-        )
-        if text.get_text().strip() and not hidden:
-            yield text.get_text(), text.get_window_extent(), text.get_fontsize()
-
-
-def test_every_word_is_legible_on_the_page_and_on_no_other(laid_out: list[Drawing]) -> None:
-    for drawing in laid_out:
-        assert drawing.figure.get_size_inches()[0] == COLUMN_INCHES
-        words, page = list(boxes(drawing)), drawing.figure.bbox
-        for text, box, size in words:
-            assert size >= TEXT_POINTS, text
-            assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= page.x1 and box.y1 <= page.y1, text
-        for (text, box, _), (other, other_box, _) in combinations(words, 2):
-            common = Bbox.intersection(box, other_box)
-            overlap = 0.0 if common is None else min(common.width, common.height)
-            assert overlap < 3, f"{text!r} on {other!r}"
-
-
-def test_every_colour_has_a_dark_one(laid_out: list[Drawing]) -> None:
-    for drawing in laid_out:
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_word_is_legible_and_every_colour_has_a_dark_one(
+    mapped: Mapped, launched: Launched, name: str
+) -> None:
+    for drawing in mapped(launched(**LAYOUTS[name]), machine=WARNING):
+        with style():
+            check_words(drawing.figure)
         for axes in drawing.figure.axes:
             for patch in axes.patches:
                 for colour in (patch.get_facecolor(), patch.get_edgecolor()):

@@ -6,31 +6,23 @@ import pytest
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.placement import placement
-from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.style import style
+from tests.plots.figures.reading import message, only, reason
 
 Find = Callable[..., Findings]
-
-
-def drawn(found: Findings) -> list[Drawing | Skipped]:
-    with style():
-        return placement(found)
 
 
 def test_a_column_per_placement_factor(findings: Find) -> None:
     found = findings(
         arms=("host",), bindings=("packed", "spread"), localities=("local", "remote"), blocks=2
     )
-    (drawing,) = drawn(found)
-    assert isinstance(drawing, Drawing)
+    drawing = only(placement, found)
     heads = [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]]
     assert heads == ["spread over packed", "remote over local"]
 
 
 def test_the_axis_is_fair_to_both_sides_of_one(findings: Find) -> None:
     found = findings(arms=("host",), localities=("local", "remote"), blocks=2)
-    (drawing,) = drawn(found)
-    assert isinstance(drawing, Drawing)
+    drawing = only(placement, found)
     low, high = drawing.figure.axes[0].get_ylim()
     assert low * high == pytest.approx(1)
     assert high > 1.4
@@ -40,8 +32,7 @@ def test_what_could_not_be_measured_is_reported_in_its_column(findings: Find) ->
     found = findings(
         arms=("host",), bindings=("packed", "spread"), missing={"remote": "one NUMA node"}
     )
-    (drawing,) = drawn(found)
-    assert isinstance(drawing, Drawing)
+    drawing = only(placement, found)
     words = [text.get_text() for axes in drawing.figure.axes[1::2] for text in axes.texts]
     assert [text.replace("\n", " ") for text in words] == [
         "Not measured. remote: one NUMA node"
@@ -49,12 +40,9 @@ def test_what_could_not_be_measured_is_reported_in_its_column(findings: Find) ->
 
 
 def test_a_campaign_without_placement_is_left_out_with_the_reason(findings: Find) -> None:
-    (left_out,) = drawn(findings())
-    assert isinstance(left_out, Skipped)
-    assert "varies neither where ranks run" in left_out.reason
-    (left_out,) = drawn(findings(missing={"remote": "one NUMA node"}))
-    assert isinstance(left_out, Skipped)
-    assert left_out.reason == "remote: one NUMA node"
+    assert "varies neither where ranks run" in reason(placement, findings())
+    lacking = findings(missing={"remote": "one NUMA node"})
+    assert reason(placement, lacking) == "remote: one NUMA node"
 
 
 def test_without_a_host_the_first_arm_there_is_is_shown(findings: Find) -> None:
@@ -64,8 +52,6 @@ def test_without_a_host_the_first_arm_there_is_is_shown(findings: Find) -> None:
         bindings=("packed", "spread"),
         blocks=2,
     )
-    (drawing,) = drawn(found)
-    assert isinstance(drawing, Drawing)
-    words = " ".join(text.get_text() for text in drawing.figure.texts)
-    assert words.startswith("Placement, 2 ranks, vm Open MPI")
-    assert "Emulated machine gh200 (tcg)" in words
+    drawing = only(placement, found)
+    assert message(drawing).startswith("Placement, 2 ranks, vm Open MPI")
+    assert "Emulated machine gh200 (tcg)" in message(drawing)

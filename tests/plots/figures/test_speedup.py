@@ -5,53 +5,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.lines import Line2D
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.speedup import speedup
-from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import EMULATED
-from plots.layout.style import PAPER, style
+from plots.layout.style import PAPER
 from plots.tables.published import BCAST_16, MOST
+from tests.plots.figures.reading import drawn, legend, marks, message, only, reason
 
 Find = Callable[..., Findings]
 REAL: dict[str, Any] = {"emulated": False, "transports": ("direct", "mpi")}
 
 
-def drawn(found: Findings) -> list[Drawing]:
-    with style():
-        every = speedup(found)
-    return [each for each in every if isinstance(each, Drawing)]
-
-
-def skipped(found: Findings) -> Skipped:
-    (only,) = speedup(found)
-    assert isinstance(only, Skipped)
-    return only
-
-
-def marks(axes: Axes) -> list[Line2D]:
-    return [line for line in axes.get_lines() if line.get_marker() not in ("None", "")]
-
-
-def shown(drawing: Drawing) -> str:
-    return " ".join(text.get_text() for text in drawing.figure.texts)
-
-
-def legend(drawing: Drawing) -> list[str]:
-    return [text.get_text() for each in drawing.figure.legends for text in each.get_texts()]
-
-
 def test_one_drawing_against_ranks_and_one_against_size_for_each_count(findings: Find) -> None:
-    many = drawn(findings(ranks=(2, 16), blocks=2, **REAL))
+    many = drawn(speedup, findings(ranks=(2, 16), blocks=2, **REAL))
     assert [each.name for each in many] == ["speedup-ranks", "speedup-2-ranks", "speedup-16-ranks"]
-    assert [each.name for each in drawn(findings())] == ["speedup-2-ranks"]
+    assert [each.name for each in drawn(speedup, findings())] == ["speedup-2-ranks"]
 
 
 def test_a_panel_for_each_operation_holds_every_arm_and_transport(findings: Find) -> None:
-    drawing = drawn(findings(ranks=(2, 4), blocks=2, **REAL))[0]
+    drawing = drawn(speedup, findings(ranks=(2, 4), blocks=2, **REAL))[0]
     assert len(drawing.figure.axes) == 3
     for axes in drawing.figure.axes:
         assert len(marks(axes)) == 2 * 2  # arms by transports
@@ -63,7 +37,7 @@ def test_a_panel_for_each_operation_holds_every_arm_and_transport(findings: Find
 
 
 def test_lines_join_sizes_and_never_rank_counts(findings: Find) -> None:
-    against_ranks, against_size, _ = drawn(findings(ranks=(2, 4), blocks=2, **REAL))
+    against_ranks, against_size, _ = drawn(speedup, findings(ranks=(2, 4), blocks=2, **REAL))
     for axes in against_ranks.figure.axes:
         assert {line.get_linestyle() for line in marks(axes)} == {"None"}
         assert all(
@@ -74,7 +48,7 @@ def test_lines_join_sizes_and_never_rank_counts(findings: Find) -> None:
 
 
 def test_the_papers_two_figures_are_lines_that_the_legend_names(findings: Find) -> None:
-    drawing = drawn(findings(ranks=(2, 16), blocks=2, arms=("host",), **REAL))[0]
+    drawing = drawn(speedup, findings(ranks=(2, 16), blocks=2, arms=("host",), **REAL))[0]
     assert legend(drawing)[-2:] == ["paper: 487 %", "paper: 445 %, 16 ranks"]
     bcast, *others = drawing.figure.axes
     for axes in (bcast, *others):
@@ -95,40 +69,40 @@ def test_the_papers_two_figures_are_lines_that_the_legend_names(findings: Find) 
 
 def test_an_interval_off_the_scale_does_not_set_it(findings: Find) -> None:
     found = findings(arms=("host",), **REAL)
-    ends = drawn(found)[0].figure.axes[0].get_ylim()
+    ends = drawn(speedup, found)[0].figure.axes[0].get_ylim()
     wide = found.speedups.index[0]
     found.speedups.loc[wide, ["low", "high"]] = [0.001, 900.0]
-    drawing = drawn(found)[0]
+    drawing = drawn(speedup, found)[0]
     assert drawing.figure.axes[0].get_ylim() == ends
-    assert "Intervals that leave the axis are cut" in shown(drawing)
+    assert "Intervals that leave the axis are cut" in message(drawing)
 
 
 def test_every_median_is_on_the_axis(findings: Find) -> None:
     found = findings(arms=("host",), **REAL)
     found.speedups.loc[found.speedups.index[0], "ratio"] = 60.0
-    low, high = drawn(found)[0].figure.axes[0].get_ylim()
+    low, high = drawn(speedup, found)[0].figure.axes[0].get_ylim()
     assert low < 1 < 60 < high
 
 
 def test_emulated_memory_is_labelled_on_the_figure_and_real_memory_is_not(findings: Find) -> None:
-    assert EMULATED in shown(drawn(findings(emulated=True))[0])
-    assert "mulated" not in shown(drawn(findings(emulated=False))[0])
+    assert EMULATED in message(drawn(speedup, findings(emulated=True))[0])
+    assert "mulated" not in message(drawn(speedup, findings(emulated=False))[0])
 
 
 def test_one_block_gives_hollow_marks(findings: Find) -> None:
-    (drawing,) = drawn(findings(blocks=1))
+    drawing = only(speedup, findings(blocks=1))
     for axes in drawing.figure.axes:
         assert {to_hex(line.get_markerfacecolor()) for line in marks(axes)} == {PAPER}
-    assert "Hollow mark: too few blocks" in shown(drawing)
+    assert "Hollow mark: too few blocks" in message(drawing)
 
 
 def test_a_missing_arm_is_reported_on_the_figure(findings: Find) -> None:
-    (drawing,) = drawn(findings(arms=("host",), missing={"docker": "no engine answers"}))
-    assert "Not measured. docker: no engine answers" in shown(drawing)
+    drawing = only(speedup, findings(arms=("host",), missing={"docker": "no engine answers"}))
+    assert "Not measured. docker: no engine answers" in message(drawing)
 
 
 def test_a_campaign_of_one_kind_is_left_out_with_the_reason(findings: Find) -> None:
-    reason = skipped(findings(kinds=("regular",))).reason
-    assert "a kind of memory to compare with regular" in reason
-    reason = skipped(findings(kinds=("regular",), missing={"hbw": "no HBM here"})).reason
-    assert reason == "hbw: no HBM here"
+    words = reason(speedup, findings(kinds=("regular",)))
+    assert "a kind of memory to compare with regular" in words
+    lacking = findings(kinds=("regular",), missing={"hbw": "no HBM here"})
+    assert reason(speedup, lacking) == "hbw: no HBM here"

@@ -10,9 +10,9 @@ from plots.documentation import measured
 from plots.draw import drawings
 from plots.figures.systems import systems
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import style
 from plots.tables.results import tables
 from plots.text.answers import answers
+from tests.plots.figures.reading import only
 
 Find = Callable[..., Findings]
 PUSHES: dict[str, Any] = {
@@ -25,9 +25,7 @@ PUSHES: dict[str, Any] = {
 
 def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours(findings: Find) -> None:
     found = findings(**PUSHES)
-    with style():
-        (drawing,) = systems(found)
-    assert isinstance(drawing, Drawing)
+    drawing = only(systems, found)
     (panel,) = drawing.figure.axes
     host = found.systems[found.systems["arm"] == "host"]
     _, *joined = (line for line in panel.lines if line.get_linestyle() != "None")  # after that at 1

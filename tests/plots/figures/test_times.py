@@ -5,45 +5,38 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
-from matplotlib.lines import Line2D
 
 from experiments.analysis.findings.campaign import Findings
 from plots.figures.times import times
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import KINDS, PAPER, style
+from plots.layout.style import KINDS, PAPER
+from tests.plots.figures.reading import drawn, legend, marks, message, only
 
 Find = Callable[..., Findings]
 
 
-def drawn(found: Findings) -> list[Drawing]:
-    with style():
-        return [each for each in times(found) if isinstance(each, Drawing)]
-
-
-def marks(drawing: Drawing) -> list[Line2D]:
-    """The lines that hold points, not those that join them."""
-    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
-    return [line for line in lines if line.get_marker() != "None"]
+@pytest.fixture(scope="module")
+def drawing(findings: Find) -> Drawing:
+    """The figure of the plain campaign; tests only read it."""
+    return only(times, findings())
 
 
 def test_there_is_one_drawing_per_rank_count(findings: Find) -> None:
-    names = [each.name for each in drawn(findings(ranks=(2, 16), blocks=2))]
+    names = [each.name for each in drawn(times, findings(ranks=(2, 16), blocks=2))]
     assert names == ["times-2-ranks", "times-16-ranks"]
 
 
-def test_a_row_per_operation_and_a_column_per_environment(findings: Find) -> None:
-    (drawing,) = drawn(findings())
+def test_a_row_per_operation_and_a_column_per_environment(drawing: Drawing) -> None:
     assert len(drawing.figure.axes) == 3 * 2
 
 
-def test_both_axes_are_logarithmic(findings: Find) -> None:
-    (drawing,) = drawn(findings())
+def test_both_axes_are_logarithmic(drawing: Drawing) -> None:
     assert {(a.get_xscale(), a.get_yscale()) for a in drawing.figure.axes} == {("log", "log")}
 
 
 def test_every_point_has_an_interval_and_every_cell_a_point(findings: Find) -> None:
     found = findings(arms=("host",), transports=("mpi",), operations=("bcast",))
-    (drawing,) = drawn(found)
+    drawing = only(times, found)
     (axes,) = drawing.figure.axes
     medians = np.concatenate([line.get_ydata() for line in marks(drawing)])
     assert sorted(medians) == pytest.approx(sorted(found.times["median_s"]))
@@ -51,39 +44,37 @@ def test_every_point_has_an_interval_and_every_cell_a_point(findings: Find) -> N
     assert sum(len(each.get_segments()) for each in intervals) == len(found.times)
 
 
-def test_a_point_without_an_interval_is_hollow_and_the_figure_says_so(findings: Find) -> None:
-    (drawing,) = drawn(findings(blocks=1))
-    assert {line.get_markerfacecolor() for line in marks(drawing)} == {PAPER}
-    assert any("Hollow" in text.get_text() for text in drawing.figure.texts)
-    (full,) = drawn(findings(blocks=6))
-    assert PAPER not in {line.get_markerfacecolor() for line in marks(full)}
-    assert not any("Hollow" in text.get_text() for text in full.figure.texts)
+def test_a_point_without_an_interval_is_hollow_and_the_figure_says_so(
+    findings: Find, drawing: Drawing
+) -> None:
+    few = only(times, findings(blocks=1))
+    assert {line.get_markerfacecolor() for line in marks(few)} == {PAPER}
+    assert "Hollow" in message(few)
+    assert PAPER not in {line.get_markerfacecolor() for line in marks(drawing)}
+    assert "Hollow" not in message(drawing)
 
 
 def test_each_transport_has_its_line_and_direct_the_heaviest(findings: Find) -> None:
-    (drawing,) = drawn(findings(arms=("host",), kinds=("regular",), operations=("bcast",)))
+    drawing = only(times, findings(arms=("host",), kinds=("regular",), operations=("bcast",)))
     joins = [line for line in drawing.figure.axes[0].get_lines() if line.get_marker() == "None"]
     *transports, bound = joins
     assert len({str(line.get_linestyle()) for line in joins}) > 1
     widths = [line.get_linewidth() for line in transports]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > bound.get_linewidth()
-    (legend,) = drawing.figure.legends
-    message = [text.get_text() for text in legend.get_texts()]
-    assert [text.split()[0] for text in message if "(DDR)" not in text] == [
+    assert [text.split()[0] for text in legend(drawing) if "(DDR)" not in text] == [
         *("memory", "direct", "mpi", "pickle"),
     ]
 
 
 def test_a_transport_that_could_not_be_had_is_reported_on_the_figure(findings: Find) -> None:
-    (drawing,) = drawn(findings(transports=("mpi",), missing={"direct": "no shared memory"}))
-    message = {text.get_text() for text in drawing.figure.texts}
-    assert "Not measured. direct: no shared memory" in message
+    drawing = only(times, findings(transports=("mpi",), missing={"direct": "no shared memory"}))
+    assert "Not measured. direct: no shared memory" in message(drawing)
 
 
 def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
     found = findings(arms=("host",), operations=("bcast",))
-    (drawing,) = drawn(found)
+    drawing = only(times, found)
     bounds = sorted(found.times["bound_s"].unique())
     shown = [
         line.get_color()
@@ -95,35 +86,34 @@ def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
 
 def test_points_that_were_timed_in_groups_are_reported(findings: Find) -> None:
     found = findings(arms=("host",))
-    assert not any("in groups" in text.get_text() for text in drawn(found)[0].figure.texts)
+    assert "in groups" not in message(only(times, found))
     found.times.loc[found.times["bytes"] == 1024, "group"] = 3
-    (drawing,) = drawn(found)
-    message = " ".join(text.get_text() for text in drawing.figure.texts)
-    assert "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;" in message
+    drawing = only(times, found)
+    words = "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;"
+    assert words in message(drawing)
 
 
-def test_a_size_is_labelled_in_bytes(findings: Find) -> None:
-    (drawing,) = drawn(findings())
+def test_a_size_is_labelled_in_bytes(drawing: Drawing) -> None:
     axes = drawing.figure.axes[-1]
     assert axes.xaxis.get_major_formatter()(262144, 0) == "256 KiB"
 
 
 def test_one_size_alone_can_be_drawn(findings: Find) -> None:
-    (drawing,) = drawn(findings(sizes=(1024,)))
+    drawing = only(times, findings(sizes=(1024,)))
     low, high = drawing.figure.axes[0].get_xlim()
     assert low < 1024 < high
 
 
 def test_a_missing_arm_is_reported_in_place_of_its_data(findings: Find) -> None:
     found = findings(arms=("host",), missing={"docker": "no engine answers"})
-    (drawing,) = drawn(found)
-    message = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
-    reported = [text.replace("\n", " ") for text in message if text.startswith("Not measured.")]
+    drawing = only(times, found)
+    texts = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
+    reported = [text.replace("\n", " ") for text in texts if text.startswith("Not measured.")]
     assert reported == ["Not measured. docker: no engine answers"] * 3
     assert len(drawing.figure.axes) == 3 * 2
 
 
 def test_the_description_tells_the_ends_of_each_line(findings: Find) -> None:
-    (drawing,) = drawn(findings(arms=("host",)))
+    drawing = only(times, findings(arms=("host",)))
     assert "Bcast, mpi, regular, host: 2." in drawing.description
     assert "at 1 KiB to" in drawing.description

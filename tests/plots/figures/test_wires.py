@@ -8,10 +8,9 @@ import pytest
 from experiments.analysis.findings.campaign import Findings, from_cells
 from plots.draw import drawings
 from plots.figures.wires import NAME, wires
-from plots.layout.figure_layout import Drawing
-from plots.layout.style import style
 from plots.text.answers import answers
 from tests.campaigns import make_cells
+from tests.plots.figures.reading import only
 
 MIB = 2**20
 OVER = {"hierarchical": {"packed": 1.1, "spread": 1.2}, "mpi": {"packed": 2.0, "spread": 3.0}}
@@ -35,9 +34,8 @@ def found() -> Findings:
 
 
 def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: Findings) -> None:
-    with style():
-        (drawing,) = wires(found)
-    assert isinstance(drawing, Drawing) and drawing.name == "wires-8-ranks"
+    drawing = only(wires, found)
+    assert drawing.name == "wires-8-ranks"
     for axes, binding in zip(drawing.figure.axes, ("packed", "spread"), strict=True):
         drawn = {round(float(y), 6) for line in axes.lines for y in line.get_ydata()}
         assert drawn == {1.0, *(each[binding] for each in OVER.values())}

@@ -11,9 +11,9 @@ from experiments.model.quantities import percent_text
 from plots.draw import drawings
 from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import style
 from plots.tables.results import tables
 from plots.text.answers import answers
+from tests.plots.figures.reading import only
 
 Find = Callable[..., Findings]
 STEPS: dict[str, Any] = {
@@ -24,17 +24,10 @@ STEPS: dict[str, Any] = {
 }
 
 
-def drawn(found: Findings) -> Drawing:
-    with style():
-        (drawing,) = workloads(found)
-    assert isinstance(drawing, Drawing)
-    return drawing
-
-
 def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step(findings: Find) -> None:
     found = findings(**STEPS)
     for axes, (_, mine) in zip(
-        drawn(found).figure.axes, found.workloads.groupby("bytes"), strict=True
+        only(workloads, found).figure.axes, found.workloads.groupby("bytes"), strict=True
     ):
         computed, communicated = (
             each for each in axes.containers if isinstance(each, BarContainer)

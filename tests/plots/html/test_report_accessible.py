@@ -15,6 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from plots.html.report import report
+from tests.plots.html.window import prefer, resize
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -53,10 +54,8 @@ def page(chromium: Any, address: str) -> Any:
 
 
 def dress(page: Any, width: int, scheme: str) -> None:
-    shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    resize(page, width)
+    prefer(page, scheme)
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "with the samples open"])

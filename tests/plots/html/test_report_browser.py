@@ -9,6 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
+from tests.plots.html.window import prefer, resize
+
 pytestmark = pytest.mark.browser
 
 
@@ -26,16 +28,6 @@ def page(chromium: Any, address: str) -> WebDriver:
     resize(chromium, 1400)
     chromium.get(address)
     return chromium  # type: ignore[no-any-return]
-
-
-def resize(browser: Any, width: int) -> None:
-    shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-
-
-def scheme(browser: Any, name: str) -> None:
-    feature = {"name": "prefers-color-scheme", "value": name}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
 def colour(browser: WebDriver, selector: str, what: str) -> str:
@@ -114,18 +106,18 @@ def test_a_focused_table_scrolls_by_keyboard(page: WebDriver) -> None:
 def test_dark_pages_have_dark_figures(page: WebDriver) -> None:
     seen = {}
     for name in ("light", "dark"):
-        scheme(page, name)
+        prefer(page, name)
         seen[name] = (
             colour(page, "body", "backgroundColor"),
             colour(page, "figure svg path", "fill"),
         )
-    scheme(page, "light")
+    prefer(page, "light")
     assert seen["light"] == ("rgb(243, 245, 247)", "rgb(255, 255, 255)")
     assert seen["dark"] == ("rgb(14, 18, 22)", "rgb(22, 27, 33)")
 
 
 def test_on_paper_tables_are_whole_and_light(page: Any) -> None:
-    scheme(page, "dark")
+    prefer(page, "dark")
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     limit = colour(page, ".scroll", "maxHeight")
     ink = colour(page, "figure svg path", "fill")

@@ -13,6 +13,8 @@ from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
+from tests.plots.html.window import resize
+
 pytestmark = pytest.mark.browser
 
 VERDICTS = ("differs", "equivalent", "bounded", "too few blocks")
@@ -22,8 +24,7 @@ VERDICTS = ("differs", "equivalent", "bounded", "too few blocks")
 def page(chromium: Any, arms_page: str) -> Iterator[WebDriver]:
     """The page, freshly opened; its console must stay empty."""
     chromium.get_log("browser")
-    shape = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    resize(chromium, 1400)
     chromium.get(arms_page)
     yield chromium
     assert chromium.get_log("browser") == []

@@ -1,0 +1,50 @@
+"""What a figure shows, as its tests read it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.style import style
+
+Figure = Callable[[Any], Sequence[Drawing | Skipped]]
+
+
+def drawn(figure: Figure, found: Any) -> list[Drawing]:
+    """The drawings of a figure, without what it leaves out."""
+    with style():
+        return [each for each in figure(found) if isinstance(each, Drawing)]
+
+
+def only(figure: Figure, found: Any) -> Drawing:
+    """The drawing of a figure that has one and leaves nothing out."""
+    with style():
+        (drawing,) = figure(found)
+    assert isinstance(drawing, Drawing)
+    return drawing
+
+
+def reason(figure: Figure, found: Any) -> str:
+    """Why a figure is left out."""
+    (left_out,) = figure(found)
+    assert isinstance(left_out, Skipped)
+    return left_out.reason
+
+
+def marks(shown: Drawing | Axes) -> list[Line2D]:
+    """The lines that hold points, not those that join them."""
+    panels = shown.figure.axes if isinstance(shown, Drawing) else [shown]
+    lines = [line for axes in panels for line in axes.get_lines()]
+    return [line for line in lines if line.get_marker() not in ("None", "")]
+
+
+def legend(drawing: Drawing) -> list[str]:
+    """The entries of its legends."""
+    return [text.get_text() for each in drawing.figure.legends for text in each.get_texts()]
+
+
+def message(drawing: Drawing) -> str:
+    """What is written around the panels, in one line."""
+    return " ".join(text.get_text() for text in drawing.figure.texts).replace("\n", " ")
