@@ -1,6 +1,5 @@
 """A small launch over every operation, started for real in an environment."""
 
-import difflib
 import json
 import os
 from collections.abc import Callable
@@ -73,14 +72,3 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         return result
 
     return measure
-
-
-@pytest.fixture
-def delta() -> Callable[[str, str], str]:
-    """delta(before, after): the lines that differ, as a unified diff without context."""
-
-    def found(before: str, after: str) -> str:
-        texts = (before.splitlines(keepends=True), after.splitlines(keepends=True))
-        return "".join(list(difflib.unified_diff(*texts, n=0))[2:])
-
-    return found

@@ -4,7 +4,6 @@ golden/ holds one whole text for each shape of command, with the command of each
 how each variant differs: a profile from Docker's default, Podman from Docker.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,6 +25,7 @@ from experiments.execution.commands import TREES
 from experiments.model.environment import MPIS, PROFILES
 from experiments.model.experiment import BINDINGS
 from experiments.schedule import blocks
+from tests.experiments.environments.golden_text import delta, paragraphs
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/results/incoming/0000")
@@ -38,6 +38,7 @@ LAUNCH = replace(
     profile="tuned",
     layout="one",
 )
+
 UNPACKED = {str(environment): tree for environment, tree in TREES.items()}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
@@ -70,14 +71,9 @@ def in_a_guest(there: Host | Docker, profile: str = "") -> str:
     return Vm(there, agent, "python").command(replace(LAUNCH, profile=profile), FOLDER).shell()
 
 
-def golden(lines: list[str]) -> str:
-    """One command per paragraph, one switch per line."""
-    return "\n".join(line.replace(" --", "\n    --") + "\n" for line in lines)
-
-
 def engine_lines(engine: str, profile: str) -> str:
     launch = replace(LAUNCH, profile=profile)
-    return golden([docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS])
+    return paragraphs([docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS])
 
 
 def test_docker_is_given_the_options_of_the_default_profile() -> None:
@@ -85,17 +81,13 @@ def test_docker_is_given_the_options_of_the_default_profile() -> None:
 
 
 @pytest.mark.parametrize("profile", ["tuned", "privileged"])
-def test_a_profile_differs_from_the_default_in_these_options(
-    delta: Callable[[str, str], str], profile: str
-) -> None:
+def test_a_profile_differs_from_the_default_in_these_options(profile: str) -> None:
     found = delta(engine_lines("docker", "default"), engine_lines("docker", profile))
     assert found == (GOLDEN / f"docker-{profile}.diff").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_podman_differs_from_docker_in_these_options(
-    delta: Callable[[str, str], str], profile: str
-) -> None:
+def test_podman_differs_from_docker_in_these_options(profile: str) -> None:
     podman = engine_lines("podman", profile)
     assert "docker" not in podman
     found = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
@@ -106,7 +98,7 @@ def test_podman_differs_from_docker_in_these_options(
 def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
     launch = replace(LAUNCH, ranks=ranks)
     lines = [Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER).shell() for mpi in MPIS]
-    assert golden(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
+    assert paragraphs(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
 
 
 def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() -> None:
@@ -118,7 +110,7 @@ def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() 
         for binding in BINDINGS
     ]
     here = f"{Path(enter.__file__).parent}/"
-    assert golden(lines).replace(here, "") == (GOLDEN / "hosts.txt").read_text()
+    assert paragraphs(lines).replace(here, "") == (GOLDEN / "hosts.txt").read_text()
 
 
 @pytest.mark.parametrize("mpi", MPIS)
@@ -150,19 +142,19 @@ def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: 
 
 @pytest.mark.parametrize("name", UNPACKED)
 def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
-    assert golden(unpacked_lines(name)) == (GOLDEN / f"{name}.txt").read_text()
+    assert paragraphs(unpacked_lines(name)) == (GOLDEN / f"{name}.txt").read_text()
 
 
 def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
     spoken = {"HOME": "/tmp"}
     lines = [in_a_guest(Host(mpi, PREFIX, 8, spoken)) for mpi in MPIS]
-    assert golden(lines) == (GOLDEN / "vm.txt").read_text()
+    assert paragraphs(lines) == (GOLDEN / "vm.txt").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
     before, _, container = in_a_guest(docker(), profile).partition(" -- ")
-    assert golden([before]) == (GOLDEN / "vm-docker.txt").read_text()
+    assert paragraphs([before]) == (GOLDEN / "vm-docker.txt").read_text()
     there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
     assert container == there.shell()
     assert "docker rm --force hbmcomm-c1-0000-golden" in before

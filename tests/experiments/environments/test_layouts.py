@@ -4,7 +4,6 @@ golden_jobs/ holds the whole text of Docker with a container per rank, with the 
 and as a diff how isolated containers differ from it, and Podman from Docker.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from experiments.environments.process import Job, Process
 from experiments.environments.profiles import Machine, shared_memory
 from experiments.model.environment import DOCKER, MPIS
 from experiments.schedule import blocks
+from tests.experiments.environments.golden_text import delta
 
 GOLDEN = Path(__file__).parent / "golden_jobs"
 FOLDER = Path("/results/incoming/0000")
@@ -60,15 +60,13 @@ def test_the_lines_that_make_a_job() -> None:
     assert job_lines("docker", "per-rank") == (GOLDEN / "docker-per-rank.txt").read_text()
 
 
-def test_isolated_containers_differ_in_these_lines(delta: Callable[[str, str], str]) -> None:
+def test_isolated_containers_differ_in_these_lines() -> None:
     found = delta(job_lines("docker", "per-rank"), job_lines("docker", "isolated"))
     assert found == (GOLDEN / "docker-isolated.diff").read_text()
 
 
 @pytest.mark.parametrize("layout", SEVERAL)
-def test_podman_differs_from_docker_in_these_lines(
-    delta: Callable[[str, str], str], layout: str
-) -> None:
+def test_podman_differs_from_docker_in_these_lines(layout: str) -> None:
     podman = job_lines("podman", layout)
     assert "docker" not in podman
     found = delta(job_lines("docker", layout), podman.replace("podman", "docker"))

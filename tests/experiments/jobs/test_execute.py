@@ -34,7 +34,7 @@ def python(code: str) -> Process:
     return Process((sys.executable, "-c", code), {"GREETING": "hello"})
 
 
-def after(path: Path, error: BaseException) -> Callable[[], None]:
+def after(path: Path, error: type[BaseException]) -> Callable[[], None]:
     """A tick that raises once the file is there."""
 
     def tick() -> None:
@@ -42,6 +42,17 @@ def after(path: Path, error: BaseException) -> Callable[[], None]:
             raise error
 
     return tick
+
+
+def stopped(folder: Path, code: str, error: type[BaseException] = RuntimeError) -> str:
+    """The text that `code` wrote into the file `told`, upon which an error ended its process."""
+    told = folder / "told"
+    begin = "import os, pathlib, signal, subprocess, time\n"
+    begin += f"told = pathlib.Path({str(told)!r})\n"
+    with pytest.raises(error):
+        command = python(f"{begin}{code}\ntime.sleep(600)")
+        execute(command, folder / "log", None, after(told, error))
+    return told.read_text()
 
 
 def test_output_and_exit_code_of_a_process_are_kept(tmp_path: Path) -> None:
@@ -54,16 +65,12 @@ def test_output_and_exit_code_of_a_process_are_kept(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    command = python(
-        "import os, subprocess, sys, time, pathlib\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
-        "time.sleep(600)"
+    pids = stopped(
+        tmp_path,
+        "child = subprocess.Popen(['sleep', '600'])\ntold.write_text(f'{os.getpid()} {child.pid}')",
+        KeyboardInterrupt,
     )
-    with pytest.raises(KeyboardInterrupt):
-        execute(command, tmp_path / "log", None, after(pids, KeyboardInterrupt()))
-    assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
+    assert not any(alive(int(pid)) for pid in pids.split())
 
 
 def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path: Path) -> None:
@@ -82,23 +89,18 @@ def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path
         begun.unlink(missing_ok=True)
         slow = replace(command, grace=grace)
         with pytest.raises(RuntimeError):
-            execute(slow, tmp_path / "log", None, after(begun, RuntimeError("stop")))
+            execute(slow, tmp_path / "log", None, after(begun, RuntimeError))
         assert ended.exists() == (grace > 1)
 
 
 def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:
     """Open MPI gives each rank its own process group, which ending mpiexec's does not reach."""
-    pids = tmp_path / "pids"
-    command = python(
-        "import os, pathlib, subprocess, sys, time\n"
-        "code = 'import time; time.sleep(600)'\n"
-        "rank = subprocess.Popen([sys.executable, '-c', code], start_new_session=True)\n"
-        f"pathlib.Path({str(pids)!r}).write_text(str(rank.pid))\n"
-        "time.sleep(600)"
+    pid = stopped(
+        tmp_path,
+        "rank = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "told.write_text(str(rank.pid))",
     )
-    with pytest.raises(RuntimeError):
-        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
-    assert not alive(int(pids.read_text()))
+    assert not alive(int(pid))
 
 
 @pytest.mark.ranks
@@ -138,16 +140,11 @@ def test_the_folder_of_a_launcher_is_not_removed_where_a_process_has_its_pid_now
 
 
 def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    command = python(
-        "import os, pathlib, signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        f"pathlib.Path({str(pids)!r}).write_text(str(os.getpid()))\n"
-        "time.sleep(600)"
+    pid = stopped(
+        tmp_path,
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntold.write_text(str(os.getpid()))",
     )
-    with pytest.raises(RuntimeError):
-        execute(command, tmp_path / "log", None, after(pids, RuntimeError("stop")))
-    assert not alive(int(pids.read_text()))
+    assert not alive(int(pid))
 
 
 def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: Path) -> None:
@@ -163,41 +160,27 @@ def test_the_variables_of_the_driver_reach_the_process(tmp_path: Path) -> None:
 
 def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_path: Path) -> None:
     name = f"sm_segment.test.{os.getpid()}"
-    others, ours, ready = (Path("/dev/shm") / f"{name}.{i}" for i in range(3))
+    others, ours = (Path("/dev/shm") / f"{name}.{i}" for i in range(2))
     others.write_bytes(b"of a job that runs")
-    command = python(
-        "import pathlib, time\n"
-        f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\n"
-        f"pathlib.Path({str(ready)!r}).write_text('ready')\n"
-        "time.sleep(600)"
-    )
     try:
-        with pytest.raises(RuntimeError):
-            execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
+        stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\ntold.write_text('x')")
         assert [path.exists() for path in (others, ours)] == [True, False]
     finally:
-        for path in (others, ours, ready):
+        for path in (others, ours):
             path.unlink(missing_ok=True)
 
 
 def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mapped_it(
     tmp_path: Path,
 ) -> None:
-    ready = tmp_path / "ready"
-    command = python(
-        "import pathlib, time\n"
+    left = stopped(
+        tmp_path,
         "from hbmcomm.memory.shared import segment\n"
         "made = segment.create('shm', 4096)\n"
-        f"left = pathlib.Path({str(tmp_path)!r}) / 'left'\n"
-        "left.write_text(made.locator.path)\n"
-        f"left.rename({str(ready)!r})\n"
-        "time.sleep(600)"
+        "told.write_text(made.locator.path)",
     )
-    with pytest.raises(RuntimeError):
-        execute(command, tmp_path / "log", None, after(ready, RuntimeError("stop")))
-    segment = Path(ready.read_text())
-    assert segment.parent == tracking.SHM
-    assert not segment.exists()
+    assert Path(left).parent == tracking.SHM
+    assert not Path(left).exists()
 
 
 def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> None:

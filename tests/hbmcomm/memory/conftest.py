@@ -73,6 +73,17 @@ class Rank(NamedTuple):
         more.setdefault("segments", self.segments)
         return create_arena(self.allgather, self.number, self.size, regular, CONTROL, **more)[0]
 
+    def misled(self, lie: Callable[[Any, Any], Any]) -> Rank:
+        """This rank, which receives lie(offer, notices) in place of rank 1's offer."""
+
+        def allgather(value: Any) -> Sequence[Any]:
+            shown = list(self.allgather(value))
+            if getattr(shown[1], "offer", None) is not None:
+                shown[1] = shown[1]._replace(offer=lie(shown[1].offer, shown))
+            return shown
+
+        return self._replace(allgather=allgather)
+
 
 class Cast:
     """Threads as ranks; called again, they still have what they had."""

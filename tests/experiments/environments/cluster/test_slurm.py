@@ -15,6 +15,7 @@ from experiments.jobs.execute import execute
 from experiments.model.environment import CONTAINERS, LAUNCHERS, MPIS, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.schedule import blocks
+from tests.experiments.environments.golden_text import paragraphs
 
 
 def slurm_experiment(environments: str = "slurm") -> Experiment:
@@ -40,20 +41,15 @@ def command(
     return there.command(replace(LAUNCH, ranks=ranks), FOLDER)
 
 
-def golden(*lines: str) -> str:
-    """One command per paragraph, one switch per line."""
-    return "\n".join(line.replace(" --", "\n    --") + "\n" for line in lines)
-
-
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_launcher_starts_as_many_ranks_on_each_node(launcher: str) -> None:
-    found = golden(*(command(mpi, launcher).shell() for mpi in MPIS))
+    found = paragraphs(command(mpi, launcher).shell() for mpi in MPIS)
     assert found == (GOLDEN / f"{launcher}.txt").read_text()
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_container_is_between_the_launcher_and_the_harness(container: str) -> None:
-    found = golden(*(command(mpi, container=container).shell() for mpi in MPIS))
+    found = paragraphs(command(mpi, container=container).shell() for mpi in MPIS)
     assert found == (GOLDEN / f"{container}.txt").read_text()
 
 

@@ -32,14 +32,7 @@ def confined(there: Any) -> Any:
 @pytest.mark.visit(MACHINE, bare)
 def test_more_than_the_node_has_is_an_error_on_every_rank(brought: Any) -> None:
     ran, kernel = brought
-    for rank in ran.right():
-        for where in ("private", "arena"):
-            assert rank[where].startswith("OutOfMemory: hbw: asked for 6")
-            assert "on node 1" in rank[where]
-            assert "MiB are free there" in rank[where]
-        assert rank["refusal"].startswith("OutOfMemory: hbw: asked for ")
-        assert "on node 1" in rank["refusal"]
-        assert rank["after"] == {"1": 2**20}
+    _all_were_refused(ran, 6, "on node 1", "MiB are free there")
     assert 300 * MIB < sum(rank["taken"] for rank in ran.found) < 512 * MIB
     _nobody_was_killed(kernel)
 
@@ -47,16 +40,20 @@ def test_more_than_the_node_has_is_an_error_on_every_rank(brought: Any) -> None:
 @pytest.mark.visit(MACHINE, confined)
 def test_more_than_the_container_may_have_is_one_too(brought: Any) -> None:
     ran, kernel = brought
-    for rank in ran.right():
-        for where in ("private", "arena"):
-            assert rank[where].startswith("OutOfMemory: hbw: asked for 3")
-            assert "the memory limit of this cgroup leaves" in rank[where]
-            assert "--memory" in rank[where]
-        assert rank["refusal"].startswith("OutOfMemory: hbw: asked for ")
-        assert "the memory limit of this cgroup leaves" in rank["refusal"]
-        assert rank["after"] == {"1": 2**20}
+    _all_were_refused(ran, 3, "the memory limit of this cgroup leaves", "--memory")
     assert 64 * MIB < sum(rank["taken"] for rank in ran.found) < 256 * MIB
     _nobody_was_killed(kernel)
+
+
+def _all_were_refused(ran: Any, first_digit: int, why: str, remedy: str) -> None:
+    """Every rank got this error in both ways of having memory, and can still communicate."""
+    for rank in ran.right():
+        for where in ("private", "arena"):
+            assert rank[where].startswith(f"OutOfMemory: hbw: asked for {first_digit}")
+            assert why in rank[where] and remedy in rank[where]
+        assert rank["refusal"].startswith("OutOfMemory: hbw: asked for ")
+        assert why in rank["refusal"]
+        assert rank["after"] == {"1": MIB}
 
 
 def _nobody_was_killed(kernel: str) -> None:

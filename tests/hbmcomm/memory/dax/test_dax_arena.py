@@ -41,16 +41,17 @@ def path(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     os.close(descriptor)
 
 
-def made(ranks: Any, path: str, **more: Any) -> list[Any]:
-    def part(rank: Any) -> Arena:
-        return dax_arena.create_arena(
-            *(rank.allgather, rank.number, rank.size, path, CONTROL),
-            segments=rank.segments,
-            mappings=rank.mappings,
-            **more,
-        )[0]
+def arena(rank: Any, path: str, **more: Any) -> Arena:
+    return dax_arena.create_arena(
+        *(rank.allgather, rank.number, rank.size, path, CONTROL),
+        segments=rank.segments,
+        mappings=rank.mappings,
+        **more,
+    )[0]
 
-    return ranks(part)
+
+def made(ranks: Any, path: str, **more: Any) -> list[Any]:
+    return ranks(lambda rank: arena(rank, path, **more))
 
 
 def check_shared(arenas: list[Arena]) -> None:
@@ -219,17 +220,9 @@ def test_what_fails_on_one_rank_fails_on_all(
 
 
 def test_a_slice_that_no_rank_has_is_not_looked_for(cast: Any, path: str) -> None:
-    def part(rank: Any) -> Any:
-        def allgather(value: Any) -> Any:
-            shown = rank.allgather(value)
-            if hasattr(shown[1], "offer") and shown[1].offer is not None:
-                shown[1] = shown[1]._replace(offer=shown[1].offer._replace(arrays=77))
-            return shown
+    def lie(offer: Any, _: Any) -> Any:
+        return offer._replace(arrays=77)
 
-        return dax_arena.create_arena(
-            allgather, rank.number, 2, path, CONTROL, segments=rank.segments, mappings=rank.mappings
-        )
-
-    found = cast(2)(part)
+    found = cast(2)(lambda rank: arena(rank.misled(lie), path))
     assert [type(each) for each in found] == [ArenaUnavailable] * 2
     assert "has no slice 77" in str(found[0])

@@ -296,32 +296,17 @@ def test_notices_of_any_form_are_no_danger(cast: Any, offer: Any) -> None:
 
 def check_liar(cast: Any, lie: Callable[[Any, Any], Any], text: str) -> None:
     """Rank 1 tells the others something else than it should."""
-
-    def play(rank: Any) -> Any:
-        def allgather(value: Any) -> Any:
-            shown = rank.allgather(value)
-            if hasattr(shown[1], "offer") and shown[1].offer is not None:
-                shown[1] = shown[1]._replace(offer=lie(shown[1].offer, shown))
-            return shown
-
-        return rank._replace(allgather=allgather).arena()
-
-    found = cast(2)(play)
+    found = cast(2)(lambda rank: rank.misled(lie).arena())
     assert {type(each) for each in found} == {ArenaUnavailable}
     assert text in str(found[0])
 
 
 def test_ranks_of_other_pid_namespaces_have_no_number_here(cast: Any) -> None:
-    def play(rank: Any) -> Any:
-        def allgather(value: Any) -> Any:
-            shown = rank.allgather(value)
-            if hasattr(shown[1], "offer"):
-                shown[1] = shown[1]._replace(offer=shown[1].offer._replace(pid_namespace=(1, 2)))
-            return shown
+    def lie(offer: Any, _: Any) -> Any:
+        return offer._replace(pid_namespace=(1, 2))
 
-        return rank._replace(allgather=allgather).arena()
-
-    assert [place.pid for place in cast(2)(play)[0].ranks] == [os.getpid(), 0]
+    found = cast(2)(lambda rank: rank.misled(lie).arena())
+    assert [place.pid for place in found[0].ranks] == [os.getpid(), 0]
 
 
 def test_more_ranks_than_the_core_serves_are_refused() -> None:
