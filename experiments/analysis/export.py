@@ -8,7 +8,7 @@ of the OSU Micro-Benchmarks hold what those print with `--full`.
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.analysis.metadata_diff import flatten
-from experiments.analysis.reading import COLUMNS, Campaign
+from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
@@ -30,8 +30,6 @@ NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
 NO_RANK = -1
 """The rank of a value over all ranks."""
-USUAL = {"setting": "", "form": PLAIN}
-"""What launches and cells mean that were stored before they had these."""
 NO_TURN = -1
 """The turn of a warm-up sample, and of every sample of a launch that took no turns."""
 
@@ -169,7 +167,7 @@ def _measured(
     samples = store.read_samples(folder / "launches" / f"{name}.npz")
     for cell in launch["cells"]:
         if "samples" in cell:
-            values = USUAL | asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
+            values = asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
             begins = samples.get(cell.get("begins", ""))
             yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]], begins
 
@@ -223,17 +221,3 @@ def _osu_head(names: dict[str, Any], mpi: str, launches: int, warning: str) -> s
         f"# Datatype: {DATATYPES[names['dtype']]}.\n"
         f"{'# Size':<10}{''.join(heads)}\n"
     )
-
-
-def read(path: Path) -> pd.DataFrame:
-    """A CSV or Parquet file of export(), with the values that were written."""
-    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
-        ".csv": lambda place: pd.read_csv(place, keep_default_na=False, na_values={**_NUMBERS}),
-        ".parquet": pd.read_parquet,
-    }
-    return readers[path.suffix](path)
-
-
-_SECONDS = [name for name in (*COLUMNS, "begin_s") if name.endswith("_s")]
-_NUMBERS = {name: [""] for name in (*_SECONDS, "carried")}
-"""Where an empty field is no number; elsewhere it is an empty name, as a host's layout."""

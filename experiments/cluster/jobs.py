@@ -18,9 +18,6 @@ SILENT = 120.0  # seconds without an answer of Slurm after which a job is no lon
 ENDING = 60.0  # seconds in which a job that was cancelled ends
 
 
-Take = Callable[[str], object]
-
-
 class SlurmRefused(ExperimentsError):
     """Slurm is not there, or does not take a job."""
 

@@ -36,7 +36,6 @@ SIZE = "4G"  # of the file system; the file holds only what is written
 MAKERS = (Path(__file__), Path(exported.__file__))
 """The modules that make the disk; it is made again when they change."""
 START_PATIENCE = 60  # seconds until a private engine answers
-POLL = 0.1  # seconds
 
 
 class GuestMissing(ExperimentsError):

@@ -41,12 +41,6 @@ DARK = {
     "#2b8cbe": "#8fd3f4",
     "#4d4d4d": "#c4c4c4",
     "#6a3d9a": "#b99be8",
-    "#bdd7e7": "#24506e",
-    "#8ab8d6": "#3a7299",
-    "#4f90bc": "#5a9ac6",
-    "#1f659b": "#8cc1e6",
-    "#08406b": "#c2e0f5",
-    "#021f38": "#e8f4fc",
 }
 """What stands for each colour of a figure on a dark page; only these colours are used."""
 
@@ -118,9 +112,6 @@ ARMS = ("#0b4f7d", "#d55e00", "#007a5a", "#b0568a", "#8a6d00", "#2b8cbe", "#4d4d
 """Colours of arms beside each other, in the order in which figures show them."""
 BOUND_LINE: Any = (0, (1, 1.4))
 
-SHADES = ("#bdd7e7", "#8ab8d6", "#4f90bc", "#1f659b", "#08406b", "#021f38")
-"""Light to dark, for what is ordered (rank counts)."""
-
 _SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": TEXT_POINTS,
@@ -186,13 +177,6 @@ def look(kind: str) -> Look:
 def stroke(transport: str) -> Stroke:
     """The line and mark of a transport; one that has none of its own is dotted."""
     return TRANSPORTS.get(transport, Stroke(":", 1.0, "*"))
-
-
-def shade(index: int, of: int) -> str:
-    """The index-th of `of` ordered colours, light to dark, spread over all of SHADES."""
-    if of <= 1:
-        return SHADES[3]
-    return SHADES[min(len(SHADES) - 1, round(index * (len(SHADES) - 2) / (of - 1)))]
 
 
 def style(*, printed: bool = False) -> AbstractContextManager[None]:

@@ -83,16 +83,6 @@ def test_the_two_kinds_of_the_paper_differ_without_a_sort_of_cone(blindness: str
     assert np.linalg.norm(seen[0] - seen[1]) > 25
 
 
-def test_shades_go_from_light_to_dark_in_steps_that_show_in_grey() -> None:
-    lightness = [lab(linear(shade))[0] for shade in style.SHADES]
-    assert (-np.diff(lightness) > 8).all()
-
-
-@pytest.mark.parametrize("count", [1, 2, 4, 5])
-def test_each_rank_count_has_a_shade_of_its_own(count: int) -> None:
-    assert len({style.shade(index, count) for index in range(count)}) == count
-
-
 def test_series_and_text_stand_out_from_the_paper_light_and_dark() -> None:
     series = [look.colour for look in style.KINDS.values()]
     for colour in (*series, style.INK, style.MUTED, style.ALERT):
@@ -102,8 +92,7 @@ def test_series_and_text_stand_out_from_the_paper_light_and_dark() -> None:
 
 
 def test_every_colour_has_a_dark_one() -> None:
-    used = {look.colour for look in style.KINDS.values()} | set(style.SHADES)
-    assert used <= set(style.DARK)
+    assert {look.colour for look in style.KINDS.values()} <= set(style.DARK)
     for one, other in combinations(style.KINDS.values(), 2):
         assert style.DARK[one.colour] != style.DARK[other.colour]
 
