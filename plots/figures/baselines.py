@@ -1,13 +1,12 @@
 """Figure 5: MPI from Python beside Python's own means, threads and multiprocessing."""
 
 import pandas as pd
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.arms import HOST
 from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import hollow, points, size_axis, transport_handles
+from plots.figures.panels.marks import hollow, points, seconds_axis, size_axis, transport_handles
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
@@ -17,9 +16,8 @@ from plots.layout.labels import (
     ranks_text,
     ratio_and_interval,
     setting,
-    tick_text,
 )
-from plots.layout.style import ARMS, TRANSPORTS, stroke
+from plots.layout.style import ARMS, TRANSPORTS, Look, stroke
 
 NAME = "baselines"
 TITLE = "Python without MPI"
@@ -62,18 +60,12 @@ def _drawing(part: Part, found: Findings) -> Drawing:
                 mine,
                 across=("bytes", 1.0),
                 value="median_s",
-                colour=colours[transport],
-                marker=stroke(transport).marker,
+                look=Look(colours[transport], stroke(transport).marker),
                 join=stroke(transport).dashes,
                 weight=stroke(transport).weight,
             )
     size_axis(page, frame["bytes"], 6)
-    first = page.panels[0][0]
-    first.set_yscale("log")
-    first.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    first.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
-    first.yaxis.set_minor_formatter(NullFormatter())
+    seconds_axis(page.panels[0][0])
     return Drawing(
         NAME,
         f"{part.suffix}-{part.ranks}-ranks",

@@ -1,11 +1,10 @@
 """Figures of a bench: times of direct and its peers, and the peers' times over direct's."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.analysis.reading import Campaign
@@ -16,10 +15,18 @@ from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import ratio_text, seconds_text
 from experiments.results import recorded
-from plots.figures.panels.marks import bound_handle, hollow, points, size_axis
+from plots.figures.panels.marks import (
+    bound_handle,
+    hollow,
+    mark_handle,
+    points,
+    positive_ends,
+    seconds_axis,
+    size_axis,
+)
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import bytes_text, mpi_name, ranks_text, tick_text
-from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES, Look
+from plots.layout.labels import bytes_text, mpi_name, ranks_text
+from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
 
 BOUND = "bound"  # drawn beside the parties
 TIMES, RATIOS = "bench-times", "bench-ratios"
@@ -48,7 +55,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
     bound = mine.assign(peer=BOUND, seconds=mine["seconds"] * mine["share"])
     frame = pd.concat([mine.assign(peer=DIRECT), theirs, bound], ignore_index=True)
     frame = frame.assign(value=frame["seconds"], low=frame["low_s"], high=frame["high_s"])
-    figure, panels = _grid(
+    figure, _ = _grid(
         bench,
         frame,
         f"Time of a collective, {ranks_text(ranks)}",
@@ -58,7 +65,6 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
             *hollow(frame[frame["peer"] != BOUND]),
         ],
     )
-    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
     sentences = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: {seconds_text(row.seconds)}."
         for row in rows(mine.sort_values(["operation", "form", "bytes"]))
@@ -153,13 +159,7 @@ def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
     """An entry for each party that is drawn."""
     labels = {OTHER_BUILD: other_build(bench)}
     handles = [
-        Line2D(
-            [],
-            [],
-            color=PARTIES[party].colour,
-            marker=PARTIES[party].marker,
-            label=labels.get(party, mpi_name(party)),
-        )
+        mark_handle(PARTIES[party], labels.get(party, mpi_name(party)))
         for party in (DIRECT, *SHOWN)
         if party in peers
     ]
@@ -178,25 +178,14 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
     for party in (*SHOWN, DIRECT):
         mine = frame[frame["peer"] == party]
         if not mine.empty:
-            look: Look = PARTIES[party]
-            points(
-                axes,
-                mine,
-                across=("bytes", 1.0),
-                value="value",
-                colour=look.colour,
-                marker=look.marker,
-                join="-",
-            )
+            across = ("bytes", 1.0)
+            points(axes, mine, across=across, value="value", look=PARTIES[party], join="-")
     bound = frame[frame["peer"] == BOUND].sort_values("bytes")
     axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)
 
 
 def _value_axis(axes: Axes, frame: pd.DataFrame) -> None:
-    drawn = frame[["value", "low", "high"]].to_numpy(dtype=float)
-    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
-    axes.set_yscale("log")
-    axes.set_ylim(min(drawn.min() / 1.6, 0.9 if drawn.min() > 0.5 else 1), drawn.max() * 1.6)
-    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    axes.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    """A logarithmic axis; a figure of ratios changes its labels."""
+    seconds_axis(axes)
+    least, most = positive_ends(frame[["value", "low", "high"]])
+    axes.set_ylim(min(least / 1.6, 0.9 if least > 0.5 else 1), most * 1.6)

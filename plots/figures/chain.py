@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
@@ -20,7 +19,7 @@ from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES, Family, family
 from experiments.model.arms import named
 from experiments.model.quantities import percent_text, ratio_text
-from plots.figures.panels.marks import hollow, ratio_axis
+from plots.figures.panels.marks import hollow, mark_handle, marks, ratio_axis
 from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
@@ -36,7 +35,7 @@ from plots.layout.labels import (
     setting,
     transport_name,
 )
-from plots.layout.style import BAND, MUTED, PAPER, PARTIES, Look
+from plots.layout.style import BAND, MUTED, PARTIES, Look
 
 NAME = "chain"
 TITLE = "Where a container's cost comes from"
@@ -191,16 +190,8 @@ def _mark(
     known = math.isfinite(cell.low)
     if known:
         axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.4, zorder=2.5)
-    axes.plot(
-        [x],
-        [y],
-        look.marker if x == cell.ratio else ">" if x < cell.ratio else "<",
-        markersize=3,
-        markerfacecolor=colour if known else PAPER,
-        markeredgecolor=colour,
-        markeredgewidth=0.7,
-        zorder=3,
-    )
+    marker = look.marker if x == cell.ratio else ">" if x < cell.ratio else "<"
+    marks(axes, [x], [y], Look(colour, marker), filled=known, size=3)
     if x != cell.ratio:
         axes.annotate(
             ratio_text(cell.ratio),
@@ -213,14 +204,7 @@ def _mark(
 
 def _legend(whole: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            color=PARTIES[party].colour,
-            marker=PARTIES[party].marker,
-            label=transport_name(name),
-        )
+        mark_handle(PARTIES[party], transport_name(name), linestyle="none")
         for name, party in (("direct", "direct"), ("mpi", "openmpi"))
         if name in set(whole["transport"])
     ]

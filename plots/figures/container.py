@@ -22,7 +22,7 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
 from plots.figures.panels.container_axis import NEAR, Sight, draw_axes, ends
 from plots.figures.panels.facets import Part, heads, parts
-from plots.figures.panels.marks import hollow, kind_handles
+from plots.figures.panels.marks import hollow, kind_handles, marks
 from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
@@ -260,21 +260,15 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
     for cell in numbered(frame):
         offset = _SPREAD * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
         y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
-        colour, marker = look(cell.kind).colour, look(cell.kind).marker
+        kind = look(cell.kind)
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
         if known:
-            axes.hlines(y, cell.low, cell.high, color=colour, linewidth=1.2, zorder=2)
-        axes.plot(
-            cell.ratio,
-            y,
-            color=colour,
-            linestyle="none",
-            marker=marker,
-            markersize=2.6,
-            markerfacecolor=colour if known else PAPER,
-            markeredgewidth=0.7,
+            axes.hlines(y, cell.low, cell.high, color=kind.colour, linewidth=1.2, zorder=2)
+        marks(
+            *(axes, cell.ratio, y, kind),
+            filled=known,
+            size=2.6,
             clip_on=False,
-            zorder=3,
             gid=f"cell-{cell.Index}",
         )
 

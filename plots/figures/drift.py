@@ -1,13 +1,12 @@
 """The machine's pace over the campaign: how long each launch took beside others of its arm."""
 
 import pandas as pd
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order
 from experiments.model.quantities import counted, percent_text, ratio_text
-from plots.figures.panels.marks import ratio_axis
+from plots.figures.panels.marks import mark_handle, ratio_axis
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import MPIS, mpi_name
 from plots.layout.style import MUTED, party
@@ -29,16 +28,7 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
         rows=1,
         columns=1,
         panel_height=1.3,
-        legend=[
-            Line2D(
-                *([], []),
-                linestyle="none",
-                color=party(mpi).colour,
-                marker=party(mpi).marker,
-                label=mpi_name(mpi),
-            )
-            for mpi in mpis
-        ],
+        legend=[mark_handle(party(mpi), mpi_name(mpi), linestyle="none") for mpi in mpis],
         notes=[
             "Median over cells of a launch's time over the usual one of its arm. Marks of a block "
             "that move together are the machine's doing, and cancel in ratios.",

@@ -11,7 +11,7 @@ from plots.figures.panels.marks import (
     dodge,
     hollow,
     kind_handles,
-    marker_of,
+    look_of,
     points,
     ratio_axis,
     ratio_span,
@@ -29,7 +29,7 @@ from plots.layout.labels import (
     setting,
     short_arm,
 )
-from plots.layout.style import KINDS, MUTED, look, stroke
+from plots.layout.style import KINDS, MUTED, stroke
 
 NAME = "placement"
 TITLE = "Placement of ranks and buffers"
@@ -125,8 +125,7 @@ def _panel(axes: Axes, mine: pd.DataFrame, transports: set[str]) -> None:
             series,
             across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
             value="ratio",
-            colour=look(str(kind)).colour,
-            marker=marker_of(str(kind), str(transport), transports),
+            look=look_of(str(kind), str(transport), transports),
             join=stroke(str(transport)).dashes,
             weight=stroke(str(transport)).weight,
         )

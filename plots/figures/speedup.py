@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -22,6 +21,8 @@ from plots.figures.panels.marks import (
     dodge,
     hollow,
     points,
+    ratio_ends,
+    ratio_scale,
     ratio_ticks,
     size_axis,
     transport_handles,
@@ -40,7 +41,7 @@ from plots.layout.labels import (
     setting,
     short_arm,
 )
-from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, stroke
+from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, Look, stroke
 from plots.tables.published import (
     BCAST_16,
     CELLS,
@@ -191,12 +192,7 @@ def _page(
         notes=[*notes, *([others] if others else [])],
         left=0.42,
     )
-    axes = page.panels[0][0]
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator(ratio_ticks(low, high)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
     for panel in page.flat():
         panel.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
         if comparable(frame):
@@ -207,8 +203,7 @@ def _page(
 def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis: around 1×, every median and the paper's figures; an interval has no say."""
     claims = [MOST] if comparable(frame) else []
-    held = [*frame["ratio"].to_numpy(dtype=float), 1.0, *claims]
-    return min(0.8, float(np.nanmin(held)) / 1.15), max(1.25, float(np.nanmax(held)) * 1.15)
+    return ratio_ends([*frame["ratio"], 1.0, *claims])
 
 
 def _legend(frame: pd.DataFrame, arms: list[str]) -> list[Artist]:
@@ -263,8 +258,7 @@ def _series(
             frame,
             across=across,
             value="ratio",
-            colour=colour,
-            marker=stroke(transport).marker,
+            look=Look(colour, stroke(transport).marker),
             join=stroke(transport).dashes if join else None,
             weight=stroke(transport).weight,
         )

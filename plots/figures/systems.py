@@ -1,17 +1,23 @@
 """Figure 9: how much longer other ways take to do what one of this library's systems does."""
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.workloads import CONTENDERS, WORKLOADS
 from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import dodge, hollow, points, ratio_ticks, size_axis
+from plots.figures.panels.marks import (
+    dodge,
+    hollow,
+    points,
+    ratio_ends,
+    ratio_scale,
+    ratio_ticks,
+    series_handles,
+    size_axis,
+)
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     alerts,
@@ -23,11 +29,10 @@ from plots.layout.labels import (
     setting,
     transport_name,
 )
-from plots.layout.style import ARMS, MUTED
+from plots.layout.style import MUTED, series
 
 NAME = "systems"
 TITLE = "Other ways beside"
-MARKERS = "osD^vPX"
 
 
 def systems(found: Findings) -> list[Drawing | Skipped]:
@@ -43,8 +48,7 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     frame = part.frame
     workloads = in_order(frame["operation"], WORKLOADS)
     contenders = in_order(frame["transport"], CONTENDERS)
-    ends = frame[["ratio", "low", "high"]]
-    low, high = min(0.8, ends.min().min() / 1.15), max(1.25, ends.max().max() * 1.15)
+    low, high = ratio_ends(frame[["ratio", "low", "high"]])
     page = sheet(
         f"{TITLE} {transport_name(ours)}, {ranks_text(part.ranks)}",
         setting(frame),
@@ -52,7 +56,7 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
         columns=1,
         panel_height=1.0,
         row_heads=[operation_name(name) for name in workloads],
-        legend=_legend(contenders),
+        legend=series_handles(map(transport_name, contenders)),
         legend_columns=2,
         alerts=alerts(frame),
         notes=[
@@ -62,12 +66,7 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
         ],
         left=0.42,
     )
-    axes = page.panels[0][0]
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator(ratio_ticks(low, high)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
     for panel, name in zip(page.flat(), workloads, strict=True):
         _panel(panel, frame[frame["operation"] == name], contenders)
     size_axis(page, frame["bytes"], 6, "bytes")
@@ -82,19 +81,6 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     )
 
 
-def _legend(contenders: list[str]) -> list[Artist]:
-    return [
-        Line2D(
-            [],
-            [],
-            color=ARMS[number % len(ARMS)],
-            marker=MARKERS[number % len(MARKERS)],
-            label=transport_name(name),
-        )
-        for number, name in enumerate(contenders)
-    ]
-
-
 def _panel(axes: Axes, mine: pd.DataFrame, contenders: list[str]) -> None:
     axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
     for number, name in enumerate(contenders):
@@ -105,8 +91,7 @@ def _panel(axes: Axes, mine: pd.DataFrame, contenders: list[str]) -> None:
             frame,
             across=("bytes", dodge(number, len(contenders))),
             value="ratio",
-            colour=ARMS[number % len(ARMS)],
-            marker=MARKERS[number % len(MARKERS)],
+            look=series(number),
             join="-",
         )
 

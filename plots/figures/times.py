@@ -1,9 +1,7 @@
 """Figure 1: time of a collective against message size, kinds and transports side by side."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
 from experiments.analysis.findings.selection import in_order, usual
@@ -15,8 +13,10 @@ from plots.figures.panels.marks import (
     dodge,
     hollow,
     kind_handles,
-    marker_of,
+    look_of,
     points,
+    positive_ends,
+    seconds_axis,
     size_axis,
     transport_handles,
 )
@@ -29,7 +29,6 @@ from plots.layout.labels import (
     ranks_text,
     setting,
     short_arm,
-    tick_text,
 )
 from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, look, stroke
 
@@ -104,7 +103,10 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         else:
             _panel(axes, mine, transports)
     size_axis(page, frame["bytes"], 3 if len(columns) > 1 else 6)
-    _time_axis(page.panels[0][0], frame)
+    first = page.panels[0][0]
+    seconds_axis(first)
+    least, most = positive_ends(frame[["median_s", "low", "high", "bound_s"]])
+    first.set_ylim(least / 1.6, most * 2.2)
     return Drawing(
         NAME,
         f"{part.suffix}-{ranks}-ranks",
@@ -137,8 +139,7 @@ def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
                 mine[mine["transport"] == transport],
                 across=("bytes", shift),
                 value="median_s",
-                colour=look(kind).colour,
-                marker=marker_of(kind, transport, transports),
+                look=look_of(kind, transport, transports),
                 join=stroke(transport).dashes,
                 weight=stroke(transport).weight,
             )
@@ -151,17 +152,6 @@ def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
             linewidth=0.9,
             zorder=1.5,
         )
-
-
-def _time_axis(axes: Axes, frame: pd.DataFrame) -> None:
-    drawn = frame[["median_s", "low", "high", "bound_s"]].to_numpy(dtype=float)
-    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
-    axes.set_yscale("log")
-    axes.set_ylim(drawn.min() / 1.6, drawn.max() * 2.2)
-    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    axes.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _description(frame: pd.DataFrame, part: Part) -> str:

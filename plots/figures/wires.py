@@ -2,7 +2,6 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
@@ -13,6 +12,8 @@ from plots.figures.panels.marks import (
     dodge,
     hollow,
     points,
+    ratio_ends,
+    ratio_scale,
     size_axis,
     transport_handles,
 )
@@ -26,7 +27,7 @@ from plots.layout.labels import (
     ratio_and_interval,
     setting,
 )
-from plots.layout.style import ARMS, MUTED, TRANSPORTS, stroke
+from plots.layout.style import ARMS, MUTED, TRANSPORTS, Look, stroke
 
 NAME = "wires"
 TITLE = "Time over the wire's bound"
@@ -61,14 +62,9 @@ def _drawing(part: Part) -> Drawing:
         notes=["Median over launches with 95 % interval.", *hollow(frame)],
         left=0.42,
     )
-    ends = frame[["over", "low", "high"]]
-    low, high = min(0.8, ends.min().min() / 1.15), max(1.25, ends.max().max() * 1.15)
-    axes = page.panels[0][0]
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in TICKS if low <= tick <= high]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    low, high = ratio_ends(frame[["over", "low", "high"]])
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    ratio_scale(page.panels[0][0], low, high, ticks)
     for panel, operation, binding in page.by(operations, bindings):
         _panel(panel, frame[(frame["operation"] == operation) & (frame["binding"] == binding)])
     size_axis(page, frame["bytes"], 3 if len(bindings) > 1 else 6)
@@ -94,8 +90,7 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
             frame[frame["transport"] == transport],
             across=("bytes", dodge(number, len(transports))),
             value="over",
-            colour=ARMS[number % len(ARMS)],
-            marker=stroke(transport).marker,
+            look=Look(ARMS[number % len(ARMS)], stroke(transport).marker),
             join=stroke(transport).dashes,
             weight=stroke(transport).weight,
         )

@@ -110,6 +110,8 @@ TRANSPORTS = {
 """In the order in which figures show them: what is ours first, and heavier."""
 ARMS = ("#0b4f7d", "#d55e00", "#007a5a", "#b0568a", "#8a6d00", "#2b8cbe", "#4d4d4d")
 """Colours of arms beside each other, in the order in which figures show them."""
+MARKERS = "osD^vPX"
+"""Marks beside those colours, of series that have no look of their own."""
 BOUND_LINE: Any = (0, (1, 1.4))
 
 _SETTINGS: dict[str, Any] = {
@@ -172,6 +174,11 @@ _PRINTED: dict[str, Any] = {
 def look(kind: str) -> Look:
     """The look of a kind; one that has none of its own looks like ordinary ink."""
     return KINDS.get(kind, Look(INK, "*"))
+
+
+def series(place: int) -> Look:
+    """The look of a figure's series, by its place among them."""
+    return Look(ARMS[place % len(ARMS)], MARKERS[place % len(MARKERS)])
 
 
 def stroke(transport: str) -> Stroke:

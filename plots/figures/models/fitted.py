@@ -1,15 +1,13 @@
 """Measured times of collectives, and what a cost model of them says."""
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import percent_text
-from plots.figures.models.marks import MARKERS, measured, seconds_axis
-from plots.figures.panels.marks import size_axis
+from plots.figures.models.marks import measured
+from plots.figures.panels.marks import seconds_axis, series_handles, size_axis
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import (
     MPIS,
@@ -19,7 +17,7 @@ from plots.layout.labels import (
     ranks_text,
     transport_name,
 )
-from plots.layout.style import ARMS, INK
+from plots.layout.style import INK, series
 
 NAME = "model"
 TITLE = "Cost model of"
@@ -46,7 +44,7 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
         columns=1,
         panel_height=0.95,
         row_heads=[operation_name(name) for name in operations],
-        legend=_legend(counts),
+        legend=series_handles(map(ranks_text, counts)),
         legend_columns=3,
         notes=[
             "Filled marks: the half that the model is fitted on; hollow: the half that judges it. "
@@ -56,7 +54,7 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     for axes, operation in zip(page.flat(), operations, strict=True):
         _panel(axes, frame[frame["operation"] == operation], counts)
     size_axis(page, frame["bytes"], 5)
-    seconds_axis(page.panels[0][0])
+    seconds_axis(page.panels[0][0], multiples=False)
     return Drawing(
         NAME,
         f"-{mpi}-{transport}",
@@ -69,19 +67,12 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     )
 
 
-def _legend(counts: list[int]) -> list[Artist]:
-    return [
-        Line2D([], [], color=ARMS[place], marker=MARKERS[place], label=ranks_text(count))
-        for place, count in enumerate(counts)
-    ]
-
-
 def _panel(axes: Axes, frame: pd.DataFrame, counts: list[int]) -> None:
     for place, count in enumerate(counts):
         mine = frame[frame["ranks"] == count].sort_values("bytes")
-        colour = ARMS[place % len(ARMS)]
-        axes.plot(mine["bytes"], mine["model"], color=colour, linewidth=0.9, zorder=2)
-        measured(axes, mine, "bytes", colour, place)
+        look = series(place)
+        axes.plot(mine["bytes"], mine["model"], color=look.colour, linewidth=0.9, zorder=2)
+        measured(axes, mine, "bytes", look)
     axes.tick_params(colors=INK)
 
 

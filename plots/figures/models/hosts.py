@@ -2,16 +2,16 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import seconds_text
-from plots.figures.models.marks import MARKERS, counts_axis, measured, seconds_axis
+from plots.figures.models.marks import counts_axis, measured
+from plots.figures.panels.marks import seconds_axis, series_handles
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import MPIS, bytes_text, mpi_name
-from plots.layout.style import ARMS
+from plots.layout.style import series
 
 NAME = "more-hosts"
 TITLE = "Allreduce between hosts, by algorithm"
@@ -41,10 +41,7 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
         columns=1,
         panel_height=1.15,
         row_heads=[bytes_text(size) for size in sizes],
-        legend=[
-            Line2D([], [], color=ARMS[place], marker=MARKERS[place], label=name)
-            for place, name in enumerate(algorithms)
-        ],
+        legend=series_handles(algorithms),
         legend_columns=3,
         notes=[
             "Marks: measured, on hosts that share CPUs; filled: the half that models are fitted "
@@ -64,7 +61,7 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
                 ),
             )
         counts_axis(axes)
-        seconds_axis(axes)
+        seconds_axis(axes, multiples=False)
     page.panels[-1][0].set_xlabel("hosts")
     last = lines[lines["hosts"] == lines["hosts"].max()]
     sentences = [
@@ -84,6 +81,6 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
 
 
 def _algorithm(axes: Axes, place: int, line: pd.DataFrame, times: pd.DataFrame) -> None:
-    colour = ARMS[place]
-    axes.plot(line["hosts"], line["seconds"], color=colour, linewidth=0.9, zorder=2)
-    measured(axes, times, "ranks", colour, place)
+    look = series(place)
+    axes.plot(line["hosts"], line["seconds"], color=look.colour, linewidth=0.9, zorder=2)
+    measured(axes, times, "ranks", look)

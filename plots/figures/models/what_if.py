@@ -3,18 +3,22 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
-from plots.figures.models.marks import MARKERS, counts_axis, seconds_axis
-from plots.figures.panels.marks import kind_handles
+from plots.figures.models.marks import counts_axis
+from plots.figures.panels.marks import (
+    kind_handles,
+    mark_handle,
+    seconds_axis,
+    series_handles,
+)
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import OPERATIONS, operation_name
-from plots.layout.style import ARMS, INK, MUTED, look
+from plots.layout.style import INK, MUTED, Look, look, series
 from plots.tables.published import BCAST_16, MOST
 
 SPEEDUP, SCALING = "what-if-speedup", "what-if-nodes"
@@ -38,7 +42,10 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
         columns=1,
         panel_height=1.1,
         row_heads=[f"Ranks {name}" for name in placements],
-        legend=_operations(operations) + _papers(published),
+        legend=[
+            *series_handles(map(operation_name, operations)),
+            *([mark_handle(Look(INK, "_"), "published")] if published else []),
+        ],
         legend_columns=3,
         left=0.42,
     )
@@ -49,8 +56,8 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
             axes.plot(
                 line["ranks"],
                 line["ratio"],
-                color=ARMS[place % len(ARMS)],
-                marker=MARKERS[place % len(MARKERS)],
+                color=series(place).colour,
+                marker=series(place).marker,
                 markersize=2.8,
                 linewidth=1.0,
             )
@@ -68,25 +75,6 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
         _described(frame),
         page.figure,
     )
-
-
-def _operations(operations: list[str]) -> list[Artist]:
-    return [
-        Line2D(
-            [],
-            [],
-            color=ARMS[place % len(ARMS)],
-            marker=MARKERS[place % len(MARKERS)],
-            label=operation_name(name),
-        )
-        for place, name in enumerate(operations)
-    ]
-
-
-def _papers(published: bool) -> list[Artist]:
-    if not published:
-        return []
-    return [Line2D([], [], color=INK, marker="_", label="published")]
 
 
 def _ranks_axis(axes: Axes, counts: list[int]) -> None:
@@ -139,7 +127,7 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
                 line["nodes"], line["low"], line["high"], color=colour, alpha=0.12, linewidth=0
             )
     counts_axis(axes)
-    seconds_axis(axes)
+    seconds_axis(axes, multiples=False)
     axes.set_xlabel("nodes")
     last = frame[frame["nodes"] == frame["nodes"].max()]
     sentences = [

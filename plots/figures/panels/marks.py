@@ -1,4 +1,4 @@
-"""Marks that several figures share: points with intervals, size axes, legend entries."""
+"""What several figures share: points with intervals, axes of values, legend entries."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +10,18 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from experiments.analysis.findings.selection import in_order
 from plots.layout.figure_layout import Sheet
-from plots.layout.labels import bytes_text, kind_name, transport_name
-from plots.layout.style import BOUND_LINE, INK, KINDS, PAPER, TRANSPORTS, look, stroke
+from plots.layout.labels import bytes_text, kind_name, tick_text, transport_name
+from plots.layout.style import BOUND_LINE, INK, KINDS, PAPER, TRANSPORTS, Look, look, series, stroke
 
 _MARK = 2.8  # points; smaller where many sizes crowd
 
@@ -26,8 +32,7 @@ def points(
     *,
     across: tuple[str, float],
     value: str,
-    colour: str,
-    marker: str,
+    look: Look,
     join: Any = None,
     weight: float = 1.0,
 ) -> None:
@@ -46,24 +51,37 @@ def points(
     y = frame[value].to_numpy(dtype=float)
     low, high = (frame[end].to_numpy(dtype=float) for end in ("low", "high"))
     if join is not None:
-        axes.plot(x, y, linestyle=join, linewidth=weight, color=colour, zorder=2)
-    mark = _MARK * math.sqrt(weight) * (1.0 if len(frame) <= 9 else 0.7)
+        axes.plot(x, y, linestyle=join, linewidth=weight, color=look.colour, zorder=2)
+    size = _MARK * math.sqrt(weight) * (1.0 if len(frame) <= 9 else 0.7)
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
-        axes.vlines(x[known], low[known], high[known], color=colour, linewidth=1.4, zorder=2.5)
-    for mask, face in ((known, colour), (~known, PAPER)):
+        axes.vlines(x[known], low[known], high[known], color=look.colour, linewidth=1.4, zorder=2.5)
+    for mask, filled in ((known, True), (~known, False)):
         if mask.any():
-            axes.plot(
-                x[mask],
-                y[mask],
-                linestyle="none",
-                marker=marker,
-                markersize=mark,
-                markerfacecolor=face,
-                markeredgecolor=colour,
-                markeredgewidth=0.7,
-                zorder=3,
-            )
+            marks(axes, x[mask], y[mask], look, filled=filled, size=size)
+
+
+def marks(
+    axes: Axes, x: Any, y: Any, look: Look, *, filled: bool, size: float = _MARK, **line: Any
+) -> None:
+    """Marks without a line between them, filled or hollow.
+
+    Args:
+        size: points.
+        line: other properties of a Line2D.
+    """
+    axes.plot(
+        x,
+        y,
+        linestyle="none",
+        marker=look.marker,
+        markersize=size,
+        markerfacecolor=look.colour if filled else PAPER,
+        markeredgecolor=look.colour,
+        markeredgewidth=0.7,
+        zorder=3,
+        **line,
+    )
 
 
 def dodge(index: int, of: int) -> float:
@@ -116,9 +134,46 @@ def ratio_span(frame: pd.DataFrame, *, least: float, most: float) -> float:
     return min(most, max(least, math.exp(1.12 * float(np.nanmax(np.abs(drawn))))))
 
 
+def seconds_axis(axes: Axes, *, multiples: bool = True) -> None:
+    """A logarithmic axis of times, with a label at each power of ten.
+
+    Args:
+        multiples: whether all their multiples have ticks; else only where they are not too many.
+    """
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    if multiples:
+        axes.yaxis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def positive_ends(frame: pd.DataFrame) -> tuple[float, float]:
+    """The least and the greatest number of a frame that a logarithmic axis can show."""
+    drawn = frame.to_numpy(dtype=float)
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    return float(drawn.min()), float(drawn.max())
+
+
+def ratio_ends(ratios: Any) -> tuple[float, float]:
+    """Ends of a logarithmic axis around 1 that holds all ratios."""
+    return min(0.8, float(np.nanmin(ratios)) / 1.15), max(1.25, float(np.nanmax(ratios)) * 1.15)
+
+
+def ratio_scale(axes: Axes, low: float, high: float, ticks: Sequence[float]) -> None:
+    """A logarithmic vertical axis of ratios."""
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    _label_ratios(axes.yaxis, ticks)
+
+
 def ratio_axis(axis: Axis, span: float, unit: str = "×") -> None:
     """Round ratios on both sides of 1 as ticks; the scale and the limits are the caller's."""
-    axis.set_major_locator(FixedLocator(_ratio_ticks(span)))
+    _label_ratios(axis, _ratio_ticks(span), unit)
+
+
+def _label_ratios(axis: Axis, ticks: Sequence[float], unit: str = "×") -> None:
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}{unit}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
@@ -153,9 +208,10 @@ def _ratio_ticks(span: float) -> list[float]:
     return [0.1, 0.33, 1, 3, 10]
 
 
-def marker_of(kind: str, transport: str, transports: Iterable[str]) -> str:
-    """The mark of a point: its transport's where several are shown, else its kind's."""
-    return stroke(transport).marker if len(set(transports)) > 1 else look(kind).marker
+def look_of(kind: str, transport: str, transports: Iterable[str]) -> Look:
+    """The look of a point: its kind's, with its transport's mark where several are shown."""
+    own = look(kind)
+    return Look(own.colour, stroke(transport).marker) if len(set(transports)) > 1 else own
 
 
 def kind_handles(frame: pd.DataFrame, *, marks: bool = True) -> list[Artist]:
@@ -168,17 +224,21 @@ def kind_handles(frame: pd.DataFrame, *, marks: bool = True) -> list[Artist]:
     names = {kind: kind_name(kind, kind in emulated) for kind in in_order(frame["kind"], KINDS)}
     if not marks:
         return [colour_handle(look(kind).colour, name) for kind, name in names.items()]
-    return [
-        Line2D(
-            [],
-            [],
-            color=look(kind).colour,
-            marker=look(kind).marker,
-            linestyle="none",
-            label=name,
-        )
-        for kind, name in names.items()
-    ]
+    return [mark_handle(look(kind), name, linestyle="none") for kind, name in names.items()]
+
+
+def mark_handle(look: Look, label: str, **line: Any) -> Line2D:
+    """A legend entry for marks and the line between them.
+
+    Args:
+        line: other properties of the Line2D; linestyle="none" leaves the marks alone.
+    """
+    return Line2D([], [], color=look.colour, marker=look.marker, label=label, **line)
+
+
+def series_handles(labels: Iterable[str]) -> list[Artist]:
+    """A legend entry for each series, by its place among them."""
+    return [mark_handle(series(place), label) for place, label in enumerate(labels)]
 
 
 def colour_handle(colour: str, label: str) -> Artist:
@@ -198,14 +258,11 @@ def transport_handles(
     if len(names) < 2:
         return []
     return [
-        Line2D(
-            [],
-            [],
-            color=(colours or {}).get(name, INK),
+        mark_handle(
+            Look((colours or {}).get(name, INK), stroke(name).marker),
+            transport_name(name),
             linestyle=stroke(name).dashes,
             linewidth=stroke(name).weight,
-            marker=stroke(name).marker,
-            label=transport_name(name),
         )
         for name in names
     ]

@@ -6,7 +6,17 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from plots.figures.panels.marks import dodge, ratio_axis, ratio_span, spread
+from plots.figures.panels.marks import (
+    dodge,
+    marks,
+    positive_ends,
+    ratio_axis,
+    ratio_ends,
+    ratio_span,
+    series_handles,
+    spread,
+)
+from plots.layout.style import ARMS, PAPER, Look
 
 
 def test_labels_are_spread_evenly_and_keep_both_ends() -> None:
@@ -45,3 +55,23 @@ def test_every_ratio_axis_has_a_tick_at_one_and_on_both_sides(span: float) -> No
     ticks = [tick for tick in axes.get_xticks() if 1 / span <= tick <= span]
     assert ticks[0] < 1 < ticks[-1]
     assert 1 in ticks
+
+
+def test_ends_hold_what_an_axis_can_show() -> None:
+    frame = pd.DataFrame({"low": [math.nan, 0.0, 2.0], "high": [3.0, math.inf, 8.0]})
+    assert positive_ends(frame) == (2, 8)
+    assert ratio_ends([1.0, math.nan]) == (0.8, 1.25)
+    assert ratio_ends([0.23, 2.0]) == pytest.approx((0.2, 2.3))
+
+
+def test_a_mark_is_filled_or_hollow() -> None:
+    axes = Figure().subplots()
+    for filled in (True, False):
+        marks(axes, [1], [1], Look("#0b4f7d", "s"), filled=filled)
+    assert [line.get_markerfacecolor() for line in axes.lines] == ["#0b4f7d", PAPER]
+    assert {line.get_markeredgecolor() for line in axes.lines} == {"#0b4f7d"}
+
+
+def test_series_of_a_legend_have_looks_of_their_own() -> None:
+    handles = series_handles(map(str, range(len(ARMS))))
+    assert len({(each.get_color(), each.get_marker()) for each in handles}) == len(ARMS)
