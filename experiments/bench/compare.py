@@ -8,9 +8,9 @@ the further the larger N is. That counts against direct, never for it.
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from experiments.analysis.findings.selection import json_records, json_value
 from experiments.analysis.ratios import Floors, floors_of, paired_ratio
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import Verdict, median_interval, verdict
@@ -134,23 +134,13 @@ def summary(bench: Campaign) -> dict[str, Any]:
     """Everything that is printed and the launch medians that it comes from, as JSON holds it."""
     launches = bench.cells.drop(columns="turns")
     return {
-        "launches": _records(launches.rename(columns={"mpi": "flavour", "transport": "contender"})),
-        "direct": _records(own(bench.cells)),
-        "peers": _records(against_peers(bench.cells)),
-        "noise": _plain(noise(bench.cells)),
+        "launches": json_records(
+            launches.rename(columns={"mpi": "flavour", "transport": "contender"})
+        ),
+        "direct": json_records(own(bench.cells)),
+        "peers": json_records(against_peers(bench.cells)),
+        "noise": json_value(noise(bench.cells)),
         "notes": bench.warnings,
         "machine": bench.header["machine"],
         "question": bench.header["experiment"],
     }
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict("records")
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(plain, float) and plain != plain else plain

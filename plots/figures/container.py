@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from experiments.analysis.arm_order import arm_key, in_container
 from experiments.analysis.findings.campaign import Findings, absent_containers
-from experiments.analysis.findings.selection import in_order, numbered, usual
+from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
@@ -189,7 +189,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         "the cost." + "".join(f" {each}" for each in caveats),
         _description(frame, what, floor),
         page.figure,
-        {str(cell.Index): _words(cell) for cell in numbered(frame)},
+        {str(cell.Index): _words(cell) for cell in rows(frame)},
     )
 
 
@@ -257,7 +257,7 @@ def _blocks(frame: pd.DataFrame) -> str:
 
 def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
     count = len(sight.kinds)
-    for cell in numbered(frame):
+    for cell in rows(frame):
         offset = _SPREAD * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
         y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
         kind = look(cell.kind)
@@ -283,7 +283,7 @@ def _words(cell: Any) -> str:
 def _description(frame: pd.DataFrame, what: str, floor: float) -> str:
     outside = frame[frame["verdict"] == Verdict.DIFFERS]
     none = int((frame["verdict"] == Verdict.EQUIVALENT).sum())
-    sentences = [f"{_words(cell)}." for cell in numbered(outside)]
+    sentences = [f"{_words(cell)}." for cell in rows(outside)]
     return (
         f"Forest plot of the time in a container over the time on the {HOST}, {what}, "
         f"{len(frame)} cells, noise floor {percent_text(floor)}. In {none} of them the container "

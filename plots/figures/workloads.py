@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import in_order, places, rows
 from experiments.model.quantities import percent_text, seconds_text
 from experiments.model.workloads import WORKLOADS
 from plots.figures.panels.facets import Part, parts
@@ -38,9 +38,7 @@ def workloads(found: Findings) -> list[Drawing | Skipped]:
 def _drawing(part: Part) -> Drawing:
     frame = part.frame.sort_values(
         ["transport", "arm"],
-        key=lambda column: column.map(
-            arm_key if column.name == "arm" else [*in_order(column, TRANSPORTS)].index
-        ),
+        key=lambda each: each.map(arm_key) if each.name == "arm" else places(each, TRANSPORTS),
     )
     panels = [
         (operation, size)

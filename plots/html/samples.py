@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.analysis.findings.selection import numbered
+from experiments.analysis.findings.selection import rows
 from experiments.analysis.reading import Campaign
 from experiments.model.arms import HOST
 from experiments.model.launch import named
@@ -67,9 +67,7 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
     return {
         "kept": kept,
         "series": shown,
-        "cells": {
-            str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in numbered(containers)
-        },
+        "cells": {str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in rows(containers)},
     }
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import json_records, json_value, places, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from experiments.console.stages import Stages
 from experiments.model.quantities import percent_text, ratio_text, seconds_text
@@ -67,19 +66,10 @@ def to_json(found: Comparison) -> str:
         "warning": found.warning,
         "differences": [vars(each) for each in found.differences],
         "left_out": found.left_out,
-        "noise_floors": [_number(each) for each in found.floors],
-        "cells": [
-            {key: _number(value) for key, value in row.items()}
-            for row in found.cells.to_dict("records")
-        ],
+        "noise_floors": [json_value(each) for each in found.floors],
+        "cells": json_records(found.cells),
     }
     return json.dumps(values, indent=1) + "\n"
-
-
-def _number(value: Any) -> Any:
-    """A NumPy value as Python's; None for what is no number."""
-    plain = value.item() if hasattr(value, "item") else value
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def _differences(found: Comparison) -> Iterator[RenderableType]:
@@ -99,19 +89,14 @@ def _results(found: Comparison) -> Iterator[RenderableType]:
     levels = {key: list(found.cells[key].unique()) for key in keys}
     varied = [key for key in keys if len(levels[key]) > 1 or key in _ALWAYS]
     others = [key for key in varied if key not in ("operation", "bytes")]
-    ordered = found.cells.sort_values(["operation", *others, "bytes"], key=_places)
+    ordered = found.cells.sort_values(
+        ["operation", *others, "bytes"],
+        key=lambda each: places(each, OPERATIONS) if each.name == "operation" else each,
+    )
     yield _table(varied, rows(ordered))
     constant = {key: str(levels[key][0]) for key in keys if key not in varied}
     shared = ", ".join(f"{key} {level}" for key, level in constant.items() if level)
     yield Text(f"All rows: {shared}.")
-
-
-def _places(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Operations as their places in the order of figures; other columns as they are."""
-    if column.name != "operation":
-        return column
-    order = in_order(column, OPERATIONS)
-    return column.map({name: place for place, name in enumerate(order)})
 
 
 def _table(varied: Sequence[str], cells: Sequence[Any]) -> Table:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import BASELINE, PLACEMENTS, Findings
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import places, rows
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
@@ -116,11 +116,8 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
     if column.name in ("ranks", "rank", "bytes"):
         return column
     if column.name == "arm":
-        return column.map(
-            {arm: place for place, arm in enumerate(sorted(set(column), key=arm_key))}
-        )
-    known = in_order(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
-    return column.map({value: place for place, value in enumerate(known)})
+        return places(column, sorted(set(column), key=arm_key))
+    return places(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
 
 
 def _floors(found: Findings) -> str:

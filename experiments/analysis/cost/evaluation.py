@@ -18,7 +18,7 @@ from experiments.analysis.cost.measured import (
     relative_error,
     samples,
 )
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import places, rows
 from experiments.model.contender_names import CALLS
 from hbmcomm import costmodel
 
@@ -110,8 +110,8 @@ def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         for name in MODELS:
             row[name], row[f"{name}_p90"] = quantiles(relative_error(part[name], part["seconds"]))
         found.append(row)
-    frame = pd.DataFrame(found)
-    order = in_order(frame["operation"], CALLS)
-    return frame.sort_values(
-        names, key=lambda column: column.map(order.index) if column.name == names[2] else column
-    ).reset_index(drop=True)
+    return pd.DataFrame(found).sort_values(
+        names,
+        key=lambda each: places(each, CALLS) if each.name == "operation" else each,
+        ignore_index=True,
+    )

@@ -1,5 +1,6 @@
-"""Rows and levels of data frames, in the order that readers see. Pure."""
+"""Rows, levels and values of data frames, in the order that readers see. Pure."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,13 +23,22 @@ def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
 
 
 def rows(frame: pd.DataFrame) -> list[Any]:
-    """The rows, each with an attribute per column."""
-    return list(frame.itertuples(index=False))
-
-
-def numbered(frame: pd.DataFrame) -> list[Any]:
-    """The rows with the frame's index as the attribute Index, beside one per column."""
+    """The rows, each with an attribute per column and the frame's index as Index."""
     return list(frame.itertuples())
+
+
+def json_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as JSON holds them."""
+    return [
+        {str(key): json_value(value) for key, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def json_value(value: Any) -> Any:
+    """A NumPy value as Python's; None for NaN and infinities, which JSON does not have."""
+    found = value.item() if hasattr(value, "item") else value
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def emulated(frame: pd.DataFrame) -> bool:
@@ -41,6 +51,11 @@ def in_order(values: Iterable[str], order: Iterable[str]) -> list[str]:
     known = list(order)
     present = set(values)
     return [v for v in known if v in present] + sorted(present - set(known))
+
+
+def places(column: "pd.Series[Any]", order: Iterable[str]) -> "pd.Series[Any]":
+    """For each value its place in in_order(); rows are sorted by it."""
+    return column.map({value: place for place, value in enumerate(in_order(column, order))})
 
 
 def levels(frame: pd.DataFrame, column: str) -> list[str]:

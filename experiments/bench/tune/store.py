@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.findings.selection import json_value
 from experiments.analysis.statistics import median_ratio
 from experiments.bench.tune import ratios
 from experiments.bench.tune.propose import Proposal, propose, unmeasured
@@ -137,7 +138,7 @@ def plain(found: Tuned) -> dict[str, Any]:
             for variable, cells in found.compared.items()
             for each in cells
         ],
-        "noise": _number(found.noise),
+        "noise": json_value(found.noise),
         "notes": list(found.notes),
         "machine": found.header["machine"],
         "question": found.header["question"],
@@ -145,7 +146,7 @@ def plain(found: Tuned) -> dict[str, Any]:
 
 
 def _threshold(each: Proposal) -> dict[str, Any]:
-    gain = each.gain and {key: _number(value) for key, value in each.gain._asdict().items()}
+    gain = each.gain and {key: json_value(value) for key, value in each.gain._asdict().items()}
     cell = each.cell and asdict(each.cell)
     return asdict(each) | {"gain": gain, "cell": cell}
 
@@ -156,11 +157,6 @@ def _compared(each: Compared) -> dict[str, Any]:
         "value": each.value,
         "ratios": list(each.ratios),
         "ratio": middle.value,
-        "low": _number(middle.low),
-        "high": _number(middle.high),
+        "low": json_value(middle.low),
+        "high": json_value(middle.high),
     }
-
-
-def _number(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if value != value else float(value)
