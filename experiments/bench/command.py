@@ -4,11 +4,10 @@ import contextlib
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from experiments.analysis.reading import Campaign, load
 from experiments.bench import compare, other_build, table
 from experiments.bench.question import Question
+from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign import Request
@@ -61,10 +60,7 @@ def show(folder: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(compare.summary(found), indent=1, sort_keys=True))
         return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-    console.print(table.render(found), highlight=False)
+    to_stdout(table.render(found), WIDTH)
 
 
 def read(folder: Path) -> Campaign:

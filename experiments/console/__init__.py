@@ -1,1 +1,1 @@
-"""What the user sees of a command at work: stages, progress, errors."""
+"""What the user sees of a command: stages, progress, tables."""

@@ -1,14 +1,13 @@
 """Compares what check.py found with a machine description. Pure: values in, rows out."""
 
-import io
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.console.output import printed
 from experiments.emulation import memkind_rows, placement_check
 from experiments.emulation.machine import MIB, PAGE, Description, Found, Node
 from experiments.emulation.question import HBW_KINDS, KINDS, nbytes
@@ -56,12 +55,9 @@ def to_table(found: Sequence[Row], width: int | None = None) -> str:
         if row.why:
             shown.append(f"\n{row.why}", style="dim")
         table.add_row(Text(*MARKS[row.ok]), Text(row.what), Text(row.expected), shown)
-    text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
-    console.print(table)
     wrong = sum(not row.ok for row in found)
-    console.print(f"{wrong} of {len(found)} wrong" if wrong else f"all {len(found)} right")
-    return text.getvalue()
+    summary = f"{wrong} of {len(found)} wrong" if wrong else f"all {len(found)} right"
+    return printed(table, summary, width=width)
 
 
 def _topology(

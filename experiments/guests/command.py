@@ -1,7 +1,6 @@
 """`./inv vm`: a table of the machines, a shell in one, a command, a check."""
 
 import contextlib
-import io
 import json
 import os
 import subprocess
@@ -9,10 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.console.output import printed
 from experiments.console.stages import Stages
 from experiments.emulation import description, question, verdict
 from experiments.emulation.machine import Description
@@ -39,9 +38,7 @@ def machines() -> str:
     for name in machine_names():
         found = description.load(name)
         table.add_row(name, Text(f"{found.title} (stands for {found.stands_for})"))
-    text = io.StringIO()
-    Console(file=text, width=100, highlight=False).print(table)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return printed(table, width=100)
 
 
 def shell(name: str, mpi: str, base: str, stages: Stages) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
 from experiments.analysis.findings.selection import json_records, json_value, places, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
+from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.model.quantities import percent_text, ratio_text, seconds_text
 from plots.layout.labels import OPERATIONS, arm_name, bytes_text, interval_text, operation_name
@@ -47,10 +48,7 @@ def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stag
     if as_json:
         print(to_json(found), end="")
         return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-    console.print(render(found), highlight=False)
+    to_stdout(render(found), WIDTH)
 
 
 def render(found: Comparison) -> RenderableType:

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from experiments.bench.tune import driver, store, table
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.trials import trials
+from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.results import store as results
 
@@ -40,7 +39,4 @@ def show(folder: Path, as_json: bool) -> None:
     if as_json:
         print((folder / store.PROPOSAL).read_text(encoding="utf-8"), end="")
         return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-    console.print(table.render(found), highlight=False)
+    to_stdout(table.render(found), WIDTH)

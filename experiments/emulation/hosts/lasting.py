@@ -3,15 +3,14 @@
 Nothing is noted in files: which sets are up, and as what, is read from their processes and links.
 """
 
-import io
 import os
 import re
 import subprocess
 from collections.abc import Mapping
 
-from rich.console import Console
 from rich.table import Table
 
+from experiments.console.output import printed
 from experiments.emulation.hosts import keepers
 from experiments.emulation.hosts.hosts import Hosts, start
 from experiments.emulation.hosts.keepers import HostsRefused
@@ -80,9 +79,7 @@ def to_table(sets: Mapping[str, Hosts]) -> str:
             delay = hosts.delay(host)
             held = f"{1e3 * delay:g}ms" if delay else "-"
             table.add_row(name, host, address(host), hosts.rate(host), held, *numbers)
-    text = io.StringIO()
-    Console(file=text, width=100, highlight=False).print(table)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return printed(table, width=100)
 
 
 def run(command: Process) -> int:

@@ -1,17 +1,17 @@
 """What this machine offers and lacks, as one list, as a table for people and as JSON."""
 
-import io
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 import hbmcomm
+from experiments.console.output import printed
 from experiments.model.quantities import size_text
 from experiments.provision.doctor import checks, qemu_doctor, runtimes
 from experiments.provision.doctor.checks import Finding
@@ -59,7 +59,7 @@ def tuning_table(ranks: int, width: int | None = None) -> str:
         table.add_row(
             *(each.variable, Text(value, style), default if changed else "", each.meaning)
         )
-    return _printed(table, (), width)
+    return _printed(width, table)
 
 
 def _amount(number: int, unit: str) -> str:
@@ -80,22 +80,18 @@ def to_table(found: Sequence[Finding], width: int | None = None) -> str:
     for finding in found:
         mark, style = MARKS[finding.ok]
         table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
-    return _printed(table, found, width)
+    return _printed(width, table, *_lacks(found))
 
 
-def _printed(table: Table, found: Sequence[Finding], width: int | None) -> str:
-    text = io.StringIO()
-    console = Console(
-        file=text,
-        width=width or shutil.get_terminal_size((100, 24)).columns,
-        force_terminal=sys.stdout.isatty(),
-        highlight=False,
-    )
-    console.print(table)
+def _lacks(found: Sequence[Finding]) -> Iterator[RenderableType]:
     for finding in found:
         if finding.lack:
-            console.print()
-            console.print(Text(f"{finding.name}: {finding.lack}"))
+            yield Text()
+            yield Text(f"{finding.name}: {finding.lack}")
         if finding.remedy:
-            console.print(Text(f"    {finding.remedy}"), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+            yield f"    {finding.remedy}"
+
+
+def _printed(width: int | None, *parts: RenderableType) -> str:
+    width = width or shutil.get_terminal_size((100, 24)).columns
+    return printed(*parts, width=width, terminal=sys.stdout.isatty())

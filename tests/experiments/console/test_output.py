@@ -1,0 +1,38 @@
+"""Tables and lines as text, and how wide they are on standard output."""
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from experiments.console.output import printed, to_stdout
+
+LONG = "x " * 40
+
+
+def table() -> Table:
+    found = Table(box=None, pad_edge=False)
+    found.add_column("name")
+    found.add_column("value", overflow="fold")
+    found.add_row("kind", "hbw")
+    return found
+
+
+def test_no_line_ends_with_spaces() -> None:
+    assert printed(table(), Text(), width=40) == "name  value\nkind  hbw\n\n"
+
+
+def test_a_str_stays_on_one_line_and_is_no_markup() -> None:
+    assert printed(f"[bold] {LONG}", width=20) == f"[bold] {LONG.rstrip()}\n"
+    assert len(printed(Text(LONG), width=20).splitlines()) == 4
+
+
+def test_a_terminal_shows_styles() -> None:
+    assert printed(Text("ok", "green"), terminal=False) == "ok\n"
+    assert "\x1b[" in printed(Text("ok", "green"), terminal=True)
+
+
+def test_output_that_is_no_terminal_has_the_width_that_was_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    to_stdout(Text(LONG), 20)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 20
