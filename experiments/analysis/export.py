@@ -20,7 +20,6 @@ from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
-from experiments.model.launch import named
 from experiments.model.lower_bound import COPY
 from experiments.processes.whole_file import whole_file
 from experiments.results import recorded, store
@@ -162,9 +161,8 @@ def _measured(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any, Any]]:
     """Each measured cell of a launch: what names it, the cell, its samples and their begins."""
     asked = launch["launch"]
-    name = named(asked["block"], asked["arm"], asked.get("beside", ""))
     machine = recorded.machine(launch)
-    samples = store.read_samples(folder / "launches" / f"{name}.npz")
+    samples = store.read_samples(folder / "launches" / f"{recorded.name(launch)}.npz")
     for cell in launch["cells"]:
         if "samples" in cell:
             values = asked | asked["measurement"] | cell | {recorded.COLUMN: machine}

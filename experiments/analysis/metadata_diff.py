@@ -1,7 +1,10 @@
 """What launches may not differ in, and what every two of them differ in. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+Recorded = dict[str, list[str]]
+"""The distinct values under each dotted key."""
 
 ALWAYS_DIFFERENT = ("load",)
 """Last parts of keys that differ between any two launches and explain nothing."""
@@ -23,6 +26,24 @@ def refusals(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tu
     tables = [flatten(launch["environment"]) for launch in (first, other)]
     values = {key: (tables[0].get(key, ""), tables[1].get(key, "")) for key in REFUSED}
     return {key: pair for key, pair in values.items() if pair[0] != pair[1]}
+
+
+def distinct(
+    recorded: Iterable[tuple[Mapping[str, Any], Mapping[str, str]]],
+) -> dict[tuple[str, str], Recorded]:
+    """What launches recorded, by MPI and arm.
+
+    Args:
+        recorded: each launch with its values by dotted key.
+    """
+    found: dict[tuple[str, str], Recorded] = {}
+    for launch, values in recorded:
+        asked = launch["launch"]
+        mine = found.setdefault((asked.get("mpi", ""), asked["arm"]), {})
+        for key, value in values.items():
+            seen = mine.setdefault(key, [])
+            seen += [] if value in seen else [value]
+    return found
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

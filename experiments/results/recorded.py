@@ -1,4 +1,4 @@
-"""Whether a launch ran on an emulated machine, by its result, and what that means. Pure.
+"""What a stored launch is called, and whether it ran on an emulated machine. Pure.
 
 Such a machine shows nodes, distances and bandwidths as its description has them, and its kernel
 places pages by them: that is real. How long anything takes there is QEMU's business.
@@ -7,10 +7,17 @@ places pages by them: that is real. How long anything takes there is QEMU's busi
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.model.launch import named
 from experiments.programs.machine.facts import NOT_EMULATED
 
 COLUMN = "emulated_machine"
 """Of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""
+
+
+def name(launch: Mapping[str, Any]) -> str:
+    """The launch's name within its campaign: 0003-docker-tuned-one."""
+    asked = launch["launch"]
+    return named(asked["block"], asked["arm"], asked.get("beside", ""))
 
 
 def machine(launch: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.reading import Campaign
 from experiments.model.arms import HOST
-from experiments.model.launch import named
+from experiments.results import recorded
 from experiments.results.store import read_samples
 from plots.layout.labels import (
     arm_name,
@@ -49,19 +49,20 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
         cells: {index: {what: words, ratio, verdict, arm, pairs: [[block, host's series, arm's]]}}.
     """
     launches = list(_measured(campaign))
-    total = sum(len(cells) for *_, cells in launches)
+    total = sum(len(cells) for _, cells in launches)
     kept = max(LEAST, min(MOST, int(ROOM / _EACH / max(1, total))))
     found: Series = {}
     shown: list[list[Any]] = []
     numbers = count()
-    for asked, company, cells in launches:
-        held = read_samples(campaign.folder / "launches" / f"{name(asked)}.npz")
+    for launch, cells in launches:
+        asked = launch["launch"]
+        held = read_samples(campaign.folder / "launches" / f"{recorded.name(launch)}.npz")
         for cell in cells:
             key = (asked["arm"], *(asked[k] for k in _BETWEEN), *(cell[k] for k in _WITHIN))
             times = held[cell["samples"]][cell["warmup"] :].max(axis=1)
             found.setdefault(key, []).append(
                 {"block": asked["block"], "group": cell["group"], "series": next(numbers)}
-                | {"company": company}
+                | {"company": launch.get("company", [])}
             )
             shown.append([times.size, _short(float(np.median(times))), thinned(times, kept)])
     return {
@@ -84,15 +85,8 @@ def thinned(times: NDArray[np.float64], kept: int) -> list[float]:
     return [_short(float(time)) for time in ordered]
 
 
-def name(asked: Mapping[str, Any]) -> str:
-    """A launch's name, as Launch gives it."""
-    return named(asked["block"], asked["arm"], asked.get("beside", ""))
-
-
-def _measured(
-    campaign: Campaign,
-) -> Iterator[tuple[Mapping[str, Any], list[str], list[dict[str, Any]]]]:
-    """Each launch of the host or a container, its company, and its cells that were measured."""
+def _measured(campaign: Campaign) -> Iterator[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
+    """Each launch of the host or a container, and its cells that were measured."""
     known = set(campaign.cells["operation"])
     for launch in campaign.launches:
         asked = launch["launch"]
@@ -100,7 +94,7 @@ def _measured(
             cells = [
                 cell for cell in launch["cells"] if "samples" in cell and cell["operation"] in known
             ]
-            yield asked, launch.get("company", []), cells
+            yield launch, cells
 
 
 def _pairs(cell: Any, found: Series) -> list[list[int]]:

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.arm_order import arm_key
-from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, flatten
+from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, Recorded, distinct, flatten
 
 _ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out
 
 Launches = Sequence[Mapping[str, Any]]
-Recorded = dict[str, list[str]]
-"""The distinct values under each dotted key."""
 
 
 def apart(launches: Launches) -> dict[str, dict[str, str]]:
@@ -60,15 +58,11 @@ def listed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _seen(launches: Launches) -> dict[tuple[str, str], Recorded]:
     """What was recorded by MPI and arm, without the keys that have a place elsewhere."""
-    seen: dict[tuple[str, str], Recorded] = {}
-    for launch in launches:
-        asked = launch["launch"]
-        values = seen.setdefault((asked.get("mpi", ""), asked["arm"]), {})
-        for key, value in flatten(listed(launch["environment"])).items():
-            if not key.startswith(_ELSEWHERE):
-                each = values.setdefault(key, [])
-                each += [] if value in each else [value]
-    return seen
+    every = ((launch, flatten(listed(launch["environment"]))) for launch in launches)
+    return distinct(
+        (launch, {key: value for key, value in values.items() if not key.startswith(_ELSEWHERE)})
+        for launch, values in every
+    )
 
 
 def _differing(by_arm: Mapping[str, Recorded]) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.arm_order import arm_key, in_container
-from experiments.analysis.metadata_diff import flatten
+from experiments.analysis.metadata_diff import distinct, flatten
 from experiments.analysis.mpi_transport_log import (
     NETWORK,
     NONE,
@@ -94,15 +94,11 @@ def compare(launches: Launches) -> DataPaths:
 
 def by_arm(launches: Launches) -> Paths:
     """What was recorded of the data path, by MPI and arm."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for launch in launches:
-        path = launch["environment"].get("datapath")
-        if path:
-            asked = launch["launch"]
-            values = found.setdefault((asked.get("mpi", ""), asked["arm"]), {})
-            for key, value in flatten(path).items():
-                seen = values.setdefault(key, [])
-                seen += [] if value in seen else [value]
+    found = distinct(
+        (launch, flatten(path))
+        for launch in launches
+        if (path := launch["environment"].get("datapath"))
+    )
 
     def order(key: tuple[str, str]) -> tuple[Any, ...]:
         mpi, arm = key

@@ -12,7 +12,6 @@ import pandas as pd
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.nodes import Node, local_nodes, node_of, nodes_of
-from experiments.model.launch import named
 from experiments.results import recorded
 
 Launches = Iterable[Mapping[str, Any]]
@@ -181,7 +180,7 @@ def frame(launches: Launches) -> pd.DataFrame:
         for rank, kind, locality, pages in _every(launch):
             where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]))
             key = (*group, *where, kind, locality, pages, recorded.machine(launch))
-            rows.setdefault(key, []).append(_name(launch))
+            rows.setdefault(key, []).append(recorded.name(launch))
     names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
     return pd.DataFrame(
         [
@@ -231,7 +230,7 @@ def _page_map(launches: list[Mapping[str, Any]]) -> PageMap:
         rule=str(first["environment"]["topology"]["hbm"]["rule"]),
         arms=_arms(launches),
         mpis=tuple(sorted({launch["launch"]["mpi"] for launch in launches})),
-        launches=tuple(map(_name, launches)),
+        launches=tuple(map(recorded.name, launches)),
         methods=tuple(sorted({pages.method for panel in panels for pages in panel.pages})),
         machine=recorded.machine(first),
         panels=panels,
@@ -286,7 +285,7 @@ def _variants(
                 locality,
                 pages,
                 alike if isinstance(alike, str) else "",
-                tuple(map(_name, mine)),
+                tuple(map(recorded.name, mine)),
                 of,
                 _arms(mine),
                 _arms(rest),
@@ -338,8 +337,3 @@ def _ranks(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _arms(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key))
-
-
-def _name(launch: Mapping[str, Any]) -> str:
-    asked = launch["launch"]
-    return named(asked["block"], asked["arm"], asked.get("beside", ""))
