@@ -5,7 +5,6 @@ FOLDER holds launch.json; rank 0 writes progress, result.json and samples.npz be
 nothing, schedules nothing and starts nothing.
 """
 
-import json
 import os
 import sys
 import time
@@ -13,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
-from experiments.model.launch import FORMAT, Launch
+from experiments.model.launch import Launch
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.launch_folder import read_launch, write_result
 from experiments.programs.machine import (
     cgroup,
     datapath,
@@ -42,7 +41,7 @@ def main(folder: Path) -> None:
     """One rank's whole life."""
     rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    launch = read_launch(folder)
     check_size(launch, comm.size)
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
@@ -66,18 +65,9 @@ def main(folder: Path) -> None:
     hosts = {"hosts": found} if (found := wires.described()) else {}
     environment = surroundings(comm, paths)
     if comm.rank == 0:
-        result = {
-            "format": FORMAT,
-            "launch": launch.to_dict(),
-            "environment": environment
-            | {"measurement": {"barrier": barriers(cells.found)}, **hosts},
-            "ranks": ranks,
-            "cells": cells.found,
-            "began": began,
-            "seconds": time.time() - began,
-        }
-        np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
-        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+        environment |= {"measurement": {"barrier": barriers(cells.found)}, **hosts}
+        parts = {"environment": environment, "ranks": ranks, "cells": cells.found}
+        write_result(folder, launch.to_dict(), began, cells.samples, **parts)
     entrants.close()
 
 
@@ -118,14 +108,17 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     every = comm.gather(paths)
     if every is None:
         return {}
+    summaries = {tried: _summary(every, tried) for tried in datapath.TRIED}
+    return software_and_machine() | {"datapath": every[0] | summaries | {"told": reported}}
+
+
+def software_and_machine() -> dict[str, Any]:
+    """What every result holds of this rank's software and machine."""
     return {
         "versions": versions.versions(),
         "hashes": versions.hashes(),
         "machine": facts.machine() | cgroup.limits(),
         "topology": nodes.nodes(),
-        "datapath": every[0]
-        | {tried: _summary(every, tried) for tried in datapath.TRIED}
-        | {"told": reported},
     }
 
 

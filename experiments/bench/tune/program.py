@@ -7,7 +7,6 @@ The thresholds of a communicator are read from the environment when it is made, 
 has a communicator for each value, over the same arrays.
 """
 
-import json
 import random
 import sys
 import time
@@ -23,12 +22,12 @@ import hbmcomm
 from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
 from experiments.model.contender_names import DIRECT
-from experiments.model.launch import FORMAT
 from experiments.processes.environ import variable
 from experiments.programs import rank_process
 from experiments.programs.contenders import trial as measured
 from experiments.programs.contenders.contender import plain
 from experiments.programs.contenders.starter import make_starter
+from experiments.programs.launch_folder import read_json, write_result
 from experiments.programs.machine import datapath, facts, versions
 from experiments.programs.measure import operations, timing
 from experiments.programs.measure.alone import conduct_alone
@@ -51,7 +50,7 @@ def main(folder: Path) -> None:
     """One rank's whole life."""
     rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    launch = Launch.from_dict(read_json(folder / "launch.json"))
     if launch.ranks != comm.size:
         raise SystemExit(f"launch {launch.name} asks for {launch.ranks} ranks; found {comm.size}")
     began = time.time()
@@ -68,22 +67,20 @@ def main(folder: Path) -> None:
     conduct_alone(comm, cells.carry_out, contests, launch.measurement, random.Random(launch.seed))
     every = comm.gather((paths, {"rank": comm.rank, "cpu": cpu, **described(pools[False])}))
     if every is not None:
-        result = {
-            "format": FORMAT,
-            "launch": launch.to_dict(),
-            "environment": {
+        write_result(
+            folder,
+            launch.to_dict(),
+            began,
+            cells.samples,
+            environment={
                 "versions": versions.versions(),
                 "hashes": hashes,
                 "machine": facts.machine(),
                 "datapath": every[0][0],
             },
-            "ranks": [rank for _, rank in every],
-            "cells": [cells.found[number] for number in sorted(cells.found)],
-            "began": began,
-            "seconds": time.time() - began,
-        }
-        np.savez(folder / "samples.npz", **cells.samples)  # type: ignore[arg-type]
-        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+            ranks=[rank for _, rank in every],
+            cells=[cells.found[number] for number in sorted(cells.found)],
+        )
     for each in (starter, *made.values()):
         each.Free()
     for pool in pools.values():

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from mpi4py import MPI
 
@@ -19,11 +19,19 @@ from experiments.model.contender_names import DIRECT, NO_TRANSPORT
 from experiments.model.launch import Launch
 from experiments.programs import harness, rank_process
 from experiments.programs.baselines.group import Group
-from experiments.programs.baselines.launches import COUNTERPARTS, KIND, LOCALITY, THREADS, measures
+from experiments.programs.baselines.launches import (
+    COUNTERPARTS,
+    DIFFERENCES,
+    KIND,
+    LOCALITY,
+    THREADS,
+    measures,
+)
 from experiments.programs.cells import Cells
 from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.launch_folder import write_result
 from experiments.programs.machine import disturbance, facts
-from experiments.programs.measure.buffers import Pool, described, placement_of, require_memory
+from experiments.programs.measure.buffers import Pool, placement_of, recorded, require_memory
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
@@ -55,17 +63,12 @@ class Team:
 Work = Callable[[Team], None]
 
 
-@dataclass(frozen=True)
-class Found:
-    """Rank 0's result; samples as in Cells."""
+def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
+    """One rank's whole measurement, which rank 0 writes into the folder; a collective.
 
-    cells: list[dict[str, Any]]
-    ranks: list[dict[str, Any]]
-    samples: dict[str, Any]
-
-
-def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
-    """One rank's whole measurement; None on ranks but 0; a collective."""
+    Args:
+        began: seconds since the epoch.
+    """
     comm = cast(MPI.Intracomm, team.comm)  # it has what is asked of it
     allowed = os.sched_getaffinity(0)
     cpu = rank_process.pin(comm.rank, launch.binding)
@@ -86,10 +89,11 @@ def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
     before = disturbance.counters(cpu, who=who)
     asleep = harness.measure(comm, launch, carry_out, folder)
     disturbed = disturbance.between(before, disturbance.counters(cpu, who=who))
-    rank = {"rank": comm.rank, "cpu": cpu, "pools": [_described(pool)], "asleep": asleep}
+    kept = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
+    rank = {"rank": comm.rank, "cpu": cpu, "pools": [kept], "asleep": asleep}
     ranks = comm.gather(rank | {"disturbance": disturbed})
     if ranks is None:
-        return None
+        return
     names = COUNTERPARTS[launch.program]
     renamed = [
         cell
@@ -97,7 +101,21 @@ def measure(team: Team, launch: Launch, folder: Path) -> Found | None:
         | ({"barrier": BARRIER} if cell.get("barrier") else {})
         for cell in cells.found
     ]
-    return Found(renamed, ranks, cells.samples)
+    environment = harness.software_and_machine()
+    external = {
+        "version": f"Python {environment['versions']['python']}",
+        "differences": [DIFFERENCES[launch.program]],
+    }
+    write_result(
+        folder,
+        launch.to_dict(),
+        began,
+        cells.samples,
+        environment=environment | {"measurement": {"barrier": BARRIER}},
+        ranks=ranks,
+        cells=renamed,
+        external=external,
+    )
 
 
 class _Kept:
@@ -113,23 +131,10 @@ class _Kept:
         """Do nothing: other arms use their kinds meanwhile."""
 
 
-def _described(pool: Pool) -> dict[str, Any]:
-    after = placement_of(pool)
-    return described(pool) | {
-        "locality": LOCALITY,
-        "bytes": pool.send.nbytes + pool.recv.nbytes,
-        "placement_after": {str(node): size for node, size in sorted(after.items())},
-    }
-
-
 def _pool(team: Team) -> Pool:
     for array in (team.send, team.recv):
         array.fill(team.comm.rank + 1)
     kind = hbmcomm.resolve(KIND)
-    placed: dict[int, int] = {}
-    for array in filter(len, (team.send, team.recv)):
-        for node, size in hbmcomm.placement(array).items():
-            placed[node] = placed.get(node, 0) + size
     return Pool(
         communicators=cast(Mapping[str, MPI.Intracomm], {**team.ways, DIRECT: team.comm}),
         lacking=team.lacking,
@@ -138,7 +143,7 @@ def _pool(team: Team) -> Pool:
         nodes=kind.nodes,
         send=team.send,
         recv=team.recv,
-        placement=placed,
+        placement=placement_of(team.send, team.recv),
         strict=False,
     )
 

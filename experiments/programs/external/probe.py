@@ -12,9 +12,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments.model.launch import Launch
 from experiments.programs import rank_process
 from experiments.programs.harness import surroundings
+from experiments.programs.launch_folder import read_launch
 from experiments.programs.machine import datapath
 
 
@@ -22,7 +22,7 @@ def main(folder: Path) -> None:
     """One rank's whole life."""
     rank_process.die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    launch = read_launch(folder)
     paths = datapath.probe(comm)
     cpu = rank_process.pin(comm.rank, launch.binding)
     ranks = comm.gather({"rank": comm.rank, "cpu": cpu, "pools": []})

@@ -5,7 +5,6 @@ harness does. It is no rank itself: it starts a probe, which tells what the rank
 CPU each has, and then IMB-MPI1 on the same CPUs.
 """
 
-import json
 import subprocess
 import sys
 import time
@@ -13,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.model.errors import ExperimentsError
-from experiments.model.launch import FORMAT, Launch
+from experiments.model.launch import Launch
 from experiments.programs.external import imb
+from experiments.programs.launch_folder import read_json, read_launch, write_result
 from experiments.programs.machine.facts import last_level_cache
 from experiments.programs.measure.progress import Progress
 
@@ -28,11 +26,11 @@ PREFIX = Path(sys.prefix)
 def main(folder: Path, cores: int) -> None:
     """Measure, and write what the harness would have written."""
     began = time.time()
-    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text(encoding="utf-8")))
+    launch = read_launch(folder)
     progress = Progress(folder / "progress")
     probe = [sys.executable, "-m", "experiments.programs.external.probe", str(folder)]
     _ranks(launch, cores, probe, progress)
-    probed = json.loads((folder / "probe.json").read_text(encoding="utf-8"))
+    probed = read_json(folder / "probe.json")
     cpus = [rank["cpu"] for rank in probed["ranks"]]
     runs, left_out = imb.plan(launch)
     cells: list[dict[str, Any]] = [
@@ -52,26 +50,14 @@ def main(folder: Path, cores: int) -> None:
             )
             text = _ranks(launch, cores, _pinned(cpus, words), progress)
             rows = imb.parse(text, operation, launch.ranks)
-            found, held = imb.cells(operation, sizes, rows, len(cells))
-            cells += found
+            measured, held = imb.cells(operation, sizes, rows, len(cells))
+            cells += measured
             samples |= held
             called = imb.version(text)
             commands.append(" ".join([imb.PROGRAM, *words]))
-    result = {
-        "format": FORMAT,
-        "launch": launch.to_dict(),
-        **probed,
-        "cells": cells,
-        "external": {
-            "version": called,
-            "commands": commands,
-            "differences": list(imb.DIFFERENCES),
-        },
-        "began": began,
-        "seconds": time.time() - began,
-    }
-    np.savez(folder / "samples.npz", **samples)
-    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    external = {"version": called, "commands": commands, "differences": list(imb.DIFFERENCES)}
+    found = {**probed, "cells": cells, "external": external}
+    write_result(folder, launch.to_dict(), began, samples, **found)
 
 
 def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.programs.machine.facts import read
+
 TICKS = os.sysconf("SC_CLK_TCK")  # per second, of /proc/stat
 BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq in a line of /proc/stat
 STOLEN = 7
@@ -43,9 +45,9 @@ def counters(cpu: int, proc: Path = Path("/proc"), who: int = resource.RUSAGE_SE
     Args:
         who: RUSAGE_THREAD where the ranks are threads of one process.
     """
-    line = re.search(rf"^cpu{cpu} (.*)$", _read(proc / "stat"), re.MULTILINE)
+    line = re.search(rf"^cpu{cpu} (.*)$", read(proc / "stat"), re.MULTILINE)
     ticks = [int(word) for word in line[1].split()] if line else []
-    load = _read(proc / "loadavg").split()
+    load = re.match(r"[\d.]+", read(proc / "loadavg"))
     usage = resource.getrusage(who)
     return Counters(
         at=time.monotonic(),
@@ -96,10 +98,3 @@ class Span:
         """What a result keeps of the time since the first order; of none, where none came."""
         after = counters(self._cpu)
         return between(self._before or after, after)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""

@@ -49,6 +49,11 @@ class Pool:
     placement: dict[int, int]
     strict: bool
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both buffers."""
+        return self.send.nbytes + self.recv.nbytes
+
     def require(self, transport: str) -> None:
         """Raise Unavailable where these ranks cannot have a transport."""
         if transport in self.lacking:
@@ -83,8 +88,26 @@ def described(pool: Pool) -> dict[str, object]:
         "nodes": list(pool.nodes),
         "source": hbmcomm.source(pool.send) or "numpy",
         "placement_method": hbmcomm.placement_method(),
-        "placement": {str(node): size for node, size in sorted(pool.placement.items())},
+        "placement": _by_node(pool.placement),
     }
+
+
+def recorded(pool: Pool, locality: str, after: Mapping[int, int]) -> dict[str, object]:
+    """What a result holds of a rank's buffers once they have been measured.
+
+    Args:
+        after: {node: bytes} after timing.
+    """
+    return described(pool) | {
+        "locality": locality,
+        "bytes": pool.nbytes,
+        "placement_after": _by_node(after),
+    }
+
+
+def _by_node(placement: Mapping[int, int]) -> dict[str, int]:
+    """As JSON holds it."""
+    return {str(node): size for node, size in sorted(placement.items())}
 
 
 def require_memory(comm: MPI.Intracomm, own: int, launch: str) -> None:
@@ -148,7 +171,7 @@ def make_pool(
     except hbmcomm.OutOfMemory as error:
         problem = str(error)
     agree(comm, problem, Unavailable)
-    placed = _placement(arrays)
+    placed = placement_of(*arrays)
     home = home_nodes(found, cpu)
     strict = is_strict(found, home)
     nbytes = sum(array.nbytes for array in arrays)
@@ -268,12 +291,8 @@ def agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:
         raise error(problems[0])
 
 
-def placement_of(pool: Pool) -> dict[int, int]:
-    """{node: bytes} of a pool's buffers, as the kernel reports it now."""
-    return _placement((pool.send, pool.recv))
-
-
-def _placement(arrays: Iterable[Array]) -> dict[int, int]:
+def placement_of(*arrays: Array) -> dict[int, int]:
+    """{node: bytes} of all arrays together, as the kernel reports it now."""
     total: dict[int, int] = {}
     for array in arrays:
         if array.size:

@@ -19,10 +19,10 @@ from experiments.programs.measure.buffers import (
     Pool,
     Unavailable,
     agree,
-    described,
     make_pool,
     misplacement,
     placement_of,
+    recorded,
     require_memory,
 )
 from experiments.schedule import footprint
@@ -91,15 +91,10 @@ class Pools:
             return
         (_, locality, buffers), pool = self._open
         self._open = None
-        after = placement_of(pool)
-        nbytes = pool.send.nbytes + pool.recv.nbytes
-        moved = misplacement(pool.kind, pool.nodes, after, nbytes) if pool.strict else ""
+        after = placement_of(pool.send, pool.recv)
+        moved = misplacement(pool.kind, pool.nodes, after, pool.nbytes) if pool.strict else ""
         agree(self._comm, moved and f"after timing, {moved}", Misplaced)
-        self.described.append(
-            described(pool)
-            | {"locality": locality, "buffers": buffers, "bytes": nbytes}
-            | {"placement_after": {str(node): size for node, size in sorted(after.items())}}
-        )
+        self.described.append(recorded(pool, locality, after) | {"buffers": buffers})
         for communicator in pool.communicators.values():
             communicator.Free()
         del pool

@@ -59,7 +59,7 @@ def test_pages_of_a_strict_kind_that_moved_while_they_were_measured_void_the_lau
 ) -> None:
     found = made(launch)
     nbytes = sum(found.of(HBW).placement.values())
-    monkeypatch.setattr(pools, "placement_of", lambda pool: {0: nbytes - 4096, 1: 4096})
+    monkeypatch.setattr(pools, "placement_of", lambda *_: {0: nbytes - 4096, 1: 4096})
     with pytest.raises(Misplaced, match=r"after timing, kind hbw: all .* belong on nodes \[0\]"):
         found.close()
 
@@ -69,7 +69,7 @@ def test_pages_of_other_kinds_that_moved_are_recorded(
 ) -> None:
     found = made(launch)
     nbytes = sum(found.of(REGULAR).placement.values())
-    monkeypatch.setattr(pools, "placement_of", lambda pool: {0: nbytes - 4096, 1: 4096})
+    monkeypatch.setattr(pools, "placement_of", lambda *_: {0: nbytes - 4096, 1: 4096})
     found.close()
     (shown,) = found.described
     assert shown["placement"] == {"0": nbytes}
