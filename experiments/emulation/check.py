@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import hbmcomm
 from experiments.emulation import memkind_alone, numa_maps
 from experiments.emulation.question import FOUND, QUESTION
+from experiments.processes.background import die_with_parent
 from experiments.programs import rank_process
 
 Answer = dict[str, Any]
@@ -25,7 +26,7 @@ Answer = dict[str, Any]
 
 def main(folder: Path) -> None:
     """The program of one rank."""
-    rank_process.die_with_parent()
+    die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     question = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
     cpu = rank_process.pin(comm.rank, question["binding"])

@@ -1,10 +1,17 @@
-"""Processes in a session of their own: Ctrl-C reaches the driver, which then ends them."""
+"""Processes that end with another one.
 
+Those that a driver starts have a session of their own: Ctrl-C reaches the driver, which then ends
+them.
+"""
+
+import ctypes
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 Process = subprocess.Popen[bytes]
+PR_SET_PDEATHSIG = 1
 
 
 def start(words: Sequence[str], log: Path, variables: Mapping[str, str]) -> Process:
@@ -28,3 +35,8 @@ def end(process: Process, patience: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, also after an exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -15,6 +15,7 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.model.launch import Launch
+from experiments.processes.background import die_with_parent
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
 from experiments.programs.contenders.entrants import Entrants
@@ -39,7 +40,7 @@ from experiments.schedule.turns import Answer, Order, numbers
 
 def main(folder: Path) -> None:
     """One rank's whole life."""
-    rank_process.die_with_parent()
+    die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = read_launch(folder)
     check_size(launch, comm.size)

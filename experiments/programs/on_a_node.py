@@ -5,7 +5,6 @@ its launch is gone: the driver removes the files of a launch that failed. The ch
 MPI begins, where a rank may wait for lost ones as well.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -13,7 +12,8 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-PR_SET_PDEATHSIG = 1
+from experiments.processes.background import die_with_parent
+
 LOOK = 2.0  # seconds between two looks for the file
 
 
@@ -25,7 +25,7 @@ def end_without(file: Path) -> None:
 
 
 def _watch(rank: int, file: Path) -> NoReturn:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # a launcher waits for the end of its pipes
     while os.getppid() == rank and _is_there(file):
         time.sleep(LOOK)

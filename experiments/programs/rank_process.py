@@ -1,9 +1,8 @@
-"""One rank's process: pinned to a CPU, ended with its launcher, ending all others when it fails."""
+"""One rank's process: pinned to a CPU, ending all others when it fails."""
 
 import ctypes
 import fcntl
 import os
-import signal
 import stat
 import sys
 import termios
@@ -19,15 +18,9 @@ from experiments.model.errors import Misplaced, WrongResult
 from experiments.programs.machine import binding
 from experiments.programs.machine.usable import cpus_by_node
 
-PR_SET_PDEATHSIG = 1
 READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words
 POLL = 0.005  # seconds
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
-
-
-def die_with_parent() -> None:
-    """End this rank when its launcher ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def pin(rank: int, how: str) -> int:

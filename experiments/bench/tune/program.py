@@ -22,6 +22,7 @@ import hbmcomm
 from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
 from experiments.model.contender_names import DIRECT
+from experiments.processes.background import die_with_parent
 from experiments.processes.environ import variable
 from experiments.programs import rank_process
 from experiments.programs.contenders import trial as measured
@@ -48,7 +49,7 @@ Communicators = Mapping[tuple[str, str], MPI.Intracomm]
 
 def main(folder: Path) -> None:
     """One rank's whole life."""
-    rank_process.die_with_parent()
+    die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = Launch.from_dict(read_json(folder / "launch.json"))
     if launch.ranks != comm.size:

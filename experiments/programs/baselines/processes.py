@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from experiments.model.launch import Launch
-from experiments.programs import rank_process
+from experiments.processes.background import die_with_parent
 from experiments.programs.baselines.group import CACHE_LINE, Gate, Group, InPlace
 from experiments.programs.baselines.rank import Team, Work, ended_by_any_error
 from experiments.programs.machine import facts
@@ -134,7 +134,7 @@ def start(launch: Launch, work: Work) -> None:
     up, down = ([context.SimpleQueue() for _ in range(ranks)] for _ in range(2))
 
     def one(rank: int) -> None:
-        rank_process.die_with_parent()
+        die_with_parent()
         comm = Queues(rank, ranks, Gate(flags.data, rank, ranks), up, down)
         shared = SharedArrays(comm, segments, places, barrier)
         first, (given, taken) = starts[rank], lengths[rank]

@@ -13,7 +13,7 @@ import mpi4py
 
 mpi4py.rc(initialize=False, finalize=False)
 
-from experiments.programs import rank_process  # noqa: E402
+from experiments.processes.background import die_with_parent  # noqa: E402
 from experiments.programs.baselines import processes, rank, threads  # noqa: E402
 from experiments.programs.baselines.launches import PROCESSES, THREADS, measures  # noqa: E402
 from experiments.programs.baselines.rank import Team  # noqa: E402
@@ -24,7 +24,7 @@ START = {THREADS: threads.start, PROCESSES: processes.start}
 
 def main(folder: Path) -> None:
     """Measure, and write what the harness would have written."""
-    rank_process.die_with_parent()
+    die_with_parent()
     launch = read_launch(folder)
     measured = tuple(cell for cell in launch.cells if measures(launch.program, cell))
     began = time.time()

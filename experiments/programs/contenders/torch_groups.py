@@ -4,11 +4,10 @@ Both see NumPy arrays as tensors, and are called alike: what differs between the
 "hbm" uses arrays of a Communicator's arena in place, since a process has one segment for a kind.
 """
 
-import contextlib
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from experiments.programs.contenders.contender import (
     reducing,
     tensors,
 )
+from experiments.programs.measure.affinity import unpinned
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.torch_steps.decode import decode
@@ -57,8 +57,7 @@ class TorchGroups:
 
         Args:
             folder: of the launch; ranks find each other through a file in it.
-            cpus: where the groups' own threads may run. On this rank's one CPU they would wait
-                for it whenever it waits for others.
+            cpus: where the groups' own threads may run, as under torchrun.
         """
         self._comm, self._folder, self._cpus = comm, folder, cpus
         self._dist: Any = None
@@ -89,7 +88,7 @@ class TorchGroups:
             ContenderMissing: gloo() fails, the C++ part cannot be built, or ranks share no memory.
         """
         dist, group = self._connected(), self._of_hbm()[0]
-        with self._unpinned_threads():
+        with unpinned(self._cpus):
             dist.barrier(group=group, async_op=True).wait()  # the first such call makes the worker
         return self._contender(group, keeps_input=True)
 
@@ -122,7 +121,7 @@ class TorchGroups:
     def _of_hbm(self) -> tuple[Any, int]:
         """The group, and its handle."""
         dist = self._connected()
-        self._require(_build_failure())
+        agree(self._comm, _build_failure(), ContenderMissing)
         backend: Any = importlib.import_module("hbmcomm.torch")
         if self._hbm is None:
             self._hbm = dist.new_group(backend="hbm")
@@ -149,34 +148,14 @@ class TorchGroups:
         """torch.distributed, after its first group has been made, which must be gloo's."""
         if self._dist is not None:
             return self._dist
-        found = importlib.util.find_spec("torch") is not None
-        self._require("" if found else "torch cannot be imported")
-        torch: Any = importlib.import_module("torch")
-        dist: Any = importlib.import_module("torch.distributed")
-        usable = dist.is_available() and dist.is_gloo_available()
-        self._require("" if usable else "this torch was built without gloo")
-        torch.set_num_threads(1)  # a rank has one CPU
+        dist = require_gloo(self._comm)
         os.environ["DDP_DISABLE_COMM_MEM"] = "0"  # gradients in the arena, where a group has one
         rank, ranks = self._comm.rank, self._comm.size
         store = dist.FileStore(str(self._folder / "torch"), ranks)
-        with self._unpinned_threads():
+        with unpinned(self._cpus):
             dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
         self._dist = dist
         return dist
-
-    @contextlib.contextmanager
-    def _unpinned_threads(self) -> Iterator[None]:
-        """Threads that are made within run on all CPUs of the launch, as under torchrun."""
-        pinned = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, self._cpus)
-        try:
-            yield
-        finally:
-            os.sched_setaffinity(0, pinned)
-
-    def _require(self, reason: str) -> None:
-        """Raise the first reason of any rank, on every rank."""
-        agree(self._comm, reason, ContenderMissing)
 
     def _contender(self, group: Any, keeps_input: bool) -> Contender:
         called = partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
@@ -186,6 +165,22 @@ class TorchGroups:
             return (stepped if operation in WORKLOADS else called)(operation, send, recv)
 
         return contender
+
+
+def require_gloo(comm: MPI.Intracomm) -> Any:
+    """torch.distributed with gloo; torch itself computes on the one CPU of a rank. A collective.
+
+    Raises:
+        ContenderMissing: on every rank, where any has no torch, or a torch without gloo.
+    """
+    found = importlib.util.find_spec("torch") is not None
+    agree(comm, "" if found else "torch cannot be imported", ContenderMissing)
+    torch: Any = importlib.import_module("torch")
+    dist: Any = importlib.import_module("torch.distributed")
+    usable = dist.is_available() and dist.is_gloo_available()
+    agree(comm, "" if usable else "this torch was built without gloo", ContenderMissing)
+    torch.set_num_threads(1)
+    return dist
 
 
 def _build_failure() -> str:

@@ -5,19 +5,17 @@
 Hydra gives each process its rank as PMI_RANK. Uses no MPI: the program that follows will.
 """
 
-import ctypes
 import os
-import signal
 import sys
 
-PR_SET_PDEATHSIG = 1
+from experiments.processes.background import die_with_parent
 
 
 def main(cpus: str, argv: list[str]) -> None:
     """Never returns."""
     cpu = int(cpus.split(",")[int(os.environ["PMI_RANK"])])
     os.sched_setaffinity(0, {cpu})
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # outlives the exec
+    die_with_parent()
     os.execv(argv[0], argv)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+from experiments.processes.background import die_with_parent
 from experiments.programs import rank_process
 from experiments.programs.harness import surroundings
 from experiments.programs.launch_folder import read_launch
@@ -20,7 +21,7 @@ from experiments.programs.machine import datapath
 
 def main(folder: Path) -> None:
     """One rank's whole life."""
-    rank_process.die_with_parent()
+    die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
     launch = read_launch(folder)
     paths = datapath.probe(comm)

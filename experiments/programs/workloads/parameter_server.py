@@ -5,7 +5,6 @@ each keeps the momentum itself. Ranks share memory.
 """
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,6 +27,8 @@ from experiments.model.systems.parameter_server import (
     TUNED_PS,
 )
 from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready, nothing
+from experiments.programs.contenders.torch_groups import require_gloo
+from experiments.programs.measure.affinity import unpinned
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 
@@ -174,20 +175,10 @@ def _gloo(comm: MPI.Intracomm, folder: Path) -> Any:
     Raises:
         ContenderMissing: on every rank.
     """
-    found = importlib.util.find_spec("torch") is not None
-    agree(comm, "" if found else "torch cannot be imported", ContenderMissing)
-    torch: Any = importlib.import_module("torch")
-    dist: Any = importlib.import_module("torch.distributed")
-    usable = dist.is_available() and dist.is_gloo_available()
-    agree(comm, "" if usable else "this torch was built without gloo", ContenderMissing)
-    torch.set_num_threads(1)  # a rank has one CPU
+    dist = require_gloo(comm)
     store = dist.FileStore(str(folder / "parameter_server_gloo"), comm.size)
-    pinned = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # for gloo's own threads
-    try:
+    with unpinned(range(os.cpu_count() or 1)):
         return dist.ProcessGroupGloo(store, comm.rank, comm.size, TIMEOUT)
-    finally:
-        os.sched_setaffinity(0, pinned)
 
 
 def by_gloo(group: Any, comm: MPI.Intracomm, arrays: Arrays) -> Steps:

@@ -5,7 +5,6 @@ which is Horovod's. The others make a call for each tensor, or for each of DDP's
 """
 
 import importlib
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from experiments.model.systems.fusion import (
 )
 from experiments.programs.contenders.contender import Contender, Ready
 from experiments.programs.contenders.torch_groups import TorchGroups
+from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.fusion.tensors import Gradients, lengths, ours, private
 
@@ -86,8 +86,7 @@ def _one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> R
 
 def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
     """Gradients are views of buckets, so nothing is packed."""
-    groups = TorchGroups(comm, folder, set[int]().union(*comm.allgather(os.sched_getaffinity(0))))
-    gloo = groups.gloo()
+    gloo = TorchGroups(comm, folder, affinity.of_all_ranks(comm)).gloo()
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         tensors: list[Array] = []

@@ -4,7 +4,6 @@ A tensor is computed by one ufunc from an array of rank 0's own, and read by one
 """
 
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from experiments.model.systems.regions import (
 )
 from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
 from experiments.programs.contenders.torch_groups import TorchGroups
+from experiments.programs.measure import affinity
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.regions.line import Line
@@ -163,6 +163,5 @@ def _is_installed(name: str) -> bool:
 
 
 def _gloo(comm: MPI.Intracomm, folder: Path) -> Opened:
-    cpus = set().union(*comm.allgather(os.sched_getaffinity(0)))
-    TorchGroups(comm, folder, cpus).gloo()  # makes the default group
+    TorchGroups(comm, folder, affinity.of_all_ranks(comm)).gloo()  # makes the default group
     return GlooLine

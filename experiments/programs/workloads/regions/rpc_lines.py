@@ -8,13 +8,14 @@ import importlib
 import os
 import queue
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.regions.line import Copies
 from experiments.programs.workloads.regions.tensor_message import tensor_class
@@ -143,19 +144,22 @@ class _Ends:
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         grpc: Any = importlib.import_module("grpc")
         self._comm, self.channel, self._server = comm, None, None
-        cpus = set().union(*comm.allgather(os.sched_getaffinity(0)))
+        cpus = affinity.of_all_ranks(comm)
         if comm.rank == 1:
-            made = _with_cpus(cpus, lambda: grpc.server(ThreadPoolExecutor(2), options=options))
+            with affinity.unpinned(cpus):
+                made = grpc.server(ThreadPoolExecutor(2), options=options)
             serve = {_PUSH: handler}
             made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, serve),))
             port = made.add_insecure_port(address)
             if address.endswith(":0"):
                 address = f"{address[:-1]}{port}"
-            _with_cpus(cpus, made.start)
+            with affinity.unpinned(cpus):
+                made.start()
             self._server = made
         address = comm.bcast(address, 1)
         if comm.rank == 0:
-            self.channel = _with_cpus(cpus, lambda: grpc.insecure_channel(address, options))
+            with affinity.unpinned(cpus):
+                self.channel = grpc.insecure_channel(address, options)
             grpc.channel_ready_future(self.channel).result(timeout=30)
 
     def close(self) -> None:
@@ -165,13 +169,3 @@ class _Ends:
         if self._server is not None:
             self._server.stop(None).wait()
         self._comm.Free()
-
-
-def _with_cpus(cpus: set[int], act: Callable[[], Any]) -> Any:
-    """The result of `act`; threads that it starts may run on these CPUs."""
-    pinned = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        return act()
-    finally:
-        os.sched_setaffinity(0, pinned)
