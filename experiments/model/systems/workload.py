@@ -39,6 +39,11 @@ class Workload:
         return self.program, self.contenders[0]
 
 
+def gradient_lengths(network: str) -> list[int]:
+    """Elements of each gradient of a network of hbmcomm.training.networks, first layer first."""
+    return [elements for _, elements in gradients(network)]
+
+
 def gradient_bytes(network: str) -> int:
-    """Bytes of all gradients of a network of hbmcomm.training.networks."""
-    return 4 * sum(elements for _, elements in gradients(network))
+    """Bytes of all gradients of a network."""
+    return 4 * sum(gradient_lengths(network))

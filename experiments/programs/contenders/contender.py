@@ -5,17 +5,20 @@ Every contender leaves the same bytes in the same buffers, so that one check ser
 
 import importlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from mpi4py import MPI
 
+import hbmcomm
 from experiments.model.contender_names import CALLS
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.programs.measure import operations
+from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.measure.timing import Call
 from experiments.schedule.footprint import ROOT
 
@@ -24,31 +27,25 @@ class ContenderMissing(Exception):
     """A contender cannot be had; the text says why, alike on every rank."""
 
 
-def nothing() -> None:
-    """There is nothing to do."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """One operation over one pair of buffers.
-
-    Attributes:
-        call: what is timed.
-        collect: puts the result where it is checked, if it is not there yet.
-        close: frees what was made for the operation.
-        wrong: does it once and counts wrong elements, where the buffers do not hold the result.
-    """
-
-    call: Call
-    collect: Callable[[], object] = nothing
-    close: Callable[[], object] = nothing
-    wrong: Callable[[], int] | None = None
-
-
 class Contender(Protocol):
     """One way to call operations; None for an operation that it lacks."""
 
     def __call__(self, operation: str, send: Array, recv: Array) -> Ready | None: ...
+
+
+def of_transport(comm: MPI.Intracomm, transport: str) -> hbmcomm.Communicator:
+    """A Communicator of ordinary memory; a collective.
+
+    Raises:
+        ContenderMissing: these ranks cannot have the transport.
+    """
+    problem = ""
+    try:
+        made = hbmcomm.Communicator(comm, kind="regular", transport=transport)
+    except hbmcomm.HbmcommError as error:
+        problem = str(error)
+    agree(comm, problem, ContenderMissing)
+    return made
 
 
 def in_place(contender: Contender) -> Contender:

@@ -17,9 +17,10 @@ from mpi4py import MPI
 
 from experiments.model.checkout import BUILD
 from experiments.processes import scratch
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 
 SOURCE = Path(__file__).with_name("one_ccl.cpp")
 NAME = "hbmcomm_oneccl"

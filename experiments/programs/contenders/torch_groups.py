@@ -20,16 +20,11 @@ from experiments.model.contender_names import DEEPSPEED, GLOO, OPERATORS, TORCH,
 from experiments.model.lower_bound import BARRIER
 from experiments.model.workloads import DECODE, WORKLOADS
 from experiments.programs.contenders import torch_operators
-from experiments.programs.contenders.contender import (
-    Contender,
-    ContenderMissing,
-    Ready,
-    reducing,
-    tensors,
-)
+from experiments.programs.contenders.contender import Contender, ContenderMissing, reducing, tensors
 from experiments.programs.measure.affinity import unpinned
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.torch_steps.decode import decode
 from experiments.programs.torch_steps.training import training
 from experiments.schedule.footprint import ROOT
@@ -193,15 +188,11 @@ def _build_failure() -> str:
     return ""
 
 
-def _stepped(
-    comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv: Array
-) -> Ready | None:
+def _stepped(comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv: Array) -> Ready:
     """A workload over a group; its receive buffer has the bytes of the cell."""
     if operation == DECODE:
-        step = decode(comm, group, recv)
-    else:
-        step = training(operation, comm, group, recv.nbytes)
-    return Ready(step.call, wrong=step.wrong)
+        return decode(comm, group, recv)
+    return training(operation, comm, group, recv.nbytes)
 
 
 def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | None:

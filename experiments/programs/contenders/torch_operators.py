@@ -19,15 +19,10 @@ from mpi4py import MPI
 
 from experiments.model.checkout import BUILD
 from experiments.processes import scratch
-from experiments.programs.contenders.contender import (
-    Contender,
-    ContenderMissing,
-    Ready,
-    reducing,
-    tensors,
-)
+from experiments.programs.contenders.contender import Contender, ContenderMissing, reducing, tensors
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.measure.timing import Call
 from experiments.schedule.footprint import ROOT
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from mpi4py import MPI
 
 from experiments.model.errors import WrongResult
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.measure.timing import Call
 
 UNSET = 127  # in a receive buffer before an operation that is checked

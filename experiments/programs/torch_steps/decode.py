@@ -13,14 +13,14 @@ from mpi4py import MPI
 
 from experiments.model.workloads import HIDDEN
 from experiments.programs.measure.operations import Array
-from experiments.programs.torch_steps.step import Step
+from experiments.programs.measure.ready import Ready
 
 INNER = 1024  # columns of a pair's first matrix, of all ranks together
 PAIRS = 8
 SEED = 1
 
 
-def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Step:
+def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Ready:
     """One step for as many tokens as the receive buffer has states.
 
     Args:
@@ -49,7 +49,7 @@ def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Step:
         _step(tokens, due, sums, _weights(), lambda: None)
         return int((~torch.isclose(state, due, rtol=1e-4, atol=1e-4)).sum())
 
-    return Step(step, wrong)
+    return Ready(step, wrong=wrong)
 
 
 def _step(

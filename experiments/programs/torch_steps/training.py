@@ -12,14 +12,14 @@ from mpi4py import MPI
 
 from experiments.model.workloads import DDP, WIDTH, WORKLOADS
 from experiments.programs.measure.operations import Array
-from experiments.programs.torch_steps.step import Step
+from experiments.programs.measure.ready import Ready
 
 BATCH = 32  # samples of a rank in one step
 RATE = 0.01
 SEED = 1
 
 
-def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> Step:
+def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> Ready:
     """One step of the network that has so many bytes of parameters.
 
     Args:
@@ -50,7 +50,7 @@ def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> St
             for own, right in zip(found, due, strict=True)
         )
 
-    return Step(step, wrong)
+    return Ready(step, wrong=wrong)
 
 
 def _network(nbytes: int) -> Any:

@@ -13,10 +13,11 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.systems.daso import ALONE, BLOCKING, DASO, MPI_BLOCKING
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.blas import use_one_thread
-from experiments.programs.workloads.network import Network, Samples, samples
+from experiments.programs.workloads.network import Network, Samples, batches_of, samples
 from experiments.programs.workloads.trainers import Blocking, Trainer, WithDaso
 
 SEED = 1
@@ -30,11 +31,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         trainer = trainer_of(contender, SEED, comm, epochs=1, warmup=0, cooldown=0)
-        whole = samples(SEED, comm.rank, CYCLE * BATCH)
-        batches = [
-            Samples(whole.inputs[at : at + BATCH], whole.labels[at : at + BATCH])
-            for at in range(0, CYCLE * BATCH, BATCH)
-        ]
+        batches = batches_of(samples(SEED, comm.rank, CYCLE * BATCH), BATCH)
 
         def call() -> None:
             for batch in batches:

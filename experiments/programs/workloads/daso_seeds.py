@@ -11,15 +11,15 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
 
 from experiments.model.systems.daso import ALONE, BLOCKING, DASO
+from experiments.programs.machine.links import traffic
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.daso import trainer_of
-from experiments.programs.workloads.network import Samples, samples
+from experiments.programs.workloads.network import Samples, batches_of, samples
 from experiments.programs.workloads.trainers import Trainer
 
 BATCH = 256  # samples of a rank
@@ -46,12 +46,12 @@ class Course:
         """Train one epoch; the time is that of the slowest rank."""
         self._trainer.network.rate = RATE * (1 + np.cos(np.pi * number / self._epochs)) / 2
         self._comm.Barrier()
-        sent, began = sent_bytes(), time.monotonic()
+        sent, began = traffic().sent, time.monotonic()
         losses = [self._trainer.train(batch) for batch in batches]
         self._trainer.end_epoch(float(np.mean(losses)))
         self._comm.Barrier()
         self.seconds += time.monotonic() - began
-        self.sent += sent_bytes() - sent
+        self.sent += traffic().sent - sent
 
     def end(self, unseen: Samples) -> float:
         """The final loss; the training is closed."""
@@ -60,26 +60,12 @@ class Course:
         return found
 
 
-def sent_bytes() -> int:
-    """What this host's network devices have sent so far; a message to itself does not count."""
-    found = 0
-    for line in Path("/proc/net/dev").read_text("ascii").splitlines()[2:]:
-        device, _, values = line.partition(":")
-        if device.strip() != "lo":
-            found += int(values.split()[8])
-    return found
-
-
 def train(seed: int, comm: MPI.Intracomm, epochs: int, length: int) -> dict[str, float]:
     """All ways through one seed; what a row of the table holds, on rank 0."""
     courses = {way: Course(way, seed, comm, epochs) for way in WAYS}
     for number in range(epochs):
         stream = 1 + number * comm.size + comm.rank
-        whole = samples(seed, stream, length * BATCH)
-        batches = [
-            Samples(whole.inputs[at : at + BATCH], whole.labels[at : at + BATCH])
-            for at in range(0, length * BATCH, BATCH)
-        ]
+        batches = batches_of(samples(seed, stream, length * BATCH), BATCH)
         for way in np.roll(WAYS, number):
             courses[way].epoch(number, batches)
     unseen = samples(seed, 0, UNSEEN)

@@ -46,6 +46,14 @@ def samples(seed: int, stream: int, count: int) -> Samples:
     return Samples(inputs, (scores + noise).argmax(axis=1))
 
 
+def batches_of(whole: Samples, size: int) -> list[Samples]:
+    """The samples in batches of one size; views."""
+    return [
+        Samples(whole.inputs[at : at + size], whole.labels[at : at + size])
+        for at in range(0, len(whole.labels), size)
+    ]
+
+
 class Network:
     """Fully connected layers, rectified, with a softmax at the end, and SGD with momentum.
 

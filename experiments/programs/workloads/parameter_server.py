@@ -26,11 +26,14 @@ from experiments.model.systems.parameter_server import (
     PS_UNFUSED,
     TUNED_PS,
 )
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready, nothing
+from experiments.model.systems.workload import gradient_lengths
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.contenders.torch_groups import require_gloo
 from experiments.programs.measure.affinity import unpinned
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready, nothing
+from hbmcomm.training.networks import NETWORKS
 
 RATE, MOMENTUM = 1e-3, 0.9
 BUCKET = 25 * 2**20 // 4  # elements that one call of a collective moves, as in DDP
@@ -60,9 +63,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
 
 def lengths_of(operation: str) -> list[int]:
     """The elements of each gradient of the network that a workload is named after."""
-    networks: Any = importlib.import_module("hbmcomm.training.networks")
-    network = next(name for name in networks.NETWORKS if operation.endswith(name))
-    return [count for _, count in networks.gradients(network)]
+    return gradient_lengths(next(name for name in NETWORKS if operation.endswith(name)))
 
 
 class Arrays:

@@ -14,14 +14,10 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.systems.parameter_server import PS_CENTRAL
-from experiments.programs.contenders.contender import (
-    Contender,
-    ContenderMissing,
-    Ready,
-    nothing,
-)
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready, nothing
 from experiments.programs.workloads.parameter_server import MOMENTUM, RATE, lengths_of, wrong
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion.tensors import Gradients, ours
 
 VARIABLE = "HBMCOMM_BETWEEN_HOSTS"

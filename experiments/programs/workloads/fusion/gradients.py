@@ -4,11 +4,9 @@ FUSED and PACKED are this library's tensor fusion. MPI_FUSED is the same design 
 which is Horovod's. The others make a call for each tensor, or for each of DDP's buckets.
 """
 
-import importlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -23,11 +21,18 @@ from experiments.model.systems.fusion import (
     ONE_BY_ONE_ARENA,
     PACKED,
 )
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
 from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.fusion.tensors import Gradients, lengths, ours, private
+from experiments.programs.measure.ready import Ready
+from experiments.programs.workloads.fusion.tensors import (
+    Gradients,
+    fused_allreduce,
+    lengths,
+    ours,
+    private,
+)
 
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, as in DistributedDataParallel
 
@@ -57,8 +62,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 
 
 def _fused(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
-    library: Any = importlib.import_module("hbmcomm.training.fusion")
-    fused = library.FusedAllreduce(own, overlap=False)
+    fused, close = fused_allreduce(own, overlap=False)
     gradients = Gradients(fused.buffers(counts) if shared else private(counts))
     named = gradients.named
 
@@ -66,10 +70,6 @@ def _fused(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
         for name, each in named:
             fused.submit(name, each)
         fused.wait()
-
-    def close() -> None:
-        fused.close()
-        own.Free()
 
     return gradients.ready(own, call, close)
 

@@ -12,8 +12,9 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.model.systems.fusion import CACHE
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion.tensors import Gradients, ours
 
 

@@ -9,7 +9,6 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mpi4py import MPI
 
@@ -21,12 +20,19 @@ from experiments.model.systems.fusion import (
     NETWORK_OF,
     OVERLAPPED,
 )
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready, nothing
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready, nothing
 from experiments.programs.workloads.fusion.emulated_compute import Computer, pass_seconds
 from experiments.programs.workloads.fusion.grpc_server import Client
-from experiments.programs.workloads.fusion.tensors import Gradients, lengths, ours, private
+from experiments.programs.workloads.fusion.tensors import (
+    Gradients,
+    fused_allreduce,
+    lengths,
+    ours,
+    private,
+)
 
 
 @dataclass(frozen=True)
@@ -80,14 +86,16 @@ def _alone(_comm: MPI.Intracomm, _counts: list[int]) -> Way:
 
 
 def _overlapped(comm: MPI.Intracomm, counts: list[int]) -> Way:
-    fused, tensors, close = _fused(comm, counts, overlap=True)
+    fused, close = fused_allreduce(ours(comm), overlap=True)
+    tensors = fused.buffers(counts)
     return Way(
         tensors, lambda number: fused.submit(str(number), tensors[number]), fused.wait, close
     )
 
 
 def _afterwards(comm: MPI.Intracomm, counts: list[int]) -> Way:
-    fused, tensors, close = _fused(comm, counts, overlap=False)
+    fused, close = fused_allreduce(ours(comm), overlap=False)
+    tensors = fused.buffers(counts)
 
     def end() -> None:
         for number, each in enumerate(tensors):
@@ -95,20 +103,6 @@ def _afterwards(comm: MPI.Intracomm, counts: list[int]) -> Way:
         fused.wait()
 
     return Way(tensors, lambda _number: None, end, close)
-
-
-def _fused(
-    comm: MPI.Intracomm, counts: list[int], overlap: bool
-) -> tuple[Any, list[Array], Callable[[], None]]:
-    library: Any = importlib.import_module("hbmcomm.training.fusion")
-    own = ours(comm)
-    fused = library.FusedAllreduce(own, overlap=overlap)
-
-    def close() -> None:
-        fused.close()
-        own.Free()
-
-    return fused, fused.buffers(counts), close
 
 
 def _one_by_one(comm: MPI.Intracomm, counts: list[int]) -> Way:

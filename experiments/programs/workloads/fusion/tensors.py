@@ -11,22 +11,34 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.systems.fusion import NETWORK_OF
-from experiments.programs.contenders.contender import Ready, nothing
+from experiments.model.systems.workload import gradient_lengths
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready, nothing
 
 PATTERN = 7  # tensors that follow each other hold different numbers
 
 
 def lengths(operation: str) -> list[int]:
     """Elements of each gradient of a workload's network, in the order of a backward pass."""
-    networks: Any = importlib.import_module("hbmcomm.training.networks")
-    return [count for _, count in reversed(networks.gradients(NETWORK_OF[operation]))]
+    return gradient_lengths(NETWORK_OF[operation])[::-1]
 
 
 def ours(comm: MPI.Intracomm) -> hbmcomm.Communicator:
     """This library's own transport for these ranks, on one host or several; collective."""
     hosts = len(set(comm.allgather(socket.gethostname())))
     return hbmcomm.Communicator(comm, "regular", "hierarchical" if hosts > 1 else "auto")
+
+
+def fused_allreduce(own: hbmcomm.Communicator, overlap: bool) -> tuple[Any, Callable[[], object]]:
+    """This library's tensor fusion over a communicator, and what frees both."""
+    library: Any = importlib.import_module("hbmcomm.training.fusion")
+    fused = library.FusedAllreduce(own, overlap=overlap)
+
+    def close() -> None:
+        fused.close()
+        own.Free()
+
+    return fused, close
 
 
 def private(counts: Sequence[int]) -> list[Array]:

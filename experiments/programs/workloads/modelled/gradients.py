@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-import hbmcomm
 from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
-from experiments.programs.measure.buffers import agree
+from experiments.programs.contenders.contender import Contender, of_transport
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.modelled import step_plan
 from hbmcomm.costmodel import buckets
 
@@ -28,12 +27,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     Raises:
         ContenderMissing: these ranks share no memory.
     """
-    problem = ""
-    try:
-        mine = hbmcomm.Communicator(comm, kind="regular", transport="direct")
-    except hbmcomm.HbmcommError as error:
-        problem = str(error)
-    agree(comm, problem, ContenderMissing)
+    mine = of_transport(comm, "direct")
     calls = comm if contender == MPI_LAYERWISE else mine
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:

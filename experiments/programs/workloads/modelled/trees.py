@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-import hbmcomm
 from experiments.model.systems.modelled import TREE, TREE_BCAST
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
-from experiments.programs.measure.buffers import agree
+from experiments.programs.contenders.contender import Contender, of_transport
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 
 SETTINGS = {
     "HBMCOMM_BETWEEN_HOSTS": "tree",
@@ -43,13 +42,8 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 
 
 def _tree(comm: MPI.Intracomm) -> tuple[Call, Call]:
-    problem = ""
-    try:
-        os.environ.update(SETTINGS)  # a launch of this has no other ranks of hierarchical
-        tree = hbmcomm.Communicator(comm, kind="regular", transport="hierarchical")
-    except hbmcomm.HbmcommError as error:
-        problem = str(error)
-    agree(comm, problem, ContenderMissing)
+    os.environ.update(SETTINGS)  # a launch of this has no other ranks of hierarchical
+    tree = of_transport(comm, "hierarchical")
     return lambda own, _: tree.Bcast(own), lambda own, total: tree.Reduce(own, total)
 
 

@@ -1,6 +1,6 @@
 """One way to carry tensors from rank 0, their producer, to rank 1, their consumer."""
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Copies:
         return data
 
 
-class Line(Protocol):
+class Line:
     """A list of tensors, pushed again and again; every method but `close` is one rank's own.
 
     Attributes:
@@ -32,23 +32,34 @@ class Line(Protocol):
         transfers: how many times the MPI, gRPC's core or the kernel writes each byte besides.
     """
 
-    copies: Copies
     transfers: int
+
+    def __init__(self, tensors: Sequence[Array] = ()) -> None:
+        """`tensors`: arrays of this rank's own."""
+        self.copies, self._tensors = Copies(), tensors
 
     def out(self, number: int) -> Array:
         """On the producer: where a tensor is computed into."""
+        return self._tensors[number]
 
     def send(self, number: int) -> None:
         """On the producer: push it."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """On the producer: wait for what was pushed, as far as the consumer need not be done."""
 
     def receive(self, number: int) -> Array:
         """On the consumer: the tensor, to be read; it waits for it."""
+        raise NotImplementedError
 
     def release(self, number: int) -> None:
         """On the consumer: it has been read."""
 
     def close(self) -> None:
         """Free everything; a collective."""
+
+
+def zeros(sizes: Sequence[int]) -> list[Array]:
+    """Tensors of these lengths."""
+    return [np.zeros(size, "float32") for size in sizes]

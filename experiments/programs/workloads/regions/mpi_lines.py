@@ -9,12 +9,12 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.regions.line import Copies
+from experiments.programs.workloads.regions.line import Line, zeros
 
 _HEAD = 128  # bytes of a message before its data: what an RPC says about a tensor
 
 
-class RegionLine:
+class RegionLine(Line):
     """Tensors are computed in the memory where they are read.
 
     Args:
@@ -25,7 +25,8 @@ class RegionLine:
 
     def __init__(self, comm: hbmcomm.Communicator, sizes: Sequence[int]) -> None:
         library: Any = importlib.import_module("hbmcomm.training.regions")
-        self.copies, self._sizes = Copies(), sizes
+        super().__init__()
+        self._sizes = sizes
         self._regions = library.Regions(comm)
         self._own: list[Any] = []
         self._remote: list[Any] = []
@@ -56,35 +57,26 @@ class RegionLine:
         self._regions.close()
 
 
-class PackedLine:
+class PackedLine(Line):
     """A tensor and its head are packed into a message, sent, received and unpacked, as by RPC."""
 
     transfers = 1  # where the MPI copies from one process to the other without a stop between
 
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
-        self._comm, self.copies = comm, Copies()
-        self._tensors = [np.zeros(size, "float32") for size in sizes]
+        super().__init__(zeros(sizes))
+        self._comm = comm
         self._message = np.zeros(_HEAD + 4 * max(sizes), np.uint8)
-
-    def out(self, number: int) -> Array:
-        return self._tensors[number]
 
     def send(self, number: int) -> None:
         message, data = self._packed(number)
         self.copies.array(data, self._tensors[number])
         self._comm.Send(message, 1)
 
-    def finish(self) -> None:
-        """A send is complete when it returns."""
-
     def receive(self, number: int) -> Array:
         message, data = self._packed(number)
         self._comm.Recv(message, 0)
         self.copies.array(self._tensors[number], data)
         return self._tensors[number]
-
-    def release(self, number: int) -> None:
-        """The tensor is this rank's own."""
 
     def close(self) -> None:
         self._comm.Free()
@@ -94,33 +86,20 @@ class PackedLine:
         return message, message[_HEAD:].view("float32")
 
 
-class GlooLine:
-    """send and recv of torch.distributed, over its default group."""
+class GlooLine(Line):
+    """send and recv of torch.distributed, over its default group, which serves other lines too."""
 
     transfers = 2  # into the socket and out of it
 
     def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__(zeros(sizes))
         torch: Any = importlib.import_module("torch")
         self._dist: Any = importlib.import_module("torch.distributed")
-        self.copies = Copies()
-        self._tensors = [np.zeros(size, "float32") for size in sizes]
         self._seen = [torch.from_numpy(each) for each in self._tensors]
-
-    def out(self, number: int) -> Array:
-        return self._tensors[number]
 
     def send(self, number: int) -> None:
         self._dist.send(self._seen[number], 1)
 
-    def finish(self) -> None:
-        """A send is complete when it returns."""
-
     def receive(self, number: int) -> Array:
         self._dist.recv(self._seen[number], 0)
         return self._tensors[number]
-
-    def release(self, number: int) -> None:
-        """The tensor is this rank's own."""
-
-    def close(self) -> None:
-        """The group serves other lines too."""

@@ -20,11 +20,13 @@ from experiments.model.systems.regions import (
     RPC,
     RPC_TUNED,
 )
-from experiments.programs.contenders.contender import Contender, ContenderMissing, Ready
+from experiments.model.systems.workload import gradient_lengths
+from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure import affinity
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.regions.line import Line
 from experiments.programs.workloads.regions.mpi_lines import GlooLine, PackedLine, RegionLine
 from experiments.programs.workloads.regions.rpc_lines import RpcLine, TunedRpcLine
@@ -72,8 +74,7 @@ def lengths(operation: str, elements: int) -> list[int]:
     """
     if operation not in PUSHED_NETWORKS:
         return [elements]
-    networks = importlib.import_module("hbmcomm.training.networks")
-    return [count for _, count in networks.gradients(PUSHED_NETWORKS[operation])]
+    return gradient_lengths(PUSHED_NETWORKS[operation])
 
 
 class Push:

@@ -17,14 +17,14 @@ from mpi4py import MPI
 
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.regions.line import Copies
+from experiments.programs.workloads.fusion.grpc_server import UNLIMITED
+from experiments.programs.workloads.regions.line import Line, zeros
 from experiments.programs.workloads.regions.tensor_message import tensor_class
 
 _SERVICE, _PUSH = "hbmcomm.Tensors", "Push"
 _METHOD = f"/{_SERVICE}/{_PUSH}"
-_UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 _TUNED = [
-    *_UNLIMITED,
+    *UNLIMITED,
     ("grpc.http2.max_frame_size", 2**24 - 1),
     ("grpc.http2.write_buffer_size", 2**26),
     ("grpc.http2.lookahead_bytes", 2**26),
@@ -33,24 +33,35 @@ _TUNED = [
 _ACKNOWLEDGED = b""
 
 
-class RpcLine:
-    """A unary call for each tensor: protobuf bytes over TCP."""
+class _Queued(Line):
+    """What both lines share: the consumer takes bytes that the server's threads have queued."""
 
     transfers = 3  # in gRPC's core, into the socket and out of it
+    _ends: "_Ends"
 
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
-        self._comm, self.copies = comm, Copies()
-        self._class = tensor_class()
-        self._tensors = [np.zeros(size, "float32") for size in sizes] if comm.rank == 0 else []
+        super().__init__(zeros(sizes) if comm.rank == 0 else [])
         self._came: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def receive(self, number: int) -> Array:
+        tensor: Array = np.frombuffer(self._came.get(), "float32")
+        return tensor
+
+    def close(self) -> None:
+        self._ends.close()
+
+
+class RpcLine(_Queued):
+    """A unary call for each tensor: protobuf bytes over TCP."""
+
+    def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
+        super().__init__(comm, sizes)
+        self._class = tensor_class()
         grpc: Any = importlib.import_module("grpc")
         handler = grpc.unary_unary_rpc_method_handler(self._take, self._parsed)
-        self._ends = _Ends(comm, handler, "127.0.0.1:0", _UNLIMITED)
+        self._ends = _Ends(comm, handler, "127.0.0.1:0", UNLIMITED)
         if self._ends.channel is not None:
             self._call = self._ends.channel.unary_unary(_METHOD, self._serialised)
-
-    def out(self, number: int) -> Array:
-        return self._tensors[number]
 
     def send(self, number: int) -> None:
         tensor = self._tensors[number]
@@ -58,19 +69,6 @@ class RpcLine:
         message = self._class(dtype=tensor.dtype.str, shape=tensor.shape, data=data)
         self.copies.nbytes += len(data)  # a message keeps its own copy
         self._call(message, wait_for_ready=True)
-
-    def finish(self) -> None:
-        """A call is complete when it returns."""
-
-    def receive(self, number: int) -> Array:
-        tensor: Array = np.frombuffer(self._came.get(), "float32")
-        return tensor
-
-    def release(self, number: int) -> None:
-        """The bytes are freed with the array."""
-
-    def close(self) -> None:
-        self._ends.close()
 
     def _serialised(self, message: Any) -> bytes:
         return self.copies.made(message.SerializeToString())
@@ -84,15 +82,11 @@ class RpcLine:
         return _ACKNOWLEDGED
 
 
-class TunedRpcLine:
+class TunedRpcLine(_Queued):
     """One stream for all tensors, without a serialiser, over a Unix socket, limits raised."""
 
-    transfers = 3
-
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
-        self.copies, self._sizes = Copies(), sizes
-        self._tensors = [np.zeros(size, "float32") for size in sizes] if comm.rank == 0 else []
-        self._came: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        super().__init__(comm, sizes)
         self._going: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         grpc: Any = importlib.import_module("grpc")
         handler = grpc.stream_stream_rpc_method_handler(self._take)
@@ -103,26 +97,16 @@ class TunedRpcLine:
             push = self._ends.channel.stream_stream(_METHOD)
             self._acknowledged = push(requests, wait_for_ready=True)
 
-    def out(self, number: int) -> Array:
-        return self._tensors[number]
-
     def send(self, number: int) -> None:
         self._going.put(self.copies.made(self._tensors[number].tobytes()))
 
     def finish(self) -> None:
-        for _ in self._sizes:
+        for _ in self._tensors:
             next(self._acknowledged)
-
-    def receive(self, number: int) -> Array:
-        tensor: Array = np.frombuffer(self._came.get(), "float32")
-        return tensor
-
-    def release(self, number: int) -> None:
-        """The bytes are freed with the array."""
 
     def close(self) -> None:
         self._going.put(None)
-        self._ends.close()
+        super().close()
 
     def _take(self, requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
         for data in requests:

@@ -13,7 +13,8 @@ from typing import Any
 from experiments.programs import harness
 from experiments.programs.contenders import contender as contenders
 from experiments.programs.contenders import entrants
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
+from experiments.programs.measure.ready import Ready
 
 HOW = os.environ.get("SABOTAGE", "")
 

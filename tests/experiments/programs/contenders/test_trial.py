@@ -5,10 +5,11 @@ import pytest
 from mpi4py import MPI
 
 from experiments.model.errors import WrongResult
-from experiments.programs.contenders.contender import Contender, Ready, plain
+from experiments.programs.contenders.contender import Contender, plain
 from experiments.programs.contenders.trial import Rotation, Trial
 from experiments.programs.measure import operations
 from experiments.programs.measure.operations import Array
+from experiments.programs.measure.ready import Ready
 
 PATTERN = operations.ramp(8, "float32")
 Slots = list[tuple[np.ndarray, np.ndarray]]

@@ -11,8 +11,9 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.workloads import COMPUTING, DECODE, WORKLOADS
-from experiments.programs.contenders.contender import Contender, Ready
+from experiments.programs.contenders.contender import Contender
 from experiments.programs.contenders.torch_groups import TorchGroups
+from experiments.programs.measure.ready import Ready
 from experiments.programs.torch_steps import training
 
 COMM = MPI.COMM_WORLD

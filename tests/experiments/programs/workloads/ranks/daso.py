@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from experiments.model.systems.daso import DASO, DASO_STEP
 from experiments.model.workloads import WORKLOADS
-from experiments.programs.contenders.contender import Ready
+from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads import daso
 from experiments.programs.workloads.trainers import Blocking
 
