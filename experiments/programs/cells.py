@@ -14,7 +14,8 @@ from experiments.model.errors import WrongResult
 from experiments.model.launch import Cell, Launch
 from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.contenders.trial import Rotation, Trial
-from experiments.programs.machine.links import NOTHING, Links, Traffic
+from experiments.programs.machine.facts import Traffic
+from experiments.programs.machine.links import NOTHING, Links
 from experiments.programs.measure import operations, timing
 from experiments.programs.measure.buffers import Pool, Unavailable
 from experiments.programs.measure.pools import Pools

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.emulation.hosts import keepers, relay
 from experiments.emulation.hosts.keepers import HostsRefused, Keeper
@@ -36,17 +36,11 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import SPREAD
 from experiments.model.quantities import rate_text
 from experiments.processes import executables, tracking
+from experiments.programs.machine.facts import Traffic, traffic_by_device
 
 _NUMBERS = itertools.count()
 END_PATIENCE = 10.0  # seconds
 POLL = 0.02  # seconds
-
-
-class Traffic(NamedTuple):
-    """Bytes on the link of a host since it is up, with the headers of the Ethernet."""
-
-    sent: int
-    received: int
 
 
 class Hosts:
@@ -109,13 +103,10 @@ class Hosts:
 
     def traffic(self, name: str) -> Traffic:
         """What the link of a host has carried."""
-        counters = Path(f"/proc/{self._keeper(CONTROLLER).pid}/net/dev").read_text("ascii")
-        for line in counters.splitlines():
-            device, _, values = line.strip().partition(":")
-            if device == name:
-                received, sent = int(values.split()[0]), int(values.split()[8])
-                return Traffic(received, sent)  # the switch's end of the link
-        raise HostsRefused(f"the switch of {self.name} has no link to {name}; is that host up?")
+        counters = Path(f"/proc/{self._keeper(CONTROLLER).pid}/net/dev")
+        if (end := traffic_by_device(counters).get(name)) is None:  # the switch's end of the link
+            raise HostsRefused(f"the switch of {self.name} has no link to {name}; is that host up?")
+        return Traffic(sent=end.received, received=end.sent)
 
     def rate(self, name: str) -> str:
         """The rate of a host's link as tc(8) writes it; "cut" where nothing passes."""

@@ -15,6 +15,7 @@ from experiments.emulation.hosts.plan import CONTROLLER, Plan
 from experiments.environments.namespaces import KINDS
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, tracking
+from experiments.programs.machine.facts import status
 
 VARIABLE = "HBMCOMM_HOST"
 """Variable of a keeper: SET/HOST."""
@@ -139,9 +140,5 @@ def all_found() -> dict[str, dict[str, Keeper]]:
 
 def _numbers(pid: int) -> list[int]:
     """The PIDs of a process, from this PID namespace to its own; none of one that has ended."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    line = next(line for line in status.splitlines() if line.startswith("NSpid:"))
-    return [int(number) for number in line.split()[1:]]
+    found = status(Path(f"/proc/{pid}/status")).get("NSpid", "")
+    return [int(number) for number in found.split()]

@@ -1,4 +1,4 @@
-"""What this machine is and how its kernel is set. Reads, never writes; knows nothing of MPI.
+"""What this machine is, and what its kernel is set to and counts. Reads; knows nothing of MPI.
 
 A collector returns "not found" where the machine has no answer.
 """
@@ -8,9 +8,13 @@ import platform
 import re
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 CPU = Path("/sys/devices/system/cpu")
 DMI = Path("/sys/class/dmi/id")
+NETWORK_COUNTERS = Path("/proc/self/net/dev")
+RECEIVED, SENT = 0, 8
+"""Their places in a line of NETWORK_COUNTERS."""
 OURS = "hbmcomm"  # the vendor that an emulated machine of this project names in its firmware
 NOT_FOUND = "not found"
 NOT_EMULATED = "no"
@@ -35,6 +39,36 @@ KERNEL_OPTIONS = (
     *("default_hugepagesz", "numa_balancing", "numa", "memmap", "efi", "efi_fake_mem", "mem"),
     *("preempt", "clocksource", "tsc", "cgroup_disable", "psi"),
 )
+
+
+class Traffic(NamedTuple):
+    """Bytes with the headers of the Ethernet, since a device is up or between two readings."""
+
+    sent: int = 0
+    received: int = 0
+
+    def since(self, before: "Traffic") -> "Traffic":
+        """What was carried after an earlier reading."""
+        return Traffic(self.sent - before.sent, self.received - before.received)
+
+    def plus(self, other: "Traffic") -> "Traffic":
+        """The sum of two."""
+        return Traffic(self.sent + other.sent, self.received + other.received)
+
+
+def traffic_by_device(counters: Path = NETWORK_COUNTERS) -> dict[str, Traffic]:
+    """What each network device has carried, by its name.
+
+    Args:
+        counters: net/dev of a process, which shows the devices of that process's network.
+    """
+    found = {}
+    for line in counters.read_text("ascii").splitlines():
+        name, colon, values = line.strip().partition(":")
+        if colon:
+            words = values.split()
+            found[name] = Traffic(int(words[SENT]), int(words[RECEIVED]))
+    return found
 
 
 def read(path: Path) -> str:

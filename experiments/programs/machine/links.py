@@ -1,4 +1,4 @@
-"""Bytes that the links of hosts carry: the kernel's counters, read on each host of a launch.
+"""Bytes that the links of hosts carry, read on each host of a launch.
 
 A host here is a network: a machine, an emulated host, or a container with a network of its own. Its
 link is all of its interfaces but the loopback. No counter separates jobs, so other
@@ -7,47 +7,24 @@ launches must sleep meanwhile.
 
 import socket
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpi4py import MPI
 
+from experiments.programs.machine.facts import NETWORK_COUNTERS, Traffic, traffic_by_device
 from experiments.programs.machine.kernels import kernel
 
-COUNTERS = Path("/proc/self/net/dev")
 NETWORK = Path("/proc/self/ns/net")
 LOOPBACK = "lo"
-RECEIVED, SENT = 0, 8
-"""Their places in a line of COUNTERS."""
-
-
-class Traffic(NamedTuple):
-    """Bytes with the headers of the Ethernet, since the link is up or between two readings."""
-
-    sent: int = 0
-    received: int = 0
-
-    def since(self, before: "Traffic") -> "Traffic":
-        """What was carried after an earlier reading."""
-        return Traffic(self.sent - before.sent, self.received - before.received)
-
-    def plus(self, other: "Traffic") -> "Traffic":
-        """The sum of two."""
-        return Traffic(self.sent + other.sent, self.received + other.received)
-
-
 NOTHING = Traffic()
 
 
-def traffic(counters: Path = COUNTERS) -> Traffic:
+def traffic(counters: Path = NETWORK_COUNTERS) -> Traffic:
     """What the link of this host has carried since it is up."""
-    found = NOTHING
-    for line in counters.read_text("ascii").splitlines():
-        name, colon, values = line.strip().partition(":")
-        if colon and name != LOOPBACK:
-            words = values.split()
-            found = found.plus(Traffic(int(words[SENT]), int(words[RECEIVED])))
-    return found
+    every = traffic_by_device(counters).items()
+    return reduce(Traffic.plus, (each for name, each in every if name != LOOPBACK), NOTHING)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from experiments.programs.machine.links import Traffic, traffic
+from experiments.programs.machine.facts import Traffic
+from experiments.programs.machine.links import traffic
 
 COUNTERS = """\
 Inter-|   Receive                                                |  Transmit
