@@ -1,7 +1,6 @@
 """The experiment that the flags of a bench ask for: operations, sizes, ranks, forms and peers."""
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import hbmcomm
@@ -19,7 +18,7 @@ from experiments.model.contender_names import (
     PLAIN,
 )
 from experiments.model.environment import MPIS
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import ExperimentsError, unknown
 from experiments.model.experiment import (
     CADENCES,
     MPIS_ARE_ARMS,
@@ -145,8 +144,7 @@ def _operations(text: str) -> tuple[str, ...]:
     if text == "all":
         return tuple(CALLS)
     known = {call.lower(): name for name, call in CALLS.items()} | {name: name for name in CALLS}
-    wanted = {_one_of("--ops", part, part.strip().lower(), known) for part in text.split(",")}
-    chosen = {known[part] for part in wanted}
+    chosen = _meant("--ops", text, known, CALLS.values())
     return tuple(name for name in CALLS if name in chosen)
 
 
@@ -156,7 +154,7 @@ def _chosen(
     """Names of "plain,persistent", in the order of the known ones; "" means the usual."""
     if not text:
         return usual
-    chosen = {_one_of(flag, part, part.strip().lower(), known) for part in text.split(",")}
+    chosen = _meant(flag, text, {name: name for name in known}, known)
     return tuple(name for name in known if name in chosen)
 
 
@@ -169,11 +167,15 @@ def _sizes(text: str) -> tuple[int, ...]:
     return found
 
 
-def _one_of(flag: str, given: str, value: str, known: Iterable[str]) -> str:
-    choices = list(known)
-    if value in choices:
-        return value
-    near = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
-    shown = CALLS.values() if flag == "--ops" else choices
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise QuestionError(f"{flag}: unknown {given!r}; {hint}Known: {', '.join(shown)}")
+def _meant(flag: str, text: str, known: Mapping[str, str], shown: Iterable[str]) -> set[str]:
+    """What the names of a list mean, in any case.
+
+    Args:
+        known: {name in lower case: its meaning}.
+        shown: names that the message for an unknown one has.
+    """
+    names = text.split(",")
+    for name in names:
+        if name.strip().lower() not in known:
+            raise QuestionError(unknown(flag, name, shown))
+    return {known[name.strip().lower()] for name in names}

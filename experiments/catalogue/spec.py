@@ -31,7 +31,7 @@ from experiments.model.environment import (
     check_hosts,
     emulated,
 )
-from experiments.model.errors import SpecError
+from experiments.model.errors import SpecError, unknown
 from experiments.model.experiment import (
     ARMS,
     BINDINGS,
@@ -49,18 +49,7 @@ from experiments.model.experiment import (
     Launches,
     Measurement,
 )
-from experiments.model.validation import (
-    AnyNames,
-    Count,
-    Flag,
-    Form,
-    Name,
-    Names,
-    Text,
-    among,
-    read,
-    unknown,
-)
+from experiments.model.validation import AnyNames, Count, Flag, Form, Name, Names, Text, among, read
 from experiments.model.workloads import CONTENDERS as OF_WORKLOADS
 from experiments.model.workloads import WORKLOADS
 

@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from experiments.model.environment import CONTAINERS, LAUNCHERS, MPIS
-from experiments.model.errors import ExperimentsError, SpecError
-from experiments.model.validation import Count, Flag, Form, Line, Name, among, read, unknown
+from experiments.model.errors import ExperimentsError, SpecError, unknown
+from experiments.model.validation import Count, Flag, Form, Line, Name, among, read
 
 PMI = {"openmpi": "pmix", "mpich": "pmi2", "impi": "pmi2"}
 """What `srun --mpi` is to offer each MPI; under another one, ranks are alone in jobs of one."""

@@ -22,18 +22,8 @@ from experiments.emulation.machine import (
     Processor,
 )
 from experiments.model.environment import MACHINES, machine_names
-from experiments.model.errors import SpecError
-from experiments.model.validation import (
-    A_LIST,
-    Flag,
-    Form,
-    Line,
-    Number,
-    Numbers,
-    read,
-    unknown,
-    whole,
-)
+from experiments.model.errors import SpecError, unknown
+from experiments.model.validation import A_LIST, Flag, Form, Line, Number, Numbers, read, whole
 
 __all__ = ["Description", "from_dict", "load"]
 

@@ -81,11 +81,23 @@ class Campaign:
             "site": self.site,
             "python": self.python,
             **inventory.recorded(self.experiment, found),
-            "machine": facts.machine(),
-            "git": image.revision(),
-            "command": sys.argv,
-            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **origin(),
         }
+
+
+def origin() -> dict[str, Any]:
+    """What a header records of the machine, the code and the command of a measurement."""
+    return {
+        "machine": facts.machine(),
+        "git": image.revision(),
+        "command": sys.argv,
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def drawn() -> int:
+    """A seed for a measurement that was given none."""
+    return random.SystemRandom().getrandbits(32)
 
 
 def make(
@@ -102,7 +114,7 @@ def make(
         seed: of every random order; None draws one.
         more: variables for every rank, beside those that say where HBM is.
     """
-    chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
+    chosen = drawn() if seed is None else seed
     variables = _hbm_variables(experiment) | dict(more)
     return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables, site, python)
 

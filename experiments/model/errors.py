@@ -1,5 +1,8 @@
 """Errors that a user can cause or mend, shown without a traceback, and what ends a launch."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class ExperimentsError(Exception):
     """Its text says what was asked, what was found and the one thing to do next."""
@@ -18,3 +21,11 @@ class Misplaced(Exception):
 
 class WrongResult(Exception):
     """An operation left something other than it should have."""
+
+
+def unknown(what: str, value: object, choices: Iterable[str]) -> str:
+    """The message for a name that is not among the choices."""
+    known = list(choices)
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"

@@ -92,6 +92,11 @@ def size_text(count: int) -> str:
     return f"{count // UNITS[unit]} {unit}"
 
 
+def amount_text(number: int, unit: str) -> str:
+    """ "64 KiB", "8 ranks", "50 us": a number of bytes or of another unit."""
+    return size_text(number) if unit == "bytes" else f"{number} {unit}"
+
+
 def seconds_text(seconds: float) -> str:
     """Three significant digits and a unit: "12.3 µs"; a dash for NaN."""
     if not math.isfinite(seconds):

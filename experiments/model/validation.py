@@ -3,14 +3,13 @@
 For the driver: ranks have no pydantic, and no module that they import may import this one.
 """
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 
-from experiments.model.errors import SpecError
+from experiments.model.errors import SpecError, unknown
 
 
 class Form(BaseModel):
@@ -80,14 +79,6 @@ def among(*choices: str) -> AfterValidator:
         return value if isinstance(value, str) else tuple(dict.fromkeys(names))
 
     return AfterValidator(check)
-
-
-def unknown(what: str, value: object, choices: Iterable[str]) -> str:
-    """The message for a name that is not among the choices."""
-    known = list(choices)
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"
 
 
 class _Where(NamedTuple):

@@ -3,9 +3,6 @@
 Puts together what other modules know; parses no flags, prints no table.
 """
 
-import random
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,12 +16,12 @@ from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Command, Process
+from experiments.execution import campaign_file
 from experiments.execution.cleanup import watchdog
 from experiments.jobs import attend
-from experiments.programs.machine import binding, facts
+from experiments.programs.machine import binding
 from experiments.programs.machine.usable import cpus_by_node
 from experiments.provision import passthrough
-from experiments.provision.images import image
 from experiments.provision.wheels import mpi
 from experiments.results import store as results
 
@@ -49,19 +46,16 @@ def run(
     """
     with watchdog.watching(out, stages.say):
         prefix = mpi.ensure(FLAVOUR, stages.say)
-        seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+        seed = campaign_file.drawn() if seed is None else seed
         thresholds = hbmcomm.tuning(question.ranks)
         planned, left_out = plan(thresholds, place(question.ranks))
         launches = schedule(question, planned, seed)
         header = {
-            "question": question.to_dict(),
+            "question": asdict(question),
             "seed": seed,
             "schedule": [launch.name for launch in launches],
-            "machine": facts.machine(),
             "cores": passthrough.cores(),
-            "git": image.revision(),
-            "command": sys.argv,
-            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **campaign_file.origin(),
             "thresholds": [each._asdict() for each in thresholds],
             "trials": [asdict(each) for each in planned],
             "left_out": left_out,
@@ -79,7 +73,7 @@ def _measure(out: Path, launch: Launch, prefix: Path, within: Callable[[float], 
     """Run a launch in the environment of its MPI, and take what it found into the folder."""
 
     def prepare(folder: Path) -> Command:
-        results.write_json(folder / "launch.json", launch.to_dict())
+        results.write_json(folder / "launch.json", asdict(launch))
         argv, environment = mpiexec(
             FLAVOUR,
             prefix,

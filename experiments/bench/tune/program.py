@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def main(folder: Path) -> None:
     if every is not None:
         write_result(
             folder,
-            launch.to_dict(),
+            asdict(launch),
             began,
             cells.samples,
             environment={

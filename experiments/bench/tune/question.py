@@ -1,8 +1,7 @@
 """What `bench --tune` is asked, as its flags say. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from experiments.bench.question import BLOCKS, QuestionError, check_ranks
 from experiments.model import quantities
@@ -25,10 +24,6 @@ class Question:
     measurement: Measurement = field(
         default_factory=lambda: Measurement(time_cap=0.02, min_iterations=10, max_iterations=300)
     )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as tune.json holds them."""
-        return asdict(self)
 
 
 def ask(cores: int, ranks: str, blocks: int | None, others: Mapping[str, str | bool]) -> Question:

@@ -37,17 +37,6 @@ class Compared(NamedTuple):
         return self._replace(ratios=tuple(1 / ratio for ratio in self.ratios))
 
 
-def by_turn(seconds: Samples, turn: int) -> Samples:
-    """The median of each turn.
-
-    Args:
-        seconds: of timed iterations, in their order.
-        turn: iterations of one; the last may have fewer.
-    """
-    parts = [seconds[at : at + turn] for at in range(0, len(seconds), turn)]
-    return np.array([np.median(part) for part in parts])
-
-
 def read(launch: Mapping[str, Any], samples: Mapping[str, Samples]) -> Times:
     """The times of a launch as its files have them."""
     found: dict[tuple[str, Cell], dict[str, Samples]] = {}
@@ -55,7 +44,7 @@ def read(launch: Mapping[str, Any], samples: Mapping[str, Samples]) -> Times:
         cell = Cell(each["operation"], each["bytes"], each["at"])
         slowest = samples[each["samples"]][each["warmup"] :].max(axis=1)
         times = found.setdefault((each["variable"], cell), {})
-        times[each["contender"]] = by_turn(slowest, each["turn"])
+        times[each["contender"]] = np.median(slowest.reshape(-1, each["turn"]), axis=1)
     return found
 
 

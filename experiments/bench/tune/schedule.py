@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from experiments.bench.question import DTYPE
@@ -41,13 +41,9 @@ class Launch:
         random.Random(self.seed).shuffle(found)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as its ranks read them."""
-        return asdict(self)
-
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Launch":
-        """The inverse of to_dict."""
+        """The inverse of dataclasses.asdict."""
         return Launch(
             **{**values}
             | {"trials": tuple(Trial.from_dict(each) for each in values["trials"])}

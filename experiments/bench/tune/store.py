@@ -17,7 +17,7 @@ from experiments.bench.tune.propose import Proposal, propose, unmeasured
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
 from experiments.model.launch import FORMAT
-from experiments.results import store
+from experiments.results import formats, store
 from experiments.results.store import ResultsError
 
 HEADER = "tune.json"
@@ -74,14 +74,11 @@ def load(folder: Path) -> Tuned:
     """Read a folder, however many of its launches are finished.
 
     Raises:
-        ResultsError: it is none, another version wrote it, or no launch is finished yet.
+        ResultsError: it is none, or no launch is finished yet.
+        OtherFormat: another version wrote it.
     """
     header = store.read_json(folder / HEADER)
-    if header.get("format") != FORMAT:
-        raise ResultsError(
-            f"{folder / HEADER} is of format {header.get('format')!r}; this version reads "
-            f"{FORMAT}: measure again into another --out"
-        )
+    formats.check(folder / HEADER, header)
     names = sorted(store.finished(folder))
     if not names:
         raise ResultsError(f"{folder} holds no finished launch; measure again: ./inv bench --tune")

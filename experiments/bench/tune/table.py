@@ -11,7 +11,7 @@ from experiments.bench.tune.propose import Proposal
 from experiments.bench.tune.store import Tuned
 from experiments.bench.tune.trials import NEVER
 from experiments.model.contender_names import CALLS
-from experiments.model.quantities import percent_text, ratio_text, size_text
+from experiments.model.quantities import amount_text, percent_text, ratio_text, size_text
 
 UNCHANGED = "nothing to change: no other value is certainly faster on this machine"
 
@@ -25,8 +25,8 @@ def render(found: Tuned) -> RenderableType:
     table.add_column("proposed", justify="right", no_wrap=True)
     table.add_column("gain, or why it stays")
     for each in found.proposals:
-        proposed = Text(amount(each.proposed, each.unit), "bold green") if each.changes else ""
-        table.add_row(each.variable, amount(each.now, each.unit), proposed, _reason(each))
+        proposed = Text(_amount(each.proposed, each.unit), "bold green") if each.changes else ""
+        table.add_row(each.variable, _amount(each.now, each.unit), proposed, _reason(each))
     return Group(table, *(Text(line) for line in _legend(found)))
 
 
@@ -63,10 +63,6 @@ def _legend(found: Tuned) -> Iterator[str]:
         yield UNCHANGED
 
 
-def amount(number: int, unit: str) -> str:
-    """ "64 KiB", "8 ranks", "50 us"; "never" for bytes that no message has."""
-    if unit != "bytes":
-        return f"{number} {unit}"
-    if number >= NEVER:
-        return "never"
-    return size_text(number)
+def _amount(number: int, unit: str) -> str:
+    """ "never" for bytes that no message has."""
+    return "never" if unit == "bytes" and number >= NEVER else amount_text(number, unit)

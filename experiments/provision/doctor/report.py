@@ -12,7 +12,7 @@ from rich.text import Text
 
 import hbmcomm
 from experiments.console.output import printed
-from experiments.model.quantities import size_text
+from experiments.model.quantities import amount_text
 from experiments.provision.doctor import checks, qemu_doctor, runtimes
 from experiments.provision.doctor.checks import Finding
 
@@ -54,16 +54,12 @@ def tuning_table(ranks: int, width: int | None = None) -> str:
         table.add_column(heading, overflow="fold")
     for each in hbmcomm.tuning(ranks):
         changed = each.value != each.default
-        value, default = (_amount(number, each.unit) for number in (each.value, each.default))
+        value, default = (amount_text(number, each.unit) for number in (each.value, each.default))
         style = "bold" if changed else ""
         table.add_row(
             *(each.variable, Text(value, style), default if changed else "", each.meaning)
         )
     return _printed(width, table)
-
-
-def _amount(number: int, unit: str) -> str:
-    return size_text(number) if unit == "bytes" else f"{number} {unit}"
 
 
 def to_json(found: Sequence[Finding]) -> str:

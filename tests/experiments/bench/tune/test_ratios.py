@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.bench.tune.ratios import by_turn, compared, noise, paired, read
+from experiments.bench.tune.ratios import compared, noise, paired, read
 from experiments.bench.tune.trials import CHOICE, UP_TO, Cell, Trial
 
 CELLS = (Cell("bcast", 512, 512), Cell("bcast", 2048, 2048))
@@ -17,23 +17,20 @@ def launch(now: float, low: float, high: float) -> dict[tuple[str, Cell], dict[s
     return {(trial.variable, cell): times for trial in (CROSSOVER, PUSH) for cell in CELLS}
 
 
-def test_turns_have_medians_and_the_last_may_be_short() -> None:
-    assert by_turn(np.array([1.0, 9.0, 2.0, 4.0, 4.0, 5.0, 7.0]), 3).tolist() == [2.0, 4.0, 7.0]
-
-
 def test_a_drift_within_a_launch_does_not_show() -> None:
     drift = np.array([1.0, 3.0, 10.0, 2.0])
     assert paired(2 * drift, drift) == pytest.approx(2.0)
     assert paired(2 * drift, drift[:3]) == pytest.approx(2.0), "one was done a turn before"
 
 
-def test_the_slowest_rank_counts_and_warm_up_does_not() -> None:
-    seconds = np.array([[9.0, 9.0], [1.0, 2.0], [3.0, 1.0], [5.0, 4.0], [4.0, 5.0]])
+def test_the_slowest_rank_counts_by_the_median_of_each_turn_and_warm_up_does_not() -> None:
+    turns = [[1.0, 2.0], [9.0, 1.0], [3.0, 1.0], [5.0, 4.0], [4.0, 5.0], [6.0, 2.0]]
+    seconds = np.array([[9.0, 9.0], *turns])
     cell = {"variable": "HBMCOMM_X", "operation": "bcast", "bytes": 512, "at": 1024}
-    cell |= {"contender": "now", "samples": "a", "warmup": 1, "group": 1, "turn": 2}
+    cell |= {"contender": "now", "samples": "a", "warmup": 1, "group": 1, "turn": 3}
     found = read({"cells": [cell]}, {"a": seconds})
     times = found["HBMCOMM_X", Cell("bcast", 512, 1024)]
-    assert {name: each.tolist() for name, each in times.items()} == {"now": [2.5, 5.0]}
+    assert {name: each.tolist() for name, each in times.items()} == {"now": [3.0, 5.0]}
 
 
 def test_above_one_the_way_under_test_is_faster() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_each_value_is_in_force_on_its_communicator_alone(
 ) -> None:
     planned, _ = trials(hbmcomm.tuning(3), Place(3, 1, 1))
     (launch,) = schedule(Question(ranks=3, blocks=1), planned, 1)
-    (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
+    (tmp_path / "launch.json").write_text(json.dumps(asdict(launch)))
     program = Path(__file__).parent / "ranks" / "in_force.py"
     assert mpirun(program, 3, str(tmp_path)).output.count("ok") == 3
 
@@ -240,5 +240,5 @@ def test_launches_hold_all_cells_in_an_order_of_their_own_and_survive_their_file
     first, second = schedule(Question(blocks=2), planned, 3)
     assert first.cells() != second.cells()
     assert sorted(map(str, first.cells())) == sorted(map(str, second.cells()))
-    assert Launch.from_dict(json.loads(json.dumps(first.to_dict()))) == first
+    assert Launch.from_dict(json.loads(json.dumps(asdict(first)))) == first
     assert schedule(Question(blocks=2), planned, 3) == (first, second)
