@@ -4,7 +4,6 @@ The copy keeps what is measured as it is while its checkout changes, and has a c
 where the other build is this very tree.
 """
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
+from experiments.processes.digest import digest
 from experiments.provision.images import image
 
 PACKAGE = "hbmcomm"
@@ -109,7 +109,6 @@ def _making(folder: Path) -> Iterator[Path]:
 
 def _digest(folder: Path, checkout: bool) -> str:
     """Of everything that decides what the copy is; a checkout's binaries do not."""
-    digest = hashlib.sha256(f"{checkout} {sys.implementation.cache_tag}".encode())
     files = [
         path
         for path in sorted((folder / PACKAGE).rglob("*"))
@@ -117,10 +116,10 @@ def _digest(folder: Path, checkout: bool) -> str:
         and not any(path.match(f"**/{each}") or each in path.parts for each in GENERATED)
         and not (checkout and path.suffix == ".so")
     ]
-    for path in [*files, *(_making(folder) if checkout else ())]:
-        digest.update(f"\0{path.relative_to(folder)}\0".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    if checkout:
+        files += _making(folder)
+    named = [(str(path.relative_to(folder)), path) for path in files]
+    return digest(f"{checkout} {sys.implementation.cache_tag}".encode(), named)[:16]
 
 
 def _label(folder: Path, checkout: bool) -> str:

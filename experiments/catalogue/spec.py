@@ -327,8 +327,3 @@ def restrict(
     checked = from_dict(values, "the command line")
     wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
     return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
-
-
-def check_ranks(experiment: Experiment, cores: int, machine: str = "this machine") -> None:
-    """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
-    quantities.check_rank_counts(experiment.launches.ranks, cores, machine)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
@@ -26,6 +25,7 @@ from experiments.execution.launching import LaunchContext
 from experiments.execution.runner import Runner
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
+from experiments.model.quantities import check_rank_counts
 from experiments.programs.machine import facts
 from experiments.provision import passthrough, site_python
 from experiments.results import store
@@ -226,7 +226,8 @@ def _check_place(experiment: Experiment) -> None:
 
 
 def _check_ranks(experiment: Experiment) -> None:
+    launches = experiment.launches
     if machine := experiment.machine:
-        spec.check_ranks(experiment, description.load(machine).cpus, machine)
+        check_rank_counts(launches.ranks, description.load(machine).cpus, machine)
     else:
-        spec.check_ranks(experiment, experiment.launches.nodes * passthrough.cores())
+        check_rank_counts(launches.ranks, launches.nodes * passthrough.cores())

@@ -71,12 +71,12 @@ class Commands:
             return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
         if where == BARE_HOST:
             return self._of_site(Host(launch.mpi, prefix, self._cores, variables))
+        if self._torch and (where.is_container or where.is_emulated):
+            variables |= image.TORCH_VARIABLES  # only an engine gives ranks those of the image
         if where.on_cluster:
             return self._on_nodes(where, launch.mpi, variables)
         if where.on_hosts:
             return self._on_hosts(where, launch.mpi, variables)
-        if self._torch:  # where no engine gives ranks the image's variables
-            variables |= image.TORCH_VARIABLES
         if where in (DOCKER, PODMAN):
             return self._in_engine(where, launch.mpi, variables)
         if where in TREES:
@@ -118,7 +118,6 @@ class Commands:
         prefix = self._prefix(flavour)
         if where.container:
             contained, prefix = self._contained(where, flavour), mpi.prefix(flavour)
-            variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
             if os.getuid() == 0:
                 contained = replace(contained, user=(self._machine.uid, self._machine.gid))
         return OnHosts(flavour, prefix, self._cores, ways, contained, variables)
@@ -139,7 +138,6 @@ class Commands:
         if where.container:
             own = site.image_of(where.container, flavour)
             contained = self._contained(where, flavour, own)
-            variables = {**variables, **(image.TORCH_VARIABLES if self._torch else {})}
         made = Slurm(
             flavour,
             mpi.prefix(flavour) if contained else self._prefix(flavour),

@@ -22,6 +22,7 @@ from experiments.guests.disk import Disk
 from experiments.model.errors import ExperimentsError
 from experiments.processes import background, executables, scratch, tracking
 from experiments.processes.background import Process
+from experiments.processes.logs import last_lines
 from experiments.provision.qemu import accelerator, qemu_binary
 
 PATIENCE = 300.0  # seconds until a guest answers; five with TCG, 22 beside two other guests
@@ -197,10 +198,6 @@ def _await(guest: Guest, log: Path) -> None:
 
 
 def _last_words(console: Path) -> str:
-    try:
-        lines = console.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    if not lines:
+    if not (lines := last_lines(console, LAST_LINES)):
         return ""
-    return "".join(f"\n    {line}" for line in ["the guest's last words:", *lines[-LAST_LINES:]])
+    return "".join(f"\n    {line}" for line in ["the guest's last words:", *lines])

@@ -26,6 +26,7 @@ from experiments.jobs.execute import execute
 from experiments.model.environment import machine_names
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.logs import last_lines
 from experiments.provision.engines import engine
 from experiments.provision.images import image
 
@@ -87,10 +88,9 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         code = execute(inside(booted.socket, folder, words), log, None, _wait)
         found = folder / question.FOUND
         if code or not found.exists():
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
             raise BootFailed(
                 f"the check in {machine.name} ended with code {code}; its last lines:\n"
-                + "\n".join(f"    {line}" for line in lines)
+                + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
             )
         return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")), online)
 

@@ -5,7 +5,6 @@ images here, because loading them in the guest would take minutes. Boots nothing
 """
 
 import contextlib
-import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import docker
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
+from experiments.processes.digest import digest
 from experiments.provision.engines import dockerd, engine
 from experiments.provision.images import base_image, building, exported, seccomp
 from experiments.provision.images.bootstrap import STAGE_LABEL
@@ -119,10 +119,7 @@ def inputs_hash(image: Image, files: list[tuple[str, Path]], rules: str) -> str:
         files: name and file of everything that takes part in making it.
         rules: the text of the seccomp rules in it.
     """
-    digest = hashlib.sha256(f"{image.id} {image.tag} {image.base} {rules}".encode())
-    for name, path in files:
-        digest.update(f"\0{name}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest(f"{image.id} {image.tag} {image.base} {rules}".encode(), files)[:16]
 
 
 def build_options(image: Image, inputs: str) -> dict[str, Any]:

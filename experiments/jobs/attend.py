@@ -15,6 +15,7 @@ from experiments.analysis import mpi_transport_log
 from experiments.environments.process import Command
 from experiments.jobs.execute import execute
 from experiments.model.errors import ExperimentsError
+from experiments.processes.logs import last_lines
 from experiments.results import store
 
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
@@ -129,8 +130,7 @@ class _Watch:
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
     """The error for a launch that ended with an exit code other than 0."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    output = "\n".join(f"  {line}" for line in lines[-LAST_LINES:])
+    output = "\n".join(f"  {line}" for line in last_lines(log, LAST_LINES))
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
     if disk_full(log.parent):
         reason = f": No space left on device ({log.parent})"

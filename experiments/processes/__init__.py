@@ -1,1 +1,1 @@
-"""Processes of this machine and what they hold: identity, locks, scratch folders."""
+"""Processes of this machine and their files: identity, locks, scratch folders, logs, hashes."""

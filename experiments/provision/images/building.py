@@ -10,6 +10,7 @@ from typing import IO, Any
 import docker
 
 from experiments.model.errors import ExperimentsError
+from experiments.processes.logs import last_lines
 from experiments.provision.engines.engine import FAILURES
 
 PATIENCE = 600  # seconds that one step may be silent
@@ -78,9 +79,8 @@ def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _failed(tag: str, output: IO[str], log: Path) -> ImageBuildFailed:
     output.flush()
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return ImageBuildFailed(
         f"the image {tag} does not build; its log ends with\n"
-        + "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
+        + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
         + f"\nthe whole of it is in {log.parent.name}/{log.name}"
     )

@@ -14,6 +14,7 @@ import docker
 from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD, ROOT
+from experiments.processes.digest import digest
 from experiments.provision.engines import engine
 from experiments.provision.images import base_image, building
 from experiments.provision.images.base_image import Base
@@ -190,12 +191,8 @@ def inputs_hash(
     torch: Wheelhouse | None = None,
 ) -> str:
     """Changes exactly when the image would."""
-    digest = hashlib.sha256(dockerfile)
-    digest.update(f"{base.id} {base.reference} {wheels.hash}".encode())
-    digest.update(torch.hash.encode() if torch else b"")
-    for name, path in suite:
-        digest.update(f"\0{name}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    words = f"{base.id} {base.reference} {wheels.hash}{torch.hash if torch else ''}"
+    return digest(dockerfile + words.encode(), suite)
 
 
 def checkout(root: Path = ROOT) -> str:

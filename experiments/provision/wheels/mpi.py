@@ -48,7 +48,8 @@ def ensure(
     folder = prefix(flavour, root)
     if folder == Path(sys.prefix):
         return folder
-    wanted = _inputs(root)
+    wanted = pins(root, sys.version)
+    python = folder / "bin/python"
     stamp = folder / STAMP
     # pip inherits the lock, so the next process waits for pip if this one is killed
     with scratch.locked(folder.parent, f"{folder.name}.lock") as lock:
@@ -56,19 +57,19 @@ def ensure(
         if held[:1] != [wanted]:
             say(f"mpi: making an environment for {flavour}")
             _run([sys.executable, "-m", "venv", "--clear", str(folder)], flavour, lock)
-            _run(install_command(folder, root, *BUILD_TOOLS), flavour, lock)
-            _run(install_command(folder, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
+            _run(install_command(python, root, *BUILD_TOOLS), flavour, lock)
+            _run(install_command(python, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
             held = [wanted]
         if lacking := [each for each in extras if each not in held]:
-            _run(install_command(folder, root, *lacking), flavour, lock)
+            _run(install_command(python, root, *lacking), flavour, lock)
         stamp.write_text(" ".join([*held, *lacking]), encoding="ascii")
     return folder
 
 
-def install_command(folder: Path, root: Path, *wanted: str) -> list[str]:
-    """The command that installs pinned distributions into an environment."""
+def install_command(python: Path, root: Path, *wanted: str) -> list[str]:
+    """The command that installs pinned distributions into the environment of a Python."""
     return [
-        *(str(folder / "bin/python"), "-m", "pip", "install", "-q"),
+        *(str(python), "-m", "pip", "install", "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
         "--no-build-isolation",
         *wanted,
@@ -96,9 +97,9 @@ def _clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 
-def _inputs(root: Path) -> str:
-    """Changes when the environment must be made anew."""
-    digest = hashlib.sha256(sys.version.encode())
+def pins(root: Path, python: str = "") -> str:
+    """A hash that changes with what is to be installed, and with a version of Python."""
+    digest = hashlib.sha256(python.encode())
     for name in ("pyproject.toml", "constraints.txt"):
         digest.update((root / name).read_bytes())
     return digest.hexdigest()

@@ -28,17 +28,18 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         TorchMissing: pip cannot have it.
     """
     folder = mpi.prefix(flavour, root)
+    python = folder / "bin/python"
     with scratch.locked(folder, ".torch.lock"):
         if lacking := sorted(set(OF_WORKLOADS) - _installed(folder)):
             say(f"torch: installing {' and '.join(lacking)} for {flavour}")
-            done = _run(mpi.install_command(folder, root, *lacking))
+            done = _run(mpi.install_command(python, root, *lacking))
             if done.returncode:
                 lines = "\n".join(done.stderr.strip().splitlines()[-2:])
                 raise TorchMissing(
                     f"torch cannot be installed for {flavour}:\n{lines}\n{TORCH_REMEDY}"
                 )
         say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")
-        done = _run([str(folder / "bin/python"), "-m", "hbmcomm.torch", "build"])
+        done = _run([str(python), "-m", "hbmcomm.torch", "build"])
         if done.returncode:
             say(f"torch is left out for {flavour}: {done.stderr.strip()}")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.digest import digest
 from experiments.provision.packages import distro_releases
 
 WHEELHOUSES = BUILD / "wheelhouse"
@@ -159,13 +160,9 @@ def _pip(command: list[str], remedy: str) -> None:
 
 def _inputs(python: str, wanted: Iterable[str], sources: Iterable[Path], root: Path = ROOT) -> str:
     """Hash of everything that the folder's content depends on."""
-    digest = hashlib.sha256(repr((python, *wanted, platform.machine())).encode())
-    for path in (CONSTRAINTS, *sources):
-        digest.update(
-            f"\0{path.name if path == CONSTRAINTS else path.relative_to(root)}\0".encode()
-        )
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    files = [(CONSTRAINTS.name, CONSTRAINTS)]
+    files += [(str(path.relative_to(root)), path) for path in sources]
+    return digest(repr((python, *wanted, platform.machine())).encode(), files)[:16]
 
 
 def _sources(root: Path) -> Iterator[Path]:
@@ -178,10 +175,10 @@ def _sources(root: Path) -> Iterator[Path]:
 
 def _wheelhouse(folder: Path) -> Wheelhouse:
     wheels = tuple(sorted(folder.glob("*.whl")))
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     for wheel in wheels:
         with wheel.open("rb") as file:
-            digest.update(
+            found.update(
                 f"{wheel.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
             )
-    return Wheelhouse(folder, wheels, digest.hexdigest())
+    return Wheelhouse(folder, wheels, found.hexdigest())

@@ -12,7 +12,8 @@ from experiments.provision.wheels import mpi
 
 
 def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
-    line = " ".join(mpi.install_command(Path("/p"), Path("/here"), "--editable", "/here[impi]"))
+    python, root = Path("/p/bin/python"), Path("/here")
+    line = " ".join(mpi.install_command(python, root, "--editable", "/here[impi]"))
     assert line == (
         "/p/bin/python -m pip install -q --disable-pip-version-check "
         "--constraint /here/constraints.txt --no-build-isolation --editable /here[impi]"
@@ -26,7 +27,7 @@ def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
     place = mpi.prefix(flavour, tmp_path)
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     stamp = place / mpi.STAMP
-    stamp.write_text(mpi._inputs(tmp_path))
+    stamp.write_text(mpi.pins(tmp_path, sys.version))
     extra = tmp_path / "extra-1-py3-none-any.whl"
     with zipfile.ZipFile(extra, "w") as wheel:
         wheel.writestr(
@@ -38,7 +39,7 @@ def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
         assert mpi.ensure(flavour, pytest.fail, tmp_path, [str(extra)]) == place
     shown = subprocess.run([place / "bin/pip", "show", "extra"], capture_output=True, check=False)
     assert shown.returncode == 0
-    assert stamp.read_text().split() == [mpi._inputs(tmp_path), str(extra)]
+    assert stamp.read_text().split() == [mpi.pins(tmp_path, sys.version), str(extra)]
 
 
 @pytest.mark.parametrize("flavour", MPIS)

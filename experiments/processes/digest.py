@@ -1,0 +1,18 @@
+"""A hash that changes with the names and contents of files."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
+    """SHA-256 in hex digits.
+
+    Args:
+        words: what else it changes with.
+        files: each with its name.
+    """
+    found = hashlib.sha256(words)
+    for name, path in files:
+        found.update(f"\0{name}\0".encode() + path.read_bytes())
+    return found.hexdigest()
