@@ -16,6 +16,8 @@ from mpi4py import MPI
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.transports import TRANSPORTS
 from hbmcomm.collectives.transports.transport import Transport
+from hbmcomm.errors import KindUnavailable
+from hbmcomm.memory.private.arrays import ArrayFactory
 from hbmcomm.options import Options, gather_failures
 
 
@@ -71,7 +73,7 @@ class Derivable(Transport):
         MPI writes the handle to this object later, so that it cannot be replaced.
         """
         comm._options = self._options.of_derived
-        if len(comm._options.transports) > 1:
+        if len(comm._options.transports) > 1 or _begin_may_fail(comm):
             comm.__class__ = _class_for(self._public_class, "", self._topology)
         return comm
 
@@ -129,9 +131,17 @@ class Grid(MPI.Cartcomm):
 class Undecided(Transport):
     """A communicator without a transport; the first call that may block selects one.
 
-    Idup of `auto` returns such a communicator: Idup must not wait for other ranks, and all of them
-    make that first call. Nonblocking calls are MPI's until then.
+    Idup returns such a communicator: it must not wait for other ranks, and all of them make that
+    first call. Nonblocking calls are MPI's until then.
     """
+
+    def _array_factory(self) -> ArrayFactory:
+        if self.device is not None:
+            raise KindUnavailable(
+                f"device={self.device}: a result of Idup has its part of the device from its "
+                "first blocking collective until it is freed; make such a call first"
+            )
+        return super()._array_factory()
 
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
         if self == MPI.COMM_NULL:

@@ -19,7 +19,7 @@ from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
 from hbmcomm.collectives.transports.transport import Neighbours, Transport
-from hbmcomm.errors import HbmcommError, KindUnavailable
+from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.dax import dax_arena
 from hbmcomm.memory.policy.kinds import Kind, resolve
 from hbmcomm.memory.private import arrays
@@ -78,12 +78,7 @@ class DirectBase(Transport):
         return Neighbours(tuple(range(self.size)), self._state, self._arena)
 
     def _array_factory(self) -> arrays.ArrayFactory:
-        if self._arena is None:  # a result of Idup, which must not wait for others
-            if self.device is not None:
-                raise KindUnavailable(
-                    f"device={self.device}: a result of Idup has its part of the device from its "
-                    "first collective call until it is freed; make such a call first"
-                )
+        if self._arena is None:  # it was freed
             return super()._array_factory()
         return arrays.ArrayFactory(self._arena.kind, self._arena.allocate, self._arena.holds)
 
@@ -145,9 +140,7 @@ class DirectBase(Transport):
             raise self._state.error(status)
         through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
         if self._state is None:
-            if self == MPI.COMM_NULL:
-                return through_mpi  # raises the error
-            self._begin()
+            return through_mpi  # raises the error: it was freed, or is COMM_NULL
         try:
             operands = READ[name](self, *arguments)
         except Unserved:
@@ -167,9 +160,7 @@ class DirectBase(Transport):
 
     def _announce(self, name: str) -> None:
         if self._state is None:
-            if self == MPI.COMM_NULL:
-                return
-            self._begin()
+            return
         operation = lib.HBM_FOREIGN + FOREIGN.index(name)
         self._check(_run(self._core, ffi.new("hbm_call *", {"operation": operation})))
 

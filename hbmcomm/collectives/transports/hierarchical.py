@@ -255,9 +255,7 @@ class Hierarchical(Direct):
     def _announce(self, name: str) -> None:
         """Ranks of this host agree that they make a call of MPI."""
         if self._ways is None:
-            if self == MPI.COMM_NULL:
-                return
-            self._begin()
+            return
         operation = lib.HBM_FOREIGN + FOREIGN.index(name)
         call = ffi.new("hbm_call *", {"operation": operation})
         ways, guard = self._ways, self._watch

@@ -236,5 +236,19 @@ def one_that_is_dropped_completes_all_the_same() -> None:
         assert (y == 3).all()
 
 
+@promise
+def what_idup_made_waits_for_nobody_when_a_call_begins() -> None:
+    later, request = comm.Idup()
+    request.Wait()
+    if RANK == 0:
+        pending = Sum(SHORT, "private", later)
+        WORLD.send("begun", 1)
+    else:
+        WORLD.recv(source=0)
+        pending = Sum(SHORT, "private", later)
+    pending.wait()
+    later.Free()
+
+
 if __name__ == "__main__":
     keep()
