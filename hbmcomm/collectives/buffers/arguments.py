@@ -115,12 +115,15 @@ def alltoallv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
 def reduce(
     comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM, root: int = 0
 ) -> Operands:
-    at_root = _root(comm, root) == comm.rank
-    return _reduction(sendbuf, recvbuf if at_root else None, op)._replace(root=root)
+    if _root(comm, root) == comm.rank:
+        return allreduce(comm, sendbuf, recvbuf, op)._replace(root=root)
+    return Operands(_folded(sendbuf, op), None, root, _number(op), op)
 
 
 def allreduce(_comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> Operands:
-    return _reduction(sendbuf, recvbuf, op)
+    taken = _folded(recvbuf, op, writable=True)
+    given = taken if _in_place(sendbuf) else _folded(sendbuf, op)
+    return _equal(Operands(given, taken, reduction=_number(op), op=op))
 
 
 def reduce_scatter_block(
@@ -130,7 +133,7 @@ def reduce_scatter_block(
         taken = _folded(recvbuf, op, comm.size, writable=True)
         return Operands(taken.copied(comm.size), taken, reduction=_number(op), op=op)
     taken, given = _folded(recvbuf, op, writable=True), _folded(sendbuf, op, comm.size)
-    return _alike(Operands(given, taken, reduction=_number(op), op=op))
+    return _equal(Operands(given, taken, reduction=_number(op), op=op))
 
 
 def reduce_scatter(
@@ -204,13 +207,6 @@ def _folded(spec: Any, op: MPI.Op, count: int = 1, writable: bool = False) -> Op
     return found
 
 
-def _reduction(sendbuf: Any, recvbuf: Any, op: MPI.Op) -> Operands:
-    """`recvbuf` is None on a rank that receives nothing."""
-    taken = _folded(recvbuf, op, writable=True) if recvbuf is not None else None
-    given = taken if taken and _in_place(sendbuf) else _folded(sendbuf, op)
-    return _alike(Operands(given, taken, reduction=_number(op), op=op))
-
-
 # ---- buffers ----
 
 
@@ -220,7 +216,7 @@ def _read(spec: Any, count: int = 1, writable: bool = False, given: bool = True)
 
 
 def _each(messages: Sequence[Message], given: bool = True) -> Operand:
-    if sum(message.nbytes for message in messages) > MOST_BYTES:
+    if any(message.nbytes > MOST_BYTES for message in messages):
         raise Unserved
     return operand(messages, given)
 
@@ -233,15 +229,31 @@ def _message(spec: Any, count: int, writable: bool = False) -> Message:
 
 
 def _alike(found: Operands) -> Operands:
-    """Both operands, if they have the same type and length.
+    """Both operands of a call that moves data, if they have the same type and length.
 
     Raises:
-        Unreadable: They differ.
+        Unserved: They differ. mpi4py does not mind, but ranks that are in the core must hear of it.
     """
-    sent, received = found.sent, found.received
-    if sent and received and (sent.entries, sent.dtype) != (received.entries, received.dtype):
+    if not _are_equal(found):
+        raise Unserved
+    return found
+
+
+def _equal(found: Operands) -> Operands:
+    """Both operands of a reduction, if they have the same type and length.
+
+    Raises:
+        Unreadable: They differ; mpi4py refuses them.
+    """
+    if not _are_equal(found):
         raise Unreadable
     return found
+
+
+def _are_equal(found: Operands) -> bool:
+    sent, received = found.sent, found.received
+    assert sent and received
+    return (sent.entries, sent.dtype) == (received.entries, received.dtype)
 
 
 def _of_half(spec: Any, found: Operand) -> Operand:

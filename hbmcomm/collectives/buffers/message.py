@@ -188,7 +188,8 @@ def _read(
             raise BufferError
     found, extent = _lookup(datatype if datatype is not None else _typecode(code))
     offset = extent * operator.index(0 if displacement is None else displacement)
-    if extent <= 0 or not 0 <= offset <= length:
+    has_size = extent > 0 or (count is not None and not found.size)  # of no bytes: a count says so
+    if not has_size or not 0 <= offset <= length:
         raise ValueError
     if count is None:
         entries, rest = divmod(length - offset, extent * blocks)

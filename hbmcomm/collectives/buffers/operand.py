@@ -85,13 +85,14 @@ class Operand(NamedTuple):
             return [], []
         unpackings, kept = [], []
         at = self.address
-        for message in self.messages:
+        for message in filter(lambda each: each.nbytes, self.messages):
             runs = _runs(message.datatype)
-            parts = ffi.new("hbm_part[]", [(int(start), int(end)) for start, end in runs])
+            first = min(0, *(offset for offset, _ in runs))
+            parts = ffi.new("hbm_part[]", [(offset - first, length) for offset, length in runs])
             unpackings.append(
                 {
                     "from": at,
-                    "to": message.address,
+                    "to": message.address + first,
                     "entries": message.entries,
                     "extent": message.extent,
                     "runs": parts,
@@ -209,12 +210,13 @@ def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
     leave out the padding of a long double: such bytes follow the one before.
     """
     lower, extent = datatype.Get_true_extent()
-    span = np.arange(max(lower + extent, datatype.extent), dtype=np.int64)
+    before = max(-lower, 0)  # bytes of the entry in front of its address
+    span = np.arange(before + max(lower + extent, datatype.extent), dtype=np.int64)
     found = np.zeros(datatype.size, np.int64)
     is_packed = np.ones(datatype.size, bool)
     for shift in range(0, int(span.size).bit_length(), 8):
         digits = (span >> shift & 0xFF).astype(np.uint8)
-        one: Any = MPI.buffer.fromaddress(digits.ctypes.data, datatype.extent)
+        one: Any = MPI.buffer.fromaddress(digits.ctypes.data + before, datatype.extent)
         packed, again = _filled(datatype, 0), _filled(datatype, 0xFF)
         for each in (packed, again):
             datatype.Pack(one, each, 0, MPI.COMM_SELF)
@@ -222,7 +224,7 @@ def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
         is_packed &= (packed == again)[: found.size]
     index = np.arange(found.size)
     last = np.maximum.accumulate(np.where(is_packed, index, 0))
-    known: NDArray[np.int64] = found[last] + index - last
+    known: NDArray[np.int64] = found[last] + index - last - before
     return known
 
 

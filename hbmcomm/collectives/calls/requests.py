@@ -46,7 +46,8 @@ class CollectiveRequest(MPI.Request):
 class Request(CollectiveRequest):
     """A nonblocking collective; `Wait` and `Test` as in MPI, `Cancel` is refused.
 
-    Its buffers stay alive until it is complete, even if the request is dropped.
+    Its buffers stay alive until it is complete, even if the request is dropped. Those of requests
+    that MPI's own Waitall and so on completed stay until a few more calls were started.
     """
 
     _operation: int = 0
@@ -100,16 +101,18 @@ class Request(CollectiveRequest):
 in_flight: dict[int, Request] = {}
 """Operations that may be incomplete, by their numbers: keeps their buffers alive."""
 
-_MANY = 64
+_most = 1
 """With more requests in flight than this, `track` looks for those that MPI has completed."""
 
 
 def track(request: Request, operation: int) -> None:
     """Record that a request's operation is in flight."""
+    global _most
     request._operation = operation
     in_flight[operation] = request
-    if len(in_flight) > _MANY and not len(in_flight) % _MANY:
+    if len(in_flight) > _most:
         for each in list(in_flight.values()):
             if not each:  # MPI has returned its status
                 with suppress(HbmcommError):
                     each.Test()
+        _most = 2 * len(in_flight)

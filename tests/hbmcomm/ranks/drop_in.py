@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,35 @@ def plans_that_only_mpi_can_run_are_plans_too() -> None:
         pairs.Free()
 
 
+def data_may_lie_before_its_address_or_have_no_bytes(transport: str) -> None:
+    """Intel MPI 2021.18 itself, and so transport mpi, waits for ever in this Gatherv."""
+    before = MPI.INT.Create_hindexed([1, 1], [-8, 0]).Commit()
+    nothing = MPI.INT.Create_contiguous(0).Commit()
+    with Communicator(WORLD, transport=transport) as comm:
+        x = np.arange(10, dtype="i") if comm.rank == 0 else np.zeros(10, "i")
+        comm.Bcast([x[4:], 1, before])
+        assert (x[[2, 4]] == [2, 4]).all() and (comm.rank == 0 or x.sum() == 6)
+        sent = [x, 1, nothing] if comm.rank else np.arange(3, dtype="i")
+        taken = np.zeros(3, "i")
+        into = [taken, [3] + [0] * (comm.size - 1)] if comm.rank == 0 else None
+        comm.Gatherv(sent, into)
+        assert comm.rank or (taken == [0, 1, 2]).all()
+    before.Free()
+    nothing.Free()
+
+
+def requests_that_mpi_completed_let_their_buffers_go() -> None:
+    with Communicator(WORLD, transport="direct") as comm:
+        given = []
+        for _ in range(6):
+            x, y = np.ones(2**10), np.zeros(2**10)
+            given.append(weakref.ref(x))
+            MPI.Request.Waitall([comm.Iallreduce(x, y)])
+            assert y[0] == comm.size
+            del x, y
+            assert sum(each() is not None for each in given) < 4
+
+
 def an_error_inside_with_does_not_wait_for_the_others() -> None:
     with contextlib.suppress(ZeroDivisionError), Communicator(WORLD) as comm:
         if comm.rank == 0:
@@ -266,6 +296,9 @@ if __name__ == "__main__":
     an_error_inside_with_does_not_wait_for_the_others()
     persistent_forms_are_mpi4pys_and_plans("direct")
     plans_that_only_mpi_can_run_are_plans_too()
+    for each in ("direct", "hierarchical"):
+        data_may_lie_before_its_address_or_have_no_bytes(each)
+    requests_that_mpi_completed_let_their_buffers_go()
     for each in ("hierarchical", "mpi", "pickle"):
         its_repr_says_what_it_is(each)
         a_class_of_a_users_own_stays_that_class(each)

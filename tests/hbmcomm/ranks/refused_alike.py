@@ -16,6 +16,7 @@ Call = Callable[[MPI.Intracomm], object]
 
 BAD_BUFFERS: dict[str, Callable[[], Any]] = {
     "no buffer": object,
+    "nothing": lambda: None,
     "text": lambda: "12345678",
     "a number": lambda: 3,
     "strided": lambda: np.zeros(8)[::2],
@@ -67,6 +68,8 @@ BAD_CALLS: dict[str, Call] = {
     "uneven blocks": lambda comm: comm.Allgather(np.zeros(2), np.zeros(2 * comm.size + 1)),
     "uneven halves": lambda comm: comm.Alltoall(np.zeros(comm.size + 1), np.zeros(comm.size)),
     "two counts": lambda comm: comm.Allreduce(np.zeros(4), np.zeros(3)),
+    "a sum into nothing": lambda comm: comm.Allreduce(np.zeros(4), None),  # type: ignore[arg-type]
+    "a prefix into nothing": lambda comm: comm.Scan(np.zeros(4), None),  # type: ignore[arg-type]
     "two types": lambda comm: comm.Allreduce(np.zeros(4), np.zeros(4, "i8")),
     "no sum of truths": lambda comm: comm.Allreduce(np.zeros(4, "?"), np.zeros(4, "?")),
 }
@@ -131,6 +134,8 @@ def _arguments(signature: inspect.Signature) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
+    refused_alike("direct")
+    refused_alike_together("direct")
     for each in ("mpi", "pickle"):
         signatures_are_mpi4pys(each)
         refused_alike(each)

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 from promising import keep, promise
 
-from hbmcomm import Communicator, HbmcommError
+from hbmcomm import CallMismatch, Communicator, HbmcommError
 from hbmcomm.collectives.core import native
 from hbmcomm.collectives.transports import direct_base
 from tests.hbmcomm.ranks.refusal import refused
@@ -121,6 +121,23 @@ def fill(comm: Any) -> None:
         if pool.heap.usage.idle < 1 << 21:
             return
         pool.take(1 << 20, 64)
+
+
+@promise
+def a_root_with_longer_blocks_than_others_is_an_error_on_all() -> None:
+    for name in ("Gather", "Scatter"):
+        longer, own = np.zeros((RANKS, 4)), np.zeros(3)
+        with Communicator(WORLD, "regular", "direct") as comm:
+            try:
+                if name == "Gather":
+                    comm.Gather(own, longer if RANK == 0 else None)
+                else:
+                    comm.Scatter(longer[:, :3].copy(), longer[0] if RANK == 0 else own)
+                comm.Barrier()  # a rank that only sends may not wait for the root
+            except CallMismatch as error:
+                assert f"rank 0 called {name} (served by MPI)" in str(error), error
+            else:
+                raise AssertionError(f"{name}: no error")
 
 
 if __name__ == "__main__":
