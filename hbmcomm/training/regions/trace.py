@@ -19,7 +19,7 @@ from hbmcomm.training.regions.regions import Regions
 
 T = TypeVar("T")
 
-_TENSOR = 2  # tag
+_TENSOR = 1001  # tag; Regions uses 0 to 1000
 _END = ""  # in place of a name: the first step is over
 
 

@@ -66,6 +66,23 @@ def shapes_change_without_new_regions(regions: Regions) -> None:
             regions.allocate(9, {"y": 1})
 
 
+def two_traces_take_turns(regions: Regions) -> None:
+    """The allocation of the first trace is rank 1's second; its reply has the second reply tag."""
+    if COMM.rank == 0:
+        outgoing = [OutgoingTrace(regions, 1) for _ in range(2)]
+        for step in range(2):
+            for number, trace in enumerate(outgoing):
+                with trace:
+                    trace.out("x", 3)[:] = number + step
+                    trace.send("x")
+    elif COMM.rank == 1:
+        incoming = [IncomingTrace(regions, 0) for _ in range(2)]
+        for step in range(2):
+            for number, trace in enumerate(incoming):
+                with trace:
+                    assert (trace.receive("x") == number + step).all()
+
+
 def a_producer_waits_until_its_tensor_is_released(regions: Regions) -> None:
     """All ranks at once, each for the next; no tensor is overwritten while it is read."""
     before, after = (COMM.rank - 1) % COMM.size, (COMM.rank + 1) % COMM.size
@@ -147,6 +164,7 @@ with refused(TypeError, "wrap it: hbmcomm.Communicator"):
     Regions(MPI.COMM_WORLD)  # type: ignore[arg-type]
 with Regions(COMM) as common:
     shapes_change_without_new_regions(common)
+    two_traces_take_turns(common)
     a_producer_waits_until_its_tensor_is_released(common)
     torch_computes_into_regions(common)
     a_trace_moves_what_a_step_sends_to_its_reader(common)
