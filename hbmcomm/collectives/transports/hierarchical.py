@@ -32,6 +32,7 @@ from hbmcomm.collectives.hierarchical.task import Task
 from hbmcomm.collectives.hierarchical.ways import Ways
 from hbmcomm.collectives.hierarchical.wire import Wire
 from hbmcomm.collectives.transports.direct import Direct
+from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.errors import ArenaUnavailable, CallMismatch, HbmcommError, PeerError
 from hbmcomm.memory.policy.kinds import resolve
@@ -185,7 +186,7 @@ class Hierarchical(Direct):
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
         task = self._task(name, *arguments)
         if not isinstance(task, Task) or not _has_threads():
-            return super(Direct, self)._plan(name, info, *arguments)
+            return Persistent._plan(self, name, info, *arguments)
 
         def act() -> Callable[[], None]:
             again = self._task(name, *arguments) if task.packs else task

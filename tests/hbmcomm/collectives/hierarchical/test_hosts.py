@@ -34,8 +34,11 @@ def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
     assert "hierarchical: alike" in found.output
 
 
-def test_auto_takes_what_fits_the_ranks_of_each_communicator(mpirun: Callable[..., Any]) -> None:
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "auto.py"), mpi="mpich")
+def test_auto_takes_what_fits_the_ranks_of_each_communicator_and_the_threads_of_mpi(
+    mpirun: Callable[..., Any],
+) -> None:
+    program, threads = str(HERE / "auto.py"), {"MPI4PY_RC_THREAD_LEVEL": "serialized"}
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", program, mpi="mpich", env=threads)
     assert found.output.count("fits") == 4
 
 
