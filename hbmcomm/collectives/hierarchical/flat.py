@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.collectives.core.native import DTYPES, REDUCTIONS
+from hbmcomm.collectives.core.native import DTYPES, REDUCTIONS, lib
 from hbmcomm.collectives.hierarchical.between.choice import AUTO
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
 from hbmcomm.collectives.hierarchical.packs import Pack
@@ -43,13 +43,13 @@ _DATATYPES = {
     for number, name in enumerate(DTYPES)
     if name.startswith(_KINDS)
 }
-_ARRAYS = {np.dtype(DTYPES[number]) for number in _DATATYPES}
+_ARRAYS = {np.dtype(DTYPES[number]): number for number in _DATATYPES}
 _OPS = {
     number: getattr(MPI, name)
     for number, name in enumerate(REDUCTIONS)
     if name not in ("MAXLOC", "MINLOC")
 }
-_OF_OPS = {id(op) for op in _OPS.values()}
+_OF_OPS = {id(op): number for number, op in _OPS.items()}
 
 
 # ---- plain arrays, which mpi4py takes as they are ----
@@ -69,14 +69,14 @@ def of_arrays(ways: Ways, name: str, arguments: Sequence[Any]) -> tuple[Call, St
         sent = received = memory
     elif name in _REDUCED:
         sent, received, op, root = (*arguments, 0)[:4]
-        if id(op) not in _OF_OPS:
-            return None
     else:
         sent, received, root = (*arguments, 0)[:3]  # 0: of a call without one
     if type(root) is not int or root not in ways.layout.host_of:
         return None
     nbytes = _block_bytes(ways, name, sent, received, root)
     if nbytes is None or not _is_short(ways, name, nbytes):
+        return None
+    if name in _REDUCED and not _reduces(received if sent is MPI.IN_PLACE else sent, op):
         return None
     call = Call.of(name, nbytes, root)
     if name == "Bcast":
@@ -106,6 +106,11 @@ def _block_bytes(ways: Ways, name: str, sent: Any, received: Any, root: int) -> 
         if sent.size * taken != received.size * given or sent.size % given:
             return None
     return int(sent.nbytes // given if reads else received.nbytes // taken)
+
+
+def _reduces(array: Any, op: Any) -> bool:
+    """Whether the core has an operation for the entries of a plain array: every MPI has it then."""
+    return bool(lib.hbm_reduces(_ARRAYS[array.dtype], _OF_OPS.get(id(op), -1)))
 
 
 def _is_short(ways: Ways, name: str, nbytes: int) -> bool:

@@ -20,6 +20,9 @@ for attempt in (
     lambda: comm.Allreduce(x, np.zeros(3)),
     lambda: comm.Allgather(x, np.zeros(3)),
     lambda: comm.Alltoall(np.zeros(5), np.zeros(5)),
+    lambda: comm.Allreduce(x, y, MPI.BAND),
+    lambda: comm.Allreduce(MPI.IN_PLACE, y, MPI.BXOR),
+    lambda: comm.Reduce(x.astype("D"), np.zeros(4, "D"), MPI.MAX, comm.size - 1),
 ):
     with refused((ValueError, TypeError, BufferError, MPI.Exception)):
         attempt()
