@@ -154,6 +154,7 @@ class Wire:
         try:
             while not request.Test():
                 patience.wait()
+                self._refuse_lost()  # a test sends too: the next messages of MPI's algorithm
         except BaseException:
             _stranded.append((start, request))
             raise
