@@ -239,6 +239,8 @@ class Hierarchical(Direct):
             if self._broken is not error:
                 raise self._broken from error
             raise
+        if self._watch is not None:
+            self._watch.end()
 
     def _explained(self, error: BaseException) -> BaseException:
         """What a failure means: where MPI reports one, the watch may know of a lost rank soon."""
@@ -266,6 +268,8 @@ class Hierarchical(Direct):
             if guard is not None:
                 guard.begin(Call(name))
             ways.inside.run(call)
+            if guard is not None:
+                guard.end()
 
         self._engine.run(act)
 

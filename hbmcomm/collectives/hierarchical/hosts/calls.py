@@ -35,16 +35,21 @@ class Calls:
 
     Attributes:
         count: of all calls so far.
+        finished: of those in which this rank has done its part.
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.finished = 0
         self._last: deque[tuple[int, Call]] = deque(maxlen=_KEPT)
 
     def add(self, call: Call) -> None:
         """Begin a call."""
         self.count += 1
         self._last.append((self.count, call))
+
+    def finish(self) -> None:
+        """End the call that began last."""
+        self.finished = self.count
 
     def said(self) -> list[tuple[int, str]]:
         """The last ones with their numbers, for another rank."""

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from hbmcomm.collectives.hierarchical.hosts.calls import Call, Calls
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
@@ -26,6 +26,13 @@ _GRACE = 5.0  # seconds in which what a rank sent before it left must come
 _PATIENCE = 1.0  # seconds of waiting after which a rank tells the others in which call
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
 _WAITS, _DIFFERS = "waits", "differs"
+
+
+class _Leave(NamedTuple):
+    """When a rank left, and how many calls it had finished."""
+
+    moment: float
+    finished: int
 
 
 class Watch:
@@ -45,14 +52,19 @@ class Watch:
         self._lock = threading.RLock()
         self._lost = self._differs = ""
         self._calls, self._told = Calls(), 0
-        self._left: dict[int, float] = {}
-        self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, list(links.values()))
+        self._left: dict[int, _Leave] = {}
+        ends = list(links.values())
+        self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, ends, self._calls)
         view = weakref.ref(self)
         threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
 
     def begin(self, call: Call) -> None:
         """This rank begins a call."""
         self._calls.add(call)
+
+    def end(self) -> None:
+        """This rank has done its part in a call."""
+        self._calls.finish()
 
     def refuse_lost(self) -> None:
         """Raise an error where news of a loss has come; waits for none.
@@ -81,8 +93,9 @@ class Watch:
         if waited > _PATIENCE:
             self._tell_calls()
         now = time.monotonic()
-        for rank, moment in list(self._left.items()):
-            if min(waited, now - moment) > _GRACE:
+        needed = max(self._calls.count, 1)  # regions count no calls: any rank may be needed
+        for rank, leave in list(self._left.items()):
+            if leave.finished < needed and min(waited, now - leave.moment) > _GRACE:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
 
     def fail(self, why: str) -> None:
@@ -135,7 +148,7 @@ class Watch:
         """Take notice, and pass it on to those who do not hear it from elsewhere."""
         rank, what = int(notice["rank"]), str(notice["what"])
         if what == _LEFT:
-            self._left[rank] = time.monotonic()
+            self._left[rank] = _Leave(time.monotonic(), int(notice["finished"]))
         elif what == _DIFFERS:
             self._differs = str(notice["text"])
         elif what == _WAITS:
@@ -213,7 +226,7 @@ def _stand_guard(view: weakref.ref[Watch]) -> None:
         del watch
 
 
-def _goodbye(rank: int, links: list[Link]) -> None:
+def _goodbye(rank: int, links: list[Link], calls: Calls) -> None:
     for link in links:
-        link.send({"rank": rank, "what": _LEFT})
+        link.send({"rank": rank, "what": _LEFT, "finished": calls.finished})
         link.close()

@@ -82,6 +82,8 @@ def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Callable[.
     assert "its request: this communicator is unusable since" in found.output
 
 
-def test_the_same_calls_in_other_words_do_not_differ(mpirun: Callable[..., Any]) -> None:
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "late.py"), mpi="mpich")
+def test_the_same_calls_in_other_words_do_not_differ_and_ranks_may_leave_after_theirs(
+    mpirun: Callable[..., Any],
+) -> None:
+    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "late.py"), mpi="mpich")
     assert found.output.count("alike") == 4

@@ -43,11 +43,43 @@ def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
     other_end: tuple[Watch, Link],
 ) -> None:
     watch, end = other_end
-    end.send({"rank": 1, "what": "left"})
+    end.send({"rank": 1, "what": "left", "finished": 0})
     for _ in range(100):
         watch.look(0.0)
     end.close()
     watch.refuse_lost()
+
+
+@pytest.mark.parametrize(("finished", "needed"), [(1, 1), (2, 1), (1, 2), (0, 1), (0, 0)])
+def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
+    other_end: tuple[Watch, Link],
+    monkeypatch: pytest.MonkeyPatch,
+    finished: int,
+    needed: int,
+) -> None:
+    """Without calls, as of regions, any rank that left may be the one that is needed."""
+    monkeypatch.setattr("hbmcomm.collectives.hierarchical.hosts.watch._GRACE", 0.0)
+    watch, end = other_end
+    for _ in range(needed):
+        watch.begin(Call("Reduce", 8))
+    end.send({"rank": 1, "what": "left", "finished": finished})
+    watch.refuse_lost()
+    if 0 < needed <= finished:
+        watch.look(99.0)
+    else:
+        with pytest.raises(PeerError, match="rank 1 has left"):
+            watch.look(99.0)
+
+
+def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(
+    other_end: tuple[Watch, Link],
+) -> None:
+    watch, end = other_end
+    watch.begin(Call("Reduce", 8))
+    watch.end()
+    watch.begin(Call("Barrier"))
+    watch.close()
+    assert list(end.receive()) == [{"rank": 0, "what": "left", "finished": 1}]
 
 
 def test_a_rank_that_waits_in_another_call_is_an_error_on_both(

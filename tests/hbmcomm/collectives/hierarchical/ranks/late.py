@@ -1,4 +1,7 @@
-"""Rank program, by on_hosts.py: calls in other words, while one rank is late, are the same."""
+"""Rank program, by on_hosts.py 0,1,0,2: calls in other words, while one rank is late, are the same.
+
+Rank 1 leaves before the late rank 3 takes part in the last call; rank 0 waits for that one alone.
+"""
 
 import time
 
@@ -6,10 +9,12 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import Communicator
+from hbmcomm.collectives.hierarchical.hosts import watch
 from tests.hbmcomm.ranks.ending import say
 
 WORLD = MPI.COMM_WORLD
 LATE = 1.3  # seconds, after which ranks that wait tell the others in which call
+watch._GRACE = 0.5  # seconds after which a rank that left is missed
 
 comm = Communicator(WORLD, "regular", "hierarchical")
 x, all_of_them = np.ones(2), np.zeros(2 * comm.size)
@@ -25,5 +30,10 @@ for call, arguments in (
     call(*arguments)
 comm.Barrier()
 assert (all_of_them == 1).all()
+if comm.rank == comm.size - 1:
+    time.sleep(LATE)
+total = np.zeros(2) if comm.rank == 0 else None
+comm.Reduce(x, total, root=0)
+assert total is None or (total == comm.size).all()
 comm.Free()
 say("alike")
