@@ -11,6 +11,7 @@ from __future__ import annotations
 import select
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -166,7 +167,7 @@ class Watch:
 
 
 def create(allgather: Allgather, layout: Layout) -> Watch | None:
-    """The watch of all ranks; collective. None where they cannot be connected by TCP."""
+    """The watch of all ranks; collective. None, and a warning, where TCP does not connect them."""
     sentinels = [ranks[0] for ranks in layout.hosts]
     listener = _attempt(Listener) if layout.index == 0 else None
     offers = allgather(listener.offer if listener is not None else None)
@@ -178,10 +179,11 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
         wanted = sentinels[:own]
     else:
         wanted = [layout.inside[0]]
+    is_over = threading.Event()
 
     def answer() -> None:
-        with suppress(OSError):
-            while listener is not None and set(accepted) - links.keys():
+        while listener is not None and set(accepted) - links.keys() and not is_over.is_set():
+            with suppress(OSError):  # others may still try the addresses before one that works
                 link = listener.accept()
                 if link is not None:
                     links[int(link.receive_word())] = link
@@ -194,14 +196,24 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
             with suppress(OSError):
                 link.send_word(str(layout.rank))
                 links[other] = link
+    allgather(None)  # all have tried all addresses, and those that are connected were answered
+    is_over.set()
     answering.join()
     if listener is not None:
         listener.close()
-    complete = links.keys() == {*wanted, *accepted}
-    if all(allgather(complete)):
+    unreached = allgather(sorted({*wanted, *accepted} - links.keys()))
+    if not any(unreached):
         return Watch(layout, links)
     for link in links.values():
         link.close()
+    if layout.rank == 0:
+        one, other = next((rank, each[0]) for rank, each in enumerate(unreached) if each)
+        warnings.warn(
+            f"ranks {one} and {other} cannot be connected by TCP: only MPI can report ranks of "
+            "other hosts that die; let ranks connect to each other",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return None
 
 
