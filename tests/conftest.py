@@ -18,7 +18,7 @@ from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
-pytest_plugins = ["tests.campaigns"]
+pytest_plugins = ["tests.campaigns", "tests.visits"]
 
 EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {

@@ -40,6 +40,7 @@ JobCompType=jobcomp/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=5

@@ -40,7 +40,7 @@ print(placement_method())
 Run = Callable[[str, int, Iterable[str]], str]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tuned(engine: docker.DockerClient, image: Image) -> Run:
     """tuned(program, ranks, without): what it says in the tuned profile without some calls."""
 
@@ -82,10 +82,15 @@ def test_every_addition_has_a_need() -> None:
     assert NEEDS.keys() == seccomp.additions().keys()
 
 
+@pytest.fixture(scope="module")
+def whole(tuned: Run) -> str:
+    """What all programs, one after the other, say with every addition."""
+    return tuned("".join((ARENA, ARRAY, METHOD, SINGLE_COPY)), 2, ())
+
+
 @pytest.mark.parametrize("call", NEEDS)
-def test_without_an_addition_something_is_lost(tuned: Run, call: str) -> None:
+def test_without_an_addition_something_is_lost(tuned: Run, whole: str, call: str) -> None:
     program, ranks, met = NEEDS[call]
-    whole = tuned(program, ranks, ())
     assert met(whole), whole
     less = tuned(program, ranks, (call,))
     assert not met(less), less

@@ -1,5 +1,6 @@
 """Each setting names what its MPI knows, and changes what it does."""
 
+import json
 import os
 import re
 import subprocess
@@ -114,10 +115,14 @@ def say(
     program = folder / "program.py"
     program.write_text(PROGRAM)
 
+    found: dict[str, str] = {}  # a setting starts once
+
     def run(flavour: str, environment: dict[str, str]) -> str:
-        loud = LOUD[flavour] | environment
-        printed: str = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
-        return printed
+        key = json.dumps([flavour, environment])
+        if key not in found:
+            loud = LOUD[flavour] | environment
+            found[key] = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
+        return found[key]
 
     return run
 

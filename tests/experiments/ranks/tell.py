@@ -1,14 +1,40 @@
-"""Rank program: writes what report() and probe() find to a file, as JSON."""
+"""Rank program: writes what report() and probe() find to a file, as JSON.
+
+With the word "talk" it then sends messages of every size between the lines "begin" and "end".
+"""
 
 import json
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 from mpi4py import MPI
 
+from experiments.programs.machine.copies import SIZES
 from experiments.programs.machine.datapath import probe
 from experiments.programs.machine.mpi_tool_interface import report
 
-found = {"told": report(MPI.COMM_WORLD), **probe(MPI.COMM_WORLD)}
-if MPI.COMM_WORLD.rank == 0:
-    Path(sys.argv[1]).write_text(json.dumps(found))
+comm = MPI.COMM_WORLD
+out, *words = sys.argv[1:]
+
+
+def talk(times: int) -> None:
+    arrays = [np.ones(size, np.uint8) for size in (8, *SIZES.values())]
+    for _ in range(times):
+        for array in arrays:
+            comm.Bcast(array)
+            comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
+    time.sleep(0.5)  # what every rank has said so far has come out
+
+
+found = {"told": report(comm), **probe(comm)}
+if comm.rank == 0:
+    Path(out).write_text(json.dumps(found))
+if words == ["talk"]:
+    talk(2)
+    for word in ("begin", "end"):
+        comm.Barrier()
+        if comm.rank == 0:
+            print(word, flush=True)
+        talk(20 if word == "begin" else 0)

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE / "ranks" / "deaths.py"
 RANKS = 5
 ON_HOSTS = (HERE / "hierarchical/ranks/on_hosts.py", RANKS, "0,1,0,2,1", str(PROGRAM))
-LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "12")) // (RANKS - 2))
+LAUNCHES = -(-int(os.environ.get("HBMCOMM_KILLS", "9")) // (RANKS - 2))
 LATEST = 2.0  # seconds from the death to the error, once all that are left are in calls
 WORDS = r"PeerError at ([0-9.]+) and ([0-9.]+), in calls since ([0-9.]+)"
 

@@ -37,12 +37,14 @@ def test_random_calls_give_what_mpi4py_and_numpy_give(
         assert f"{transport}: alike" in found.output, found.output
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("ranks", "mpis"), [(2, ["openmpi"]), (3, ["openmpi", "mpich"]), (5, ["mpich"])]
+)
 def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every_run(
-    mpirun: Callable[..., Any], ranks: int
+    mpirun: Callable[..., Any], ranks: int, mpis: list[str]
 ) -> None:
     digests = set()
-    for mpi in ("openmpi", "mpich"):
+    for mpi in mpis:
         found = mpirun(PROGRAMS / "direct_same_bits.py", ranks, "direct", mpi=mpi)
         lines = [line for line in found.output.splitlines() if line.startswith("digest ")]
         assert len(lines) == ranks, found.output

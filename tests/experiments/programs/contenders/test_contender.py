@@ -1,5 +1,6 @@
 """Every contender leaves the same right bytes in the same buffers, of every operation it has."""
 
+import functools
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -16,42 +17,54 @@ TORCH = importlib.util.find_spec("torch")
 """That of Open MPI's ranks too, which run in this environment."""
 
 
+@pytest.fixture(scope="module", params=[2, 3])
+def ranks(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def printed(
+    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory, ranks: int
+) -> Callable[[str], str]:
+    """printed(flavour): what so many ranks of an MPI print; each MPI runs once."""
+
+    @functools.cache
+    def of(flavour: str) -> str:
+        folder = tmp_path_factory.mktemp(flavour)
+        return mpirun_in(folder, PROGRAM, ranks, flavour, mpi=flavour).output
+
+    return of
+
+
 @pytest.mark.parametrize("flavour", MPIS)
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_every_contender_of_every_mpi_is_right(
-    mpirun: Callable[..., Any], flavour: str, ranks: int
-) -> None:
-    printed = mpirun(PROGRAM, ranks, flavour, mpi=flavour).output
+def test_every_contender_of_every_mpi_is_right(printed: Callable[[str], str], flavour: str) -> None:
     for line in ("direct: 9", "direct persistent: 9", "direct nonblocking: 9"):
-        assert line in printed
+        assert line in printed(flavour)
     for line in ("mpi: 9", "mpi nonblocking: 9", "pickle: 7"):
-        assert line in printed
+        assert line in printed(flavour)
     for line in ("direct in place: 1", "mpi in place: 1"):
-        assert line in printed
-    assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in printed
+        assert line in printed(flavour)
+    assert f"mpi persistent: {6 if flavour == 'impi' else 9}" in printed(flavour)
 
 
 @pytest.mark.skipif(TORCH is not None, reason="torch is installed: see the next test")
 def test_without_torch_its_groups_are_left_out_with_the_reason(
-    mpirun: Callable[..., Any],
+    printed: Callable[[str], str],
 ) -> None:
-    printed = mpirun(PROGRAM, 2, "openmpi").output
     for name in ("gloo", "torch", "operators", "vllm", "deepspeed"):
-        assert f"{name}: torch cannot be imported" in printed
+        assert f"{name}: torch cannot be imported" in printed("openmpi")
 
 
 @pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_with_torch_its_groups_are_right_too(mpirun: Callable[..., Any], ranks: int) -> None:
-    printed = mpirun(PROGRAM, ranks, "openmpi").output
+def test_with_torch_its_groups_are_right_too(printed: Callable[[str], str]) -> None:
     for line in ("gloo: 9", "torch: 9", "operators: 5", "torch in place: 1"):
-        assert line in printed
+        assert line in printed("openmpi")
     for package, operations in (("vllm", 3), ("deepspeed", 1)):
         if importlib.util.find_spec(package) is None:
-            assert f"{package}: {package} is not installed" in printed
+            assert f"{package}: {package} is not installed" in printed("openmpi")
         else:
-            assert f"{package}: {operations}" in printed
-            assert f"{package} in place: 1" in printed
+            assert f"{package}: {operations}" in printed("openmpi")
+            assert f"{package} in place: 1" in printed("openmpi")
 
 
 @pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")

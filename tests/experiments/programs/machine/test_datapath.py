@@ -34,6 +34,7 @@ def probe(mpirun: Callable[..., Any], tmp_path: Path) -> Probe:
             pytest.skip("this user may not make namespaces")
         out = tmp_path / "found.json"
         mpirun(PROGRAM, ranks, str(out), *switches, env=MESSAGES_BY_TCP if switches else None)
+        assert not list(SHARED_MEMORY.glob("hbmcomm.probe.*")), "nothing is left"
         found: list[dict[str, Any]] = json.loads(out.read_text())
         return found
 
@@ -68,12 +69,6 @@ def test_ranks_with_a_dev_shm_each_do_not_see_each_others_files(probe: Probe) ->
 def test_one_rank_is_its_own_neighbour(probe: Probe) -> None:
     (alone,) = probe(ranks=1)
     assert {alone[tried] for tried in TRIED} == {WORKS}
-
-
-@pytest.mark.ranks
-def test_nothing_is_left_in_shared_memory(probe: Probe) -> None:
-    probe()
-    assert not list(SHARED_MEMORY.glob("hbmcomm.probe.*"))
 
 
 def test_a_file_that_cannot_be_filled_is_not_left(
