@@ -1,10 +1,12 @@
 /* Threads complete operations of one queue, some themselves and some by the worker: one at a time, and
-   those of a thread in their order. Built with ThreadSanitizer: what the operations touch has no lock. */
+   those of a thread in their order. Callbacks of some call one more. Built with ThreadSanitizer: what the
+   operations touch has no lock. */
 #include "groups/queue.h"
 
 #include <cstdio>
 #include <future>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 static constexpr int THREADS = 4, ROUNDS = 2000;
@@ -22,6 +24,16 @@ static void operate(int thread, int number)
     inside--;
 }
 
+/* What a callback calls has run when its call returns. */
+static void call_in_callback(hbmcomm::Queue &queue, int thread, int number)
+{
+    const hbmcomm::Queue::Callbacks calls(0);
+    bool has_run = false;
+    wrong += queue.enter();
+    queue.push([&] { operate(thread, number); has_run = true; }, [] {});
+    wrong += !has_run;
+}
+
 /* Three of four operations run in this thread, unless others are before them. */
 static void use(hbmcomm::Queue &queue, int thread)
 {
@@ -32,14 +44,43 @@ static void use(hbmcomm::Queue &queue, int thread)
             operate(thread, number);
             queue.leave();
         } else {
+            const bool calls = drawn >> 18 & 1 && number < ROUNDS;
             std::promise<void> ended;
-            queue.push([thread, number, &ended] {
-                operate(thread, number);
-                ended.set_value();
-            });
+            queue.push([thread, number] { operate(thread, number); },
+                       [&queue, thread, number, calls, &ended] {
+                           if (calls)
+                               call_in_callback(queue, thread, number + 1);
+                           ended.set_value();
+                       });
             ended.get_future().wait(); /* so that the queue is empty again and again */
+            number += calls;
         }
     }
+}
+
+/* Callbacks of 1 and 2 are attached after 2 was called: what they call, a and b, comes before 3. */
+static std::string order_with_callbacks()
+{
+    hbmcomm::Queue queue;
+    std::string order;
+    std::promise<void> pushed;
+    uint64_t attached = 0;
+    const auto callback = [&](char called) {
+        const hbmcomm::Queue::Callbacks calls(attached);
+        queue.push([&order, called] { order += called; }, [] {});
+    };
+    queue.push(
+        [&] {
+            pushed.get_future().wait();
+            order += '1';
+        },
+        [&] { callback('a'); });
+    queue.push([&] { order += '2'; }, [&] { callback('b'); });
+    attached = hbmcomm::Queue::last_number();
+    queue.push([&] { order += '3'; }, [] {});
+    pushed.set_value();
+    queue.close();
+    return order;
 }
 
 int main()
@@ -58,6 +99,7 @@ int main()
         } catch (const std::runtime_error &) {
         }
     }
-    std::printf("%d done, %d wrong\n", done, wrong);
+    const std::string order = order_with_callbacks();
+    std::printf("%d done, %d wrong, order %s\n", done, wrong, order.c_str());
     return done != THREADS * ROUNDS || wrong;
 }

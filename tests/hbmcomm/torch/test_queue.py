@@ -26,4 +26,4 @@ def test_operations_run_one_at_a_time_and_in_order(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "8000 done, 0 wrong\n"
+    assert done.stdout == "8000 done, 0 wrong, order 12ab3\n"

@@ -2,24 +2,12 @@
 #include "groups/group.h"
 
 #include <ATen/ops/from_blob.h>
-#include <torch/csrc/utils/pybind.h>
+
+#include "without_python.h"
 
 namespace hbmcomm {
 
 namespace {
-
-/* Releases the interpreter's lock where this thread holds it: the worker may need it to end. */
-class WithoutPython {
-public:
-    WithoutPython()
-    {
-        if (Py_IsInitialized() && PyGILState_Check())
-            release_.emplace();
-    }
-
-private:
-    std::optional<pybind11::gil_scoped_release> release_;
-};
 
 std::unique_ptr<Hierarchy> hierarchy_of(const Opening &opening, int rank)
 {
@@ -75,8 +63,9 @@ WorkPtr Group::enqueue(c10d::OpType type, Tensors outputs, Limit limit,
                                             [act = std::move(act), limit] {
                                                 at::NoGradGuard no_grad;
                                                 act(limit);
-                                            });
-    queue_.push([work] { work->run(); });
+                                            },
+                                            queue_);
+    queue_.push([work] { work->run(); }, [work] { work->run_callbacks(); });
     return work;
 }
 

@@ -1,8 +1,10 @@
-/* Ordering: a work's mutex publishes its end. */
+/* Ordering: a work's mutex publishes its end, and guards its future. */
 #include "groups/work.h"
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
+
+#include "without_python.h"
 
 namespace hbmcomm {
 
@@ -40,8 +42,8 @@ c10::intrusive_ptr<Future> Done::getFuture()
 }
 
 Queued::Queued(c10d::OpType type, Tensors outputs, std::function<void()> end_event,
-               std::function<void()> act)
-    : Work(-1, type), outputs_(std::move(outputs)), act_(std::move(act)), future_(tensors_future())
+               std::function<void()> act, const Queue &queue)
+    : Work(-1, type), outputs_(std::move(outputs)), act_(std::move(act)), queue_(&queue)
 {
     recordFunctionEndCallback_ = std::move(end_event); // finish() calls it
 }
@@ -56,10 +58,55 @@ void Queued::run()
     }
     act_ = nullptr; // inputs are freed now, as after a call that returns
     finish(error);
-    if (error)
-        future_->setError(error);
+}
+
+void Queued::run_callbacks()
+{
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!completed_ || !future_ || is_future_complete_)
+            return;
+        is_future_complete_ = true;
+    }
+    const Queue::Callbacks calls(called_before_);
+    if (exception_)
+        future_->setError(exception_);
     else
         future_->markCompleted(c10::IValue(outputs_));
+}
+
+/* In a callback on the worker: until the callback returns, no other thread runs what is queued. */
+void Queued::run_if_on_worker()
+{
+    Queue *const served = Queue::of_this_thread();
+    if (served != queue_ || isCompleted())
+        return;
+    WithoutPython released;
+    while (!isCompleted() && served->run_next()) {
+    }
+}
+
+bool Queued::wait(std::chrono::milliseconds timeout)
+{
+    run_if_on_worker();
+    return Work::wait(timeout);
+}
+
+c10::intrusive_ptr<Future> Queued::getFuture()
+{
+    run_if_on_worker();
+    bool is_new;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        is_new = !future_;
+        if (is_new) {
+            future_ = tensors_future();
+            called_before_ = Queue::last_number();
+        }
+    }
+    if (is_new || Queue::of_this_thread() == queue_)
+        run_callbacks(); // the worker has passed by, or comes too late for a callback that waits
+    return future_;
 }
 
 } // namespace hbmcomm

@@ -5,6 +5,8 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "groups/queue.h"
+
 namespace hbmcomm {
 
 using Tensors = std::vector<at::Tensor>;
@@ -28,21 +30,30 @@ private:
     c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/* An operation that a group's worker completes. */
+/* An operation that a queue's worker completes. Callbacks that the worker runs may wait for it too. */
 class Queued : public c10d::Work {
 public:
     Queued(c10d::OpType type, Tensors outputs, std::function<void()> end_event,
-           std::function<void()> act);
+           std::function<void()> act, const Queue &queue);
     Tensors result() override { return outputs_; }
-    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+    bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
-    /* Runs it, and wakes those that wait; an error is kept for them. */
+    /* Runs it, and wakes those that wait for the work; an error is kept for them. */
     void run();
 
+    /* Completes the future if one was taken and the operation has ended. That runs its callbacks. */
+    void run_callbacks();
+
 private:
+    void run_if_on_worker();
+
     Tensors outputs_;
     std::function<void()> act_;
-    c10::intrusive_ptr<c10::ivalue::Future> future_;
+    const Queue *const queue_; /* dangles once the operation is complete and the group is gone */
+    c10::intrusive_ptr<c10::ivalue::Future> future_; /* made when it is first asked for */
+    uint64_t called_before_ = 0; /* the number of the last operation at that time */
+    bool is_future_complete_ = false;
 };
 
 } // namespace hbmcomm
