@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from experiments.emulation.hosts.hosts import Hosts, up
@@ -19,6 +20,9 @@ from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
 pytest_plugins = ["tests.campaigns", "tests.visits"]
+
+hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
+hypothesis.settings.load_profile("suite")
 
 EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {

@@ -133,7 +133,7 @@ def _grid(
         rows=len(operations),
         columns=len(forms),
         panel_height=1.2,
-        column_heads=[f"{form} calls" for form in forms],
+        column_heads=[f"{form} calls" if len(forms) < 4 else form for form in forms],
         row_heads=[CALLS[operation] for operation in operations],
         legend=_legend(bench, set(frame["peer"])),
         legend_columns=2 if OTHER_BUILD in set(frame["peer"]) else 4,

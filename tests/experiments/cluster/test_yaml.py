@@ -18,7 +18,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1))
 def test_what_is_written_is_read_again(document: dict[str, object]) -> None:
     text = yaml.written(document, {"second": 2})

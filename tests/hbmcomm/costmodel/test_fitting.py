@@ -96,7 +96,7 @@ def test_a_message_whose_turn_comes_after_many_others_is_in_no_cache() -> None:
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=3, max_size=3), st.integers(4, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_weights_are_never_negative_and_explain_what_they_made(
     weights: list[float], rows: int
 ) -> None:

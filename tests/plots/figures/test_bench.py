@@ -114,12 +114,7 @@ def test_the_setting_that_did_best_is_reported_and_how_many_were_tried(
     assert "settings" not in message(pages[1])
 
 
-HEADS_OVERLAP = pytest.mark.xfail(strict=True, reason="heads of four columns overlap")
-
-
-@pytest.mark.parametrize(
-    "forms", [FORMS[:1], FORMS[:2], FORMS[:3], pytest.param(FORMS, marks=HEADS_OVERLAP)]
-)
+@pytest.mark.parametrize("forms", [FORMS[:1], FORMS[:2], FORMS[:3], FORMS])
 def test_no_word_lies_on_another_or_beyond_the_page(forms: tuple[str, ...]) -> None:
     with style():
         for drawing in drawn(

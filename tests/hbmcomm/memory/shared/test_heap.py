@@ -108,7 +108,7 @@ class Against(RuleBasedStateMachine):
             assert not self.populated & set(range(run[0] // STEP, run[1] // STEP))
 
 
-Against.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+Against.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 test_it_does_what_a_naive_model_does = Against.TestCase
 
 
