@@ -83,7 +83,7 @@ def fit(
         only: the algorithm, where it is known.
 
     Raises:
-        CostModelError: too few samples, a time that is not above 0, an unknown name.
+        CostModelError: too few samples, no bytes, a time that is not above 0, an unknown name.
     """
     known = algorithms(operation, shared)
     if only and only not in known:
@@ -96,8 +96,12 @@ def fit(
             f"{len(samples)} times of {len(sizes)} lengths were given for {operation}; measure at "
             f"least {LEAST} times, and 2 lengths"
         )
-    if bad := [each for each in samples if not 0 < each.seconds < math.inf or each.ranks < 2]:
-        raise CostModelError(f"{bad[0]} is no time of a collective: 2 ranks or more, above 0 s")
+    for each in samples:
+        if each.ranks < 2 or each.nbytes < 1 or not 0 < each.seconds < math.inf:
+            raise CostModelError(
+                f"{each} is no time of a collective: give 2 ranks or more, at least 1 byte, and a "
+                "time above 0 s"
+            )
     chosen = {only: known[only]} if only else known
     found = [
         candidate
