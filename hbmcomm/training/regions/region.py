@@ -46,8 +46,9 @@ class RemoteRegion:
             TypeError: A dtype that is not of plain numbers.
             ValueError: The tensor does not fit into the region.
         """
-        asked = (shape, dtype)
-        fresh = None if asked == self._asked else self._fitting(form_of(shape, dtype))
+        # a copy: the program may change its list
+        asked = (tuple(shape) if isinstance(shape, Iterable) else shape, dtype)
+        fresh = None if asked == self._asked else self._fitting(form_of(*asked))
         self._end.wait(self._extent.released, self._posted)
         if fresh is not None:
             self._describe(fresh)

@@ -44,6 +44,10 @@ def shapes_change_without_new_regions(regions: Regions) -> None:
             remote.array(-1)
         with refused(ValueError, "nothing to post"):
             remote.post()
+        shape = [4, 5]
+        remote.array(shape)
+        shape[0] = 2
+        assert remote.array(shape).shape == (2, 5)  # not what the list was
         with refused(ValueError, f"take another rank of the {COMM.size} than this one, 0"):
             regions.open(0)
     elif COMM.rank == 1:
