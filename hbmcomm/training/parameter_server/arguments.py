@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hbmcomm.memory.policy import cpu_location
 from hbmcomm.options import run_on_all
 from hbmcomm.training.parameter_server.chunks import LINE
 from hbmcomm.training.parameter_server.job import Design, Job, Shape
-from hbmcomm.training.parameter_server.optimizers import Optimizer
+from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
 
 Owners = Literal["all"] | Iterable[int]
 
@@ -37,8 +36,10 @@ class _Common(NamedTuple):
     design: Design
 
 
-def agreed(comm: Any, asked: Asked) -> tuple[Job, bool]:
-    """The job, and whether its first worker gives weights; collective.
+def agreed(comm: Any, asked: Asked) -> tuple[Job, list[Floats] | None]:
+    """The job, and the first weights; collective.
+
+    The first worker gets the weights, the others an empty list. None: it gives shapes alone.
 
     Raises:
         ValueError, TypeError: On every rank.
@@ -64,14 +65,17 @@ def agreed(comm: Any, asked: Asked) -> tuple[Job, bool]:
         workers,
         scale=1 / len(workers),
     )
-    return job, found[workers[0]][2]
+    if not found[workers[0]][2]:
+        return job, None
+    given = asked.tensors if comm.rank == workers[0] else ()
+    return job, run_on_all(comm, lambda: [_values(each) for each in given])
 
 
-def values_of(tensor: Any) -> ArrayLike:
-    """The values of an array, or of a torch tensor that may need gradients; 0 of a shape."""
+def _values(tensor: Any) -> Floats:
+    """The values of an array, or of a torch tensor that may need gradients; zeros of a shape."""
     if _is_shape(tensor):
-        return 0.0
-    return np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor)
+        return np.zeros(_shape(tensor), "float32")
+    return np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor, "float32")
 
 
 def _is_shape(tensor: Any) -> bool:

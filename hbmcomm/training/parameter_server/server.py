@@ -16,7 +16,7 @@ from mpi4py import MPI
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
 from hbmcomm.training.closed_by_all import ClosedByAll
-from hbmcomm.training.parameter_server.arguments import Asked, Owners, agreed, values_of
+from hbmcomm.training.parameter_server.arguments import Asked, Owners, agreed
 from hbmcomm.training.parameter_server.chunks import shares
 from hbmcomm.training.parameter_server.job import Design, Way
 from hbmcomm.training.parameter_server.messages import Messages
@@ -86,7 +86,7 @@ class ParameterServer(ClosedByAll):
         given, design = list(tensors), Design(shared_weights, fused, pull)
         try:
             asked = Asked(given, optimizer, chunk_bytes, owners, design)
-            self._job, has_values = agreed(self._comm, asked)
+            self._job, first = agreed(self._comm, asked)
         except (TypeError, ValueError):  # on every rank
             self._comm.Free()
             raise
@@ -106,16 +106,16 @@ class ParameterServer(ClosedByAll):
         self.shares: Mapping[int, int] = shares(self._job.chunks)
         self.gradients: Sequence[Floats] = self._job.views(self.all_gradients) if works else []
         self.weights: Sequence[Floats] = self._job.views(self.all_weights) if works else []
-        if has_values:
-            self._assign(given)
+        if first is not None:
+            self._assign(first)
 
-    def _assign(self, given: Sequence[Any]) -> None:
+    def _assign(self, given: Sequence[Floats]) -> None:
         """The first weights, from the first worker to all; collective."""
         root = self._job.workers[0]
         for key, shape in enumerate(self._job.shapes):
             values = np.zeros(shape, "float32")
             if self._comm.rank == root:
-                values[...] = values_of(given[key])
+                values[...] = given[key]
             self._comm.Bcast(values, root)
             if self._job.works:
                 self.weights[key][...] = values

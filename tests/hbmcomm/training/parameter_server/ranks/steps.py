@@ -65,6 +65,15 @@ class Serial:
             self.optimizer.apply(weights, total, self.state[key], self.step, 1 / len(self.workers))
 
 
+class Unreadable:
+    """As a torch tensor of bfloat16, which NumPy cannot read."""
+
+    shape = (3,)
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise TypeError("unsupported ScalarType BFloat16")
+
+
 def same(server: ParameterServer, serial: Serial, what: str) -> None:
     for key, (found, expected) in enumerate(zip(server.weights, serial.weights, strict=False)):
         if found.tobytes() != expected.tobytes():
@@ -154,6 +163,7 @@ def refusals() -> None:
         (ValueError, "tensors: found none", [], {}),
         (ValueError, "shapes must be equal on all ranks", [3 + WORLD.rank // 3], {}),
         (TypeError, "neither a shape nor an array", ["x"], {}),
+        (TypeError, "ScalarType BFloat16", [3 if WORLD.rank else Unreadable()], {}),
     ]
     for kind, words, tensors, options in wrong:
         with refused(kind, words):
