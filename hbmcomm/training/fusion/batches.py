@@ -21,7 +21,7 @@ from hbmcomm.training.fusion.negotiation import Known, Place, Signature, TensorM
 Array = NDArray[Any]
 
 
-LOOSE = Place(-1, 0)
+LOOSE = Place(-1, 0, 0)
 """The place of a tensor that is in memory which ranks share, but in no block."""
 
 
@@ -103,16 +103,19 @@ def batches(ready: Iterable[tuple[int, Signature]], fusion_bytes: int, splits: b
 
 
 def _runs(placed: Sequence[tuple[Place, int, Signature]]) -> list[Batch]:
-    """One call for tensors that follow each other in a block."""
+    """One call for tensors that follow each other in a block, with nothing but padding between."""
     found: list[Batch] = []
     for place, number, signature in placed:
         dtype, nbytes = signature.dtype, signature.nbytes
         run = found[-1] if found else None
         if run is not None and run.place is not None and run.dtype == dtype:
-            offset = padded(run.nbytes)
-            if place == (run.place.block, run.place.offset + offset):
-                complete = (*run.complete, number)
-                found[-1] = run._replace(nbytes=offset + nbytes, complete=complete)
+            begin = run.place
+            if (begin.block, begin.next) == (place.block, place.offset):
+                found[-1] = run._replace(
+                    nbytes=place.offset + nbytes - begin.offset,
+                    complete=(*run.complete, number),
+                    place=begin._replace(next=place.next),
+                )
                 continue
         found.append(Batch(dtype, nbytes, (number,), place))
     return found
@@ -172,12 +175,21 @@ class Reducer:
         self._fusion_bytes, self._slice_bytes = fusion_bytes, slice_bytes
         self._buffer: Array | None = None
         self._blocks: list[Array] = []
+        self._next: list[dict[int, int]] = []
+        """Of each block: the end of a tensor, and where the next one begins."""
         self.packed_bytes = self.calls = 0
 
-    def block(self, nbytes: int) -> tuple[int, Array]:
-        """A new block of zeros for tensors, as bytes, and its number."""
-        self._blocks.append(self._comm.zeros(nbytes, "uint8"))
-        return len(self._blocks) - 1, self._blocks[-1]
+    def block(self, sizes: Iterable[int]) -> list[Array]:
+        """Zeros for tensors of so many bytes, as bytes: one after the other in a new block."""
+        begins, ends, used = [], [], 0
+        for nbytes in sizes:
+            begins.append(used)
+            ends.append(used + nbytes)
+            used += padded(nbytes)
+        block = self._comm.zeros(used, "uint8")
+        self._blocks.append(block)
+        self._next.append(dict(zip(ends, [*begins[1:], used], strict=True)))
+        return [block[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     def place_of(self, array: Array) -> Place | None:
         """Where an array is in memory that ranks share."""
@@ -185,7 +197,8 @@ class Reducer:
         for number, block in enumerate(self._blocks):
             offset = address - block.__array_interface__["data"][0]
             if 0 <= offset < block.nbytes:
-                return Place(number, offset)
+                end = offset + array.nbytes
+                return Place(number, offset, self._next[number].get(end, end))
         return LOOSE if source(array) == "arena" else None
 
     def reduce(self, batch: Batch, arrays: Mapping[int, Array]) -> None:

@@ -20,7 +20,7 @@ from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.private.arrays import Shape
 from hbmcomm.training.closed_by_all import ClosedByAll
-from hbmcomm.training.fusion.batches import Plan, Reducer, padded, planned
+from hbmcomm.training.fusion.batches import Plan, Reducer, planned
 from hbmcomm.training.fusion.negotiation import (
     Known,
     Negotiation,
@@ -148,12 +148,8 @@ class FusedAllreduce(ClosedByAll):
         model = np.dtype(dtype)
         dimensions = [np.broadcast_to(np.empty((), model), shape).shape for shape in shapes]
         sizes = [int(np.prod(each, dtype=np.int64)) * model.itemsize for each in dimensions]
-        _, block = self._reducer.block(sum(map(padded, sizes)))
-        found, start = [], 0
-        for shape, nbytes in zip(dimensions, sizes, strict=True):
-            found.append(block[start : start + nbytes].view(model).reshape(shape))
-            start += padded(nbytes)
-        return found
+        made = zip(self._reducer.block(sizes), dimensions, strict=True)
+        return [each.view(model).reshape(shape) for each, shape in made]
 
     def submit(self, name: str, tensor: Any) -> Work:
         """Say that a tensor is ready on this rank; it must not be touched until it is reduced.

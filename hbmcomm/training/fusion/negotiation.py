@@ -37,6 +37,8 @@ class Place(NamedTuple):
     block: int
     offset: int
     """In bytes."""
+    next: int
+    """Where its neighbour begins: its end, or the end of the padding that follows it."""
 
 
 class Signature(NamedTuple):

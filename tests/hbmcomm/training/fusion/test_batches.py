@@ -57,13 +57,15 @@ def test_every_element_is_in_one_call_and_every_tensor_completes_once(
 
 
 def test_neighbours_in_a_block_are_one_call() -> None:
-    first, second = signature(3, Place(0, 0)), signature(20, Place(0, 64))
-    apart, other = signature(5, Place(0, 256)), signature(5, Place(1, 144))
-    found = batches([(4, other), (3, apart), (2, second), (1, first)], ROOM, splits=True)
-    assert found == [
-        Batch("float32", 64 + 80, (1, 2), Place(0, 0)),
-        Batch("float32", 20, (3,), Place(0, 256)),
-        Batch("float32", 20, (4,), Place(1, 144)),
+    first, second = signature(3, Place(0, 0, 64)), signature(20, Place(0, 64, 192))
+    part = signature(5, Place(0, 256, 276))  # of a tensor: the bytes after it are no padding
+    apart, other = signature(5, Place(0, 320, 384)), signature(5, Place(1, 384, 448))
+    ready = [(5, other), (4, apart), (3, part), (2, second), (1, first)]
+    assert batches(ready, ROOM, splits=True) == [
+        Batch("float32", 64 + 80, (1, 2), Place(0, 0, 192)),
+        Batch("float32", 20, (3,), Place(0, 256, 276)),
+        Batch("float32", 20, (4,), Place(0, 320, 384)),
+        Batch("float32", 20, (5,), Place(1, 384, 448)),
     ]
 
 
@@ -88,7 +90,7 @@ def test_a_long_tensor_of_the_program_is_cut_or_left_where_it_is() -> None:
 
 def test_tensors_that_ranks_do_not_agree_on_are_in_no_call() -> None:
     good, bad = Known(0, "good", 2), Known(1, "bad", 2)
-    good.signatures[:] = [signature(4, Place(0, 0)), signature(4)]
+    good.signatures[:] = [signature(4, Place(0, 0, 64)), signature(4)]
     bad.signatures[:] = [signature(4), signature(5)]
     found = planned((good, bad), ROOM, splits=True)
     assert [batch.complete for batch in found.batches] == [(0,)]

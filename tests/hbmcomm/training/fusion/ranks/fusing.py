@@ -72,6 +72,22 @@ def check_the_cache(comm: Communicator) -> None:
         assert (negotiation.exchanges, fused.rounds) == (2, 6)
 
 
+def check_that_the_rest_is_left(comm: Communicator) -> None:
+    """Parts of a tensor of `buffers` are reduced, but not what is between them."""
+    with FusedAllreduce(comm, overlap=False) as fused:
+        first, second = fused.buffers([(100,), (7,)])
+        first[:], second[:] = 1, 1
+        for name, part in (("head", first[:10]), ("next", first[10:20]), ("tail", first[32:])):
+            fused.submit(name, part)
+        fused.submit("second", second)
+        fused.wait()
+        assert fused._reducer.calls == 2  # neighbours are one call all the same
+        assert (first[20:32] == 1).all()
+        assert (first[:20] == SIZE).all()
+        assert (first[32:] == SIZE).all()
+        assert (second == SIZE).all()
+
+
 def check_mismatches(comm: Communicator, overlap: bool) -> None:
     """An error on all ranks, for that tensor alone; the object stays usable."""
     last = SIZE - 1
@@ -113,6 +129,7 @@ with Communicator(WORLD, "regular", sys.argv[1]) as comm:
         check_mismatches(comm, overlap)
         check_absentees(comm, overlap)
     check_the_cache(comm)
+    check_that_the_rest_is_left(comm)
     with FusedAllreduce(comm) as one, FusedAllreduce(comm) as two:  # side by side
         check_steps(one, [np.empty(shape, "float32") for shape in SHAPES])
         check_steps(two, two.buffers(SHAPES))
