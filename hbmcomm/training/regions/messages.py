@@ -38,10 +38,6 @@ class Messages:
         """Wait until all ranks are here; collective."""
         self._until(self._comm.Ibarrier().Test)
 
-    def free(self) -> None:
-        """Free the communicator; collective."""
-        self._comm.Free()
-
     def _until(self, is_done: Callable[[], bool]) -> None:
         patience = Patience(self._look)
         while not is_done():

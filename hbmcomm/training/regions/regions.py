@@ -45,17 +45,18 @@ class Regions(ClosedByAll):
     """The remote regions of the ranks of a communicator.
 
     The constructor and `close` are collective; so is the end of a `with` block without an error.
-    Where ranks share memory, regions need that communicator until they are closed, and a rank that
-    dies or leaves ends both.
+    A rank that dies or leaves ends all of them.
 
     Args:
-        comm: Its transport decides who shares memory, its kind is that of the regions.
+        comm: Its transport decides who shares memory, its kind is that of the regions. A duplicate
+            of it is used, so `comm` is free for other calls, also while they are in flight.
 
     Attributes:
         messages: Small messages between the ranks, for what is set up once.
 
     Raises:
         HbmcommError: On ranks without common memory: this MPI has no unified memory model.
+        OutOfMemory: On every rank: one of them has no memory for its part of the arena.
         TypeError: `comm` is no hbmcomm.Communicator.
     """
 
@@ -65,10 +66,10 @@ class Regions(ClosedByAll):
                 f"Regions needs an hbmcomm.Communicator; found {type(comm).__name__}; wrap it: "
                 "hbmcomm.Communicator(comm)"
             )
-        comm.Barrier()  # a result of Idup has its transport only now
-        self._comm, duplicate = comm, MPI.Intracomm(comm).Dup()
+        self._comm = comm.Dup()
+        duplicate = MPI.Intracomm(self._comm)
         self.messages = Messages(duplicate, self._look)
-        self._neighbours: Neighbours | None = comm._neighbours()
+        self._neighbours: Neighbours | None = self._comm._neighbours()
         near = self._neighbours.ranks if self._neighbours else (comm.rank,)
         self._window: MPI.Win | None = None
         self._watch: watch.Watch | None = None
@@ -155,10 +156,10 @@ class Regions(ClosedByAll):
             if self._window is not None:
                 self._window.Unlock_all()
                 self._window.Free()
-            self.messages.free()
             if self._watch is not None:
                 self._watch.close()
             self._memories.clear()
+            self._comm.Free()
 
     def _abandon(self, error: BaseException) -> None:
         if self._watch is not None:

@@ -2,6 +2,8 @@
 
 import re
 import sys
+import time
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -147,6 +149,29 @@ def a_trace_moves_what_a_step_sends_to_its_reader(regions: Regions) -> None:
                     assert (found == np.arange(2.0) + step * sizes[name]).all()
 
 
+def regions_work_while_a_call_is_in_flight(regions: Regions) -> None:
+    """A nonblocking call of the communicator that the regions are of, in either order."""
+    sums = np.zeros((2, 300_000))
+    first, second = (partial(COMM.Iallreduce, np.ones(300_000), each) for each in sums)
+    if COMM.rank == 0:
+        remote = regions.open(1)["x"]
+        time.sleep(0.05)  # rank 1 waits for the tensor and for the sum meanwhile
+        remote.write(np.ones(10))
+        requests = [first(), second()]
+        remote.array(10)  # waits for the release
+    elif COMM.rank == 1:
+        own = regions.allocate(0, {"x": 80})["x"]
+        requests = [first()]
+        assert own.wait().sum() == 10
+        time.sleep(0.05)
+        own.release()
+        requests.append(second())
+    else:
+        requests = [first(), second()]
+    MPI.Request.Waitall(requests)
+    assert (sums == COMM.size).all()
+
+
 def an_error_in_the_block_of_one_rank_ends_the_waits_of_others() -> None:
     comm = COMM.Dup()
     try:
@@ -170,6 +195,7 @@ with Regions(COMM) as common:
     shapes_change_without_new_regions(common)
     two_traces_take_turns(common)
     a_producer_waits_until_its_tensor_is_released(common)
+    regions_work_while_a_call_is_in_flight(common)
     torch_computes_into_regions(common)
     a_trace_moves_what_a_step_sends_to_its_reader(common)
 common.close()  # once more does nothing
