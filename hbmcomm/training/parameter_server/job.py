@@ -103,5 +103,8 @@ class Way(Protocol):
     def finish(self) -> None:
         """Wait until it is."""
 
+    def abandon(self, why: str) -> None:
+        """Leave without the other ranks, beside their communicator: they get PeerError."""
+
     def close(self) -> None:
         """Free what only steps need; no step is in flight."""

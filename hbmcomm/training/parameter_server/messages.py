@@ -9,6 +9,7 @@ host, MPI's own transport moves them.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,10 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.collectives.core.native import ffi, lib
+from hbmcomm.collectives.hierarchical.hosts.watch import Watch
+from hbmcomm.collectives.hierarchical.wire import Patience
 from hbmcomm.errors import PeerError
+from hbmcomm.training.lost_ranks import watch_over
 from hbmcomm.training.parameter_server.chunks import Chunk
 from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
@@ -28,6 +32,8 @@ PIECE_BYTES = 2**20
 """The least bytes of a message, but for the last piece of an owner."""
 WINDOW = 2
 """Pieces under way from a worker to an owner."""
+_in_flight: set[Messages] = set()
+"""Jobs with a step in flight: messages may still be written into their memory."""
 GRADIENTS, WEIGHTS = range(2)
 """Kinds of messages; a tag is 2 * piece + kind."""
 
@@ -84,20 +90,26 @@ class _Sends:
 
     def __init__(self) -> None:
         self._waiting: deque[MPI.Prequest] = deque()
-        self.active: list[MPI.Prequest] = []
+        self._active: list[MPI.Prequest] = []
 
     def add(self, request: MPI.Prequest) -> None:
         """Send a piece, after those that were added before."""
         self._waiting.append(request)
 
     def advance(self) -> bool:
-        """Begin what may begin; whether all are sent."""
-        self.active = [each for each in self.active if not each.Test()]
-        room = min(WINDOW - len(self.active), len(self._waiting))
-        begun = [self._waiting.popleft() for _ in range(room)]
+        """Begin what may begin; whether any piece was sent or begun."""
+        unsent = [each for each in self._active if not each.Test()]
+        sent = len(self._active) - len(unsent)
+        begun = [
+            self._waiting.popleft() for _ in range(min(WINDOW - len(unsent), len(self._waiting)))
+        ]
         _start(begun)
-        self.active += begun
-        return not self.active
+        self._active = unsent + begun
+        return bool(sent or begun)
+
+    def are_over(self) -> bool:
+        """Whether all are sent."""
+        return not self._active and not self._waiting
 
 
 class Messages:
@@ -129,10 +141,12 @@ class Messages:
         self._types: list[MPI.Datatype] = []
         self._prepare_worker(comm)
         self._prepare_owner(comm)
-        self._active: list[MPI.Prequest] = []
+        self._active: list[MPI.Prequest] = []  # they may be complete; `_open` are not
         self._unsent: list[tuple[set[int], int, MPI.Prequest]] = []
         self._sends: defaultdict[int, _Sends] = defaultdict(_Sends)
-        self._coming = 0
+        self._coming = self._open = 0
+        self._moved = 0.0
+        self._watch: Watch | None = watch_over(comm)
 
     def _prepare_worker(self, comm: MPI.Intracomm) -> None:
         for owner in self._job.owners if self._job.works else ():
@@ -172,7 +186,9 @@ class Messages:
             piece.awaited = len(self._job.workers)
         self._unsent = [(set(keys), owner, request) for keys, owner, request in self._pieces]
         self._coming = len(self._taken)
-        self._active = [*self._receives]
+        self._active, self._open = [*self._receives], len(self._receives)
+        self._moved = time.monotonic()
+        _in_flight.add(self)
         _start([*self._taken, *self._receives])
 
     def push(self, first: int, count: int) -> None:
@@ -188,24 +204,45 @@ class Messages:
     def is_done(self) -> bool:
         """Whether this rank's part of the step is over; advances it."""
         with _peers():
-            for number in MPI.Request.Testsome(self._taken) or () if self._coming else ():
-                self._take(number)
-            return self._is_idle() and bool(MPI.Request.Testall(self._active))
+            if not self._advance():
+                self._look(time.monotonic() - self._moved)
+        return self._is_over()
 
     def finish(self) -> None:
         """Wait until it is."""
+        patience = Patience(self._look)
         with _peers():
-            while not self._is_idle():
-                sent = chain.from_iterable(each.active for each in self._sends.values())
-                number = MPI.Request.Waitany([*self._taken, *sent])
-                if number < len(self._taken):
-                    self._take(number)
-            MPI.Request.Waitall(self._active)
+            while not self._is_over():
+                if self._advance():
+                    patience = Patience(self._look)
+                else:
+                    patience.wait()
 
-    def _is_idle(self) -> bool:
-        """Whether nothing is to be sent or to come but answers; begins to send what may go."""
-        are_sent = [each.advance() for each in self._sends.values()]
-        return not self._coming and not self._unsent and all(are_sent)
+    def _look(self, waited: float) -> None:
+        """Raise PeerError where a rank is gone."""
+        if self._watch is not None:
+            self._watch.look(waited)
+
+    def _advance(self) -> bool:
+        """Go on where messages have come and gone; whether any has."""
+        came = MPI.Request.Testsome(self._taken) if self._coming else None
+        for number in came or ():
+            self._take(number)
+        gone = [each.advance() for each in self._sends.values()]
+        ended = MPI.Request.Testsome(self._active) if self._open else None
+        self._open -= len(ended or ())
+        if came or ended or any(gone):
+            self._moved = time.monotonic()
+            return True
+        return False
+
+    def _is_over(self) -> bool:
+        if self._coming or self._open or self._unsent:
+            return False
+        are_sent = all(each.are_over() for each in self._sends.values())
+        if are_sent:
+            _in_flight.discard(self)
+        return are_sent
 
     def _take(self, number: int) -> None:
         """A gradient has come; the last of its piece makes this owner update and answer."""
@@ -216,10 +253,18 @@ class Messages:
         if not piece.awaited:
             piece.update(self._how)
             self._active += self._given[at]
+            self._open += len(self._given[at])
             _start(self._given[at])
+
+    def abandon(self, why: str) -> None:
+        """Leave in the middle of a step: the others get PeerError."""
+        if self._watch is not None:
+            self._watch.fail(why)
 
     def close(self) -> None:
         """Free what only steps need; no step is in flight."""
+        if self._watch is not None:
+            self._watch.close()
         sends = [request for _, _, request in self._pieces]
         for request in chain(sends, self._receives, self._taken, *self._given):
             request.Free()

@@ -187,7 +187,7 @@ class ParameterServer(ClosedByAll):
             return
         self._is_closed = True
         if self._begun:
-            self._comm._abandon()
+            self._abandon(HbmcommError("closed its parameter server in the middle of a step"))
             return
         self._comm.Barrier()
         self._way.close()
@@ -195,6 +195,7 @@ class ParameterServer(ClosedByAll):
 
     def _abandon(self, error: BaseException) -> None:
         self._is_closed = True
+        self._way.abandon(str(error))
         self._comm._abandon()
 
 

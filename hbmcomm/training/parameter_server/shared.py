@@ -178,6 +178,9 @@ class Shared:
         if status not in (lib.HBM_OK, lib.HBM_PENDING):
             raise self._core.error(status)
 
+    def abandon(self, why: str) -> None:
+        """The communicator tells the others."""
+
     def close(self) -> None:
         """Free what only steps need; the arrays stay until nobody uses them."""
         _in_flight.discard(self)

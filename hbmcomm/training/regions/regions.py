@@ -15,13 +15,12 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.collectives.core.native import lib
-from hbmcomm.collectives.hierarchical.hosts import watch
-from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
-from hbmcomm.collectives.hierarchical.hosts.layout import Layout
+from hbmcomm.collectives.hierarchical.hosts.watch import Watch
 from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError, PeerError
 from hbmcomm.training.closed_by_all import ClosedByAll
+from hbmcomm.training.lost_ranks import watch_over
 from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
 from hbmcomm.training.regions.extent import arrange
 from hbmcomm.training.regions.messages import Messages
@@ -72,11 +71,9 @@ class Regions(ClosedByAll):
         self._neighbours: Neighbours | None = self._comm._neighbours()
         near = self._neighbours.ranks if self._neighbours else (comm.rank,)
         self._window: MPI.Win | None = None
-        self._watch: watch.Watch | None = None
+        self._watch: Watch | None = None
         if not duplicate.allreduce(len(near) == comm.size, MPI.LAND):
-            hosts = find_hosts(duplicate.allgather, comm.rank)
-            layout = Layout(hosts, comm.rank, 1, dict.fromkeys(range(comm.size), 0))
-            self._watch = watch.create(duplicate.allgather, layout)
+            self._watch = watch_over(duplicate)
             self._window = _opened_window(duplicate)
         self._allocated = 0
         self._memories: list[Bytes] = []

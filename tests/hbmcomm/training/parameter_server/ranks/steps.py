@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import Communicator, HbmcommError
+from hbmcomm import Communicator, HbmcommError, PeerError
 from hbmcomm.training.parameter_server import (
     SGD,
     Adam,
@@ -179,6 +179,27 @@ def refusals() -> None:
     comm.Free()
 
 
+def an_error_in_the_block_of_one_rank_ends_the_steps_of_others() -> None:
+    """By messages: others wait for its gradients, and for its weights."""
+    comm = Communicator(WORLD, transport="mpi")
+    try:
+        with ParameterServer(comm, [1000, 1000], SGD(1.0), owners=[0, 1]) as server:
+            server.step()
+            if WORLD.rank == 3:
+                raise KeyError("a mistake of the program")
+            if WORLD.rank == 0:
+                serve([(server, 1)])
+            server.step()
+    except KeyError:
+        if WORLD.rank != 3:
+            raise
+    except PeerError as error:
+        if "rank 3 gave up: 'a mistake of the program'" not in str(error):
+            raise
+    else:
+        sys.exit("a step without rank 3")
+
+
 def strangers() -> None:
     """Another user opens none of the memory that the ranks share."""
     links = [*Path("/proc/self/fd").iterdir()]  # one of them, of the folder itself, is closed now
@@ -200,4 +221,6 @@ several_jobs()
 refusals()
 if WORLD.rank == 0:
     strangers()
+an_error_in_the_block_of_one_rank_ends_the_steps_of_others()
+if WORLD.rank == 0:
     print("all steps are right")
