@@ -21,14 +21,9 @@ from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.private.arrays import Shape
 from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.fusion.batches import Plan, Reducer, planned
-from hbmcomm.training.fusion.negotiation import (
-    Known,
-    Negotiation,
-    Round,
-    Signature,
-    TensorMissing,
-)
+from hbmcomm.training.fusion.negotiation import Known, Negotiation, Round
 from hbmcomm.training.fusion.submissions import Submissions
+from hbmcomm.training.fusion.work import Work, missing
 
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
@@ -39,32 +34,6 @@ SLICE_BYTES = {"direct": 4 * 2**20}
 LEAST = 64  # bytes
 CYCLE = 0.001  # seconds
 PATIENCE = 60.0  # seconds
-
-
-class Work:
-    """One submitted tensor; `wait` returns when it is reduced on this rank."""
-
-    __slots__ = ("_fused", "array", "done", "error", "name", "signature", "since")
-
-    def __init__(
-        self, fused: FusedAllreduce, name: str, array: NDArray[Any], signature: Signature
-    ) -> None:
-        self._fused = fused
-        self.name, self.array, self.signature = name, array, signature
-        self.since: float | None = None
-        """When a round first found it missing on another rank."""
-        self.done = False
-        self.error: BaseException | None = None
-
-    def wait(self) -> None:
-        """Wait for the result, which is in the submitted tensor.
-
-        Raises:
-            TensorMismatch: Ranks gave this name to different shapes or types; on every rank.
-            TensorMissing: Another rank did not submit it.
-            PeerError: A rank died or left.
-        """
-        self._fused._wait_for((self,))
 
 
 class FusedAllreduce(ClosedByAll):
@@ -83,7 +52,8 @@ class FusedAllreduce(ClosedByAll):
         overlap: Reduce on a thread of its own, while the program computes. False: in `wait`.
         mean: Divide the sums by the number of ranks.
         patience: Seconds after which a tensor that others did not submit is an error. It must not
-            be shorter than the time between the first and the last tensor of a step.
+            be shorter than the time between the first and the last tensor of a step. Without
+            `overlap` it ends no wait for a rank that does not wait itself.
 
     Attributes:
         rounds: of negotiation so far.
@@ -119,7 +89,7 @@ class FusedAllreduce(ClosedByAll):
         self._fusion_bytes = default if fusion_bytes is None else fusion_bytes
         self._splits = transport == "direct"  # it copies memory that ranks do not share
         self._cycle_seconds, self._mean, self._patience = cycle, mean, patience
-        self._negotiation = Negotiation(self._comm)
+        self._negotiation = Negotiation(self._comm, patience / 2)
         self._reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
         self._submissions = Submissions(self._reducer.place_of)
         self._plans: dict[tuple[Known, ...], Plan] = {}
@@ -127,6 +97,10 @@ class FusedAllreduce(ClosedByAll):
         self._pending: dict[str, Work] = {}
         self._pending_bytes = 0
         self._waiting, self._leaving = 0, False
+        self._round_began: float | None = None
+        """Until all ranks have joined the round."""
+        self._given_up: list[str] = []
+        """In this round, before all ranks joined it."""
         self._broken: BaseException | None = None
         self.rounds = 0
         lock = threading.Lock()
@@ -216,14 +190,38 @@ class FusedAllreduce(ClosedByAll):
             while not all(each.done for each in works):
                 self._cycle()
         else:
+            began = time.monotonic()
             with self._has_results:
                 self._waiting += 1
-                self._has_work.notify()
-                self._has_results.wait_for(lambda: all(each.done for each in works))
-                self._waiting -= 1
+                try:
+                    self._has_work.notify()
+                    while not self._has_results.wait_for(
+                        lambda: all(each.done for each in works), self._patience_left(began)
+                    ):
+                        self._give_up_alone(works, began)
+                finally:  # a signal's handler may raise
+                    self._waiting -= 1
         for each in works:
             if each.error is not None:
                 raise each.error
+
+    def _patience_left(self, began: float) -> float:
+        """Seconds until a wait that began then gives up, if no other rank joins the round."""
+        left = self._patience
+        if self._round_began is not None:
+            left += max(began, self._round_began) - time.monotonic()
+        return min(left, threading.TIMEOUT_MAX)
+
+    def _give_up_alone(self, works: tuple[Work, ...], began: float) -> None:
+        """Fail tensors where patience is over and another rank joins no round; with the lock."""
+        if self._round_began is None or self._patience_left(began) > 0:
+            return
+        reason = f"another rank has submitted nothing for {self._patience:g} s"
+        for work in works:
+            if not work.done:
+                self._given_up.append(work.name)
+                self._end(work, missing(work.name, reason))
+        self._has_results.notify_all()
 
     # ---- the cycle, on the thread where there is one ----
 
@@ -249,13 +247,25 @@ class FusedAllreduce(ClosedByAll):
         with self._has_work:
             works = dict(self._pending)
             leaving = self._leaving and not works
-        now = time.monotonic()
+            now = self._round_began = time.monotonic()
         stalled = any(each.since and now - each.since > self._patience for each in works.values())
+        signatures = {name: work.signature for name, work in works.items()}
+        given_up: list[str] = []
+
+        def joined() -> None:
+            with self._has_work:
+                self._round_began = None
+                given_up.extend(self._given_up)
+                self._given_up.clear()
+            for name in given_up:
+                works.pop(name, None)
+                signatures.pop(name, None)
+
         try:
             self.rounds += 1
-            found = self._negotiation.round(
-                {name: work.signature for name, work in works.items()}, leaving, stalled
-            )
+            found = self._negotiation.round(signatures, leaving, stalled, joined)
+            if given_up:
+                self._check_retracted(given_up, found.ready)
             self._reduce(found.ready, works)
         except BaseException as error:
             self._break(error)
@@ -280,6 +290,15 @@ class FusedAllreduce(ClosedByAll):
             self._reducer.reduce(batch, arrays)
             self._finish([by_number[number] for number in batch.complete])
 
+    def _check_retracted(self, given_up: list[str], ready: tuple[Known, ...]) -> None:
+        """Whether all ranks know what this one gave up: not if no rank was late for the round."""
+        if lost := [known.name for known in ready if known.name in given_up]:
+            self._comm._abandon()
+            raise HbmcommError(
+                f"this process stood still while other ranks submitted {', '.join(lost)}, so that "
+                "it gave up; make another FusedAllreduce, with more patience"
+            )
+
     def _give_up(self, found: Round, works: dict[str, Work], now: float) -> None:
         """Fail what another rank will not submit."""
         for name, work in works.items():
@@ -288,22 +307,23 @@ class FusedAllreduce(ClosedByAll):
             work.since = work.since or now
             if found.some_leave:
                 reason = "a rank has closed without it"
-            elif name in found.missing:
+            elif name in found.missing and now - work.since > self._patience:
                 ranks = ", ".join(map(str, found.missing[name]))
                 reason = f"rank {ranks} did not in {self._patience:g} s"
             else:
                 continue
-            self._finish(
-                [work], TensorMissing(f"{name!r} must be submitted on all ranks; found: {reason}")
-            )
+            self._finish([work], missing(name, reason))
 
     def _finish(self, works: list[Work], error: BaseException | None = None) -> None:
         with self._has_results:
             for work in works:
-                work.error, work.done = error, True
-                del self._pending[work.name]
-                self._pending_bytes -= work.array.nbytes
+                self._end(work, error)
             self._has_results.notify_all()
+
+    def _end(self, work: Work, error: BaseException | None) -> None:
+        work.error, work.done = error, True
+        del self._pending[work.name]
+        self._pending_bytes -= work.array.nbytes
 
     def _break(self, error: BaseException) -> None:
         """Fail everything that is pending, and all later calls."""

@@ -7,8 +7,10 @@ an exchange. Knows names and signatures of tensors, no data.
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +20,8 @@ from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
 
 NEWS, LEAVING, STAYING, STALLED = 1, 2, 4, 8
-"""Bits before those of tensors. A bit that all ranks set stays set (BAND): NEWS, nobody has news;
-LEAVING, all leave; STAYING, nobody leaves; STALLED, nobody's patience is over."""
+"""Bits before those of tensors. A bit that all ranks set stays set (BAND): NEWS, nobody has news
+or is late; LEAVING, all leave; STAYING, nobody leaves; STALLED, nobody's patience is over."""
 FLAGS = 4
 
 
@@ -95,29 +97,45 @@ class Round(NamedTuple):
 class Negotiation:
     """The response cache of one communicator; `round` is collective.
 
+    Args:
+        lateness: Seconds between the beginnings of two rounds of a rank from which on it is late.
+
     Attributes:
-        exchanges: rounds in which some rank had news.
+        exchanges: rounds in which some rank had news, or was late.
     """
 
-    def __init__(self, comm: Communicator) -> None:
-        self._comm = comm
+    def __init__(self, comm: Communicator, lateness: float) -> None:
+        self._comm, self._lateness = comm, lateness
+        self._began = -math.inf
         self._known: list[Known] = []
         self._by_name: dict[str, Known] = {}
         self._words = comm.zeros(1, "uint64")
         self.exchanges = 0
 
     def round(
-        self, pending: Mapping[str, Signature], leaving: bool = False, stalled: bool = False
+        self,
+        pending: Mapping[str, Signature],
+        leaving: bool,
+        stalled: bool,
+        joined: Callable[[], None],
     ) -> Round:
         """Which of the pending tensors are ready on all ranks.
+
+        Args:
+            joined: Called once all ranks are in this round. It may take tensors out of `pending`
+                that were given up meanwhile; where a rank is late, the others learn of it.
 
         Raises:
             PeerError: A rank died or left.
         """
+        now = time.monotonic()
+        is_late, self._began = now - self._began > self._lateness, now
         flags = (LEAVING if leaving else STAYING) | (0 if stalled else STALLED)
         bits, news = self._bits(pending)
-        agreed = self._all_of(flags | (0 if news else NEWS) | bits << FLAGS)
+        agreed = self._all_of(flags | (0 if news or is_late else NEWS) | bits << FLAGS)
+        joined()
         if not agreed & NEWS:
+            _, news = self._bits(pending)
             self._exchange(news)
             bits, _ = self._bits(pending)
             agreed = self._all_of(flags | NEWS | bits << FLAGS)

@@ -4,6 +4,7 @@ python fusing.py TRANSPORT
 """
 
 import random
+import signal
 import sys
 import time
 from typing import Any
@@ -123,11 +124,57 @@ def check_absentees(comm: Communicator, overlap: bool) -> None:
         fused.submit("ours", np.ones(3))
 
 
+def check_patience(comm: Communicator) -> None:
+    """It counts for each tensor by itself, and also while another rank submits nothing."""
+    with FusedAllreduce(comm, patience=0.4) as fused:
+        for _ in range(2):  # first of an unknown tensor, then of a known one
+            if RANK == 0:
+                fused.submit("late", np.ones(3))
+                expect(TensorMissing, "another rank has submitted nothing", fused.wait)
+            comm.Barrier()
+            if RANK:
+                fused.submit("late", untouched := np.ones(3))
+                expect(TensorMissing, "'late' must be submitted", fused.wait)
+                assert (untouched == 1).all()
+            comm.Barrier()
+            fused.submit("late", late := np.ones(3)).wait()
+            assert (late == SIZE).all()
+        alone = fused.submit("mine" if RANK == 0 else "theirs", np.ones(3))
+        time.sleep(0.6 if RANK else 0.35)
+        fused.submit("healthy", np.ones(3)).wait()
+        expect(TensorMissing, "must be submitted on all ranks", alone.wait)
+
+
+class Interrupted(Exception):
+    """What the handler of a signal raises."""
+
+
+def interrupt(*_: object) -> None:
+    raise Interrupted
+
+
+def check_an_interrupt(comm: Communicator) -> None:
+    """A handler that raises ends a wait, and leaves nothing behind."""
+    signal.signal(signal.SIGALRM, interrupt)
+    with FusedAllreduce(comm) as fused:
+        if RANK == 0:
+            work = fused.submit("w", np.ones(3))
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            expect(Interrupted, "", fused.wait)
+            assert fused._waiting == 0
+        comm.Barrier()
+        if RANK:
+            work = fused.submit("w", np.ones(3))
+        work.wait()
+
+
 with Communicator(WORLD, "regular", sys.argv[1]) as comm:
     for overlap in (False, True):
         check_results(comm, overlap, mean=overlap)
         check_mismatches(comm, overlap)
         check_absentees(comm, overlap)
+    check_patience(comm)
+    check_an_interrupt(comm)
     check_the_cache(comm)
     check_that_the_rest_is_left(comm)
     with FusedAllreduce(comm) as one, FusedAllreduce(comm) as two:  # side by side
