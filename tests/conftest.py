@@ -19,7 +19,7 @@ from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
-pytest_plugins = ["tests.campaigns", "tests.visits"]
+pytest_plugins = ["tests.campaigns"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
 hypothesis.settings.load_profile("suite")

@@ -53,8 +53,8 @@ def images(engine: docker.DockerClient) -> Iterator[Callable[..., Future[Image]]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _made_ahead(request: pytest.FixtureRequest) -> None:
-    """Begin with all images at once, where tests of jobs want them all, and with visits."""
+def _images_ahead(request: pytest.FixtureRequest) -> None:
+    """Begin with all images at once, where tests of jobs want them all: one core makes an image."""
     wanted = {name for item in request.session.items for name in item.fixturenames}
     with contextlib.suppress(pytest.skip.Exception):
         begun = request.getfixturevalue("images") if wanted & {"prepared", "torch_image"} else None
@@ -62,8 +62,6 @@ def _made_ahead(request: pytest.FixtureRequest) -> None:
             begun(mpi)
         if "torch_image" in wanted and importlib.util.find_spec("torch"):
             begun("openmpi", torch=True)
-        if "visits" in wanted:
-            request.getfixturevalue("visits")
 
 
 @pytest.fixture(scope="session")

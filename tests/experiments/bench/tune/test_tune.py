@@ -112,11 +112,33 @@ def test_each_value_is_in_force_on_its_communicator_alone(
     assert mpirun(program, 3, str(tmp_path)).output.count("ok") == 3
 
 
+BENCH = """
+import sys
+from pathlib import Path
+from invoke.context import Context
+from invoke.exceptions import Exit
+from commands.exits import reports_errors
+from experiments.bench.tune import command
+from experiments.console.stages import Stages
+from tests.experiments.bench.tune.test_tune import TINY, few
+
+def bench(context, out):
+    command.run(TINY, out, 7, Stages(), as_json=False, plan=few)
+
+try:
+    reports_errors(bench)(Context(), Path(sys.argv[1]))
+except Exit as ended:
+    print(ended.message, file=sys.stderr)
+    sys.exit(ended.code)
+"""
+"""The command with a short plan; test_bench.py interrupts one as a user starts it."""
+
+
 @pytest.mark.ranks
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
-        [sys.executable, "-m", "invoke", "bench", "--tune", f"--out={out}"],
+        [sys.executable, "-c", BENCH, str(out)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,18 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(experiment: Path, disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    """One boot, one launch in each arm."""
+def measured(
+    request: pytest.FixtureRequest,
+    experiment: Path,
+    disk: Disk,
+    guests_up: threading.Semaphore,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Campaign:
+    """One boot, one launch in each arm; the visits begin, because this keeps one core busy."""
     out = tmp_path_factory.mktemp("measured") / "out"
-    assert campaign.run(spec.load(str(experiment)), Request(out, seed=1), Stages()) == []
+    with guests_up:
+        request.getfixturevalue("visits")
+        assert campaign.run(spec.load(str(experiment)), Request(out, seed=1), Stages()) == []
     return reading.load(out)
 
 
