@@ -1,4 +1,4 @@
-"""Watches the ranks of a communicator whose messages are MPI's own, which wait for lost ranks."""
+"""Detects lost ranks of a communicator where MPI itself would wait for them for ever."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Shared:
             raise self._core.error(status)
 
     def abandon(self, why: str) -> None:
-        """The communicator tells the others."""
+        """Do nothing: the communicator itself notifies the other ranks."""
 
     def close(self) -> None:
         """Free what only steps need; the arrays stay until nobody uses them."""

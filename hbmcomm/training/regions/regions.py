@@ -47,8 +47,8 @@ class Regions(ClosedByAll):
     A rank that dies or leaves ends all of them.
 
     Args:
-        comm: Its transport decides who shares memory, its kind is that of the regions. A duplicate
-            of it is used, so `comm` is free for other calls, also while they are in flight.
+        comm: Its transport decides which ranks share memory, its kind is that of the regions. A
+            duplicate is used, so `comm` is free for other calls, also while they are in flight.
 
     Attributes:
         messages: Small messages between the ranks, for what is set up once.

@@ -40,7 +40,7 @@ public:
     /* The number of the operation that was pushed last, to any queue. */
     static uint64_t last_number();
 
-    /* The queue whose worker is this thread; null for other threads. */
+    /* The queue that this thread serves as its worker; null on other threads. */
     static Queue *of_this_thread();
 
     /* On the worker: runs the first operation that waits, if its number is `last` or less; its

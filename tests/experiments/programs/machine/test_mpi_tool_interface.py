@@ -15,15 +15,15 @@ from experiments.programs.machine.copies import ALONE
 
 PROGRAM = Path(__file__).parents[2] / "ranks" / "tell.py"
 
-Told = tuple[dict[str, Any], str]
+Report = tuple[dict[str, Any], str]
 
 
 @pytest.fixture
-def tell(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Told]:
+def tell(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Report]:
     """tell(mpi, ranks=2, **variables): what rank 0 found, and what the MPI wrote when asked."""
 
-    def run(mpi: str, ranks: int = 2, **variables: str) -> Told:
-        out = tmp_path / "told.json"
+    def run(mpi: str, ranks: int = 2, **variables: str) -> Report:
+        out = tmp_path / "report.json"
         ended = mpirun(PROGRAM, ranks, str(out), mpi=mpi, env=asking(mpi) | variables)
         return json.loads(out.read_text()), ended.output
 
@@ -31,15 +31,15 @@ def tell(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Told]:
 
 
 @pytest.fixture(scope="module")
-def told(
+def reported(
     mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Told]:
-    """told(mpi): the same of three ranks that talk; each MPI runs once."""
+) -> Callable[[str], Report]:
+    """reported(mpi): as tell(mpi), of three ranks that talk; each MPI runs once."""
 
     @functools.cache
-    def run(mpi: str) -> Told:
+    def run(mpi: str) -> Report:
         folder = tmp_path_factory.mktemp(mpi)
-        out = folder / "told.json"
+        out = folder / "report.json"
         ended = mpirun_in(folder, PROGRAM, 3, str(out), "talk", mpi=mpi, env=asking(mpi))
         return json.loads(out.read_text()), ended.output
 
@@ -55,14 +55,14 @@ def told(
     ],
 )
 def test_an_mpi_that_says_single_copy_copies_a_message_once(
-    tell: Callable[..., Told],
-    told: Callable[[str], Told],
+    tell: Callable[..., Report],
+    reported: Callable[[str], Report],
     mpi: str,
     without: dict[str, str],
     variable: str,
     values: tuple[str, str],
 ) -> None:
-    found, _ = told(mpi)
+    found, _ = reported(mpi)
     if (found["cma"], found["kcmp"]) != ("works", "works"):
         pytest.skip(f"process_vm_readv {found['cma']}, kcmp {found['kcmp']} here")
     assert (found["told"][variable], found["told"]["copies"]) == (values[0], "one")
@@ -75,9 +75,9 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
     ("mpi", "memory"), [("openmpi", "sm"), ("mpich", "posix"), ("impi", "shm")]
 )
 def test_on_one_node_an_mpi_says_shared_memory(
-    told: Callable[[str], Told], mpi: str, memory: str
+    reported: Callable[[str], Report], mpi: str, memory: str
 ) -> None:
-    found, log = told(mpi)
+    found, log = reported(mpi)
     assert (found["told"]["ranks"], found["told"]["nodes"]) == ("3", "1")
     ways = chosen(found, log)
     assert (ways["shared memory"], ways["network"]) == (memory, "none")
@@ -105,7 +105,7 @@ def test_on_one_node_an_mpi_says_shared_memory(
     ],
 )
 def test_without_shared_memory_an_mpi_says_its_network(
-    tell: Callable[..., Told], mpi: str, variables: dict[str, str], network: str
+    tell: Callable[..., Report], mpi: str, variables: dict[str, str], network: str
 ) -> None:
     found, log = tell(mpi, **variables)
     ways = chosen(found, log)
@@ -116,16 +116,16 @@ def test_without_shared_memory_an_mpi_says_its_network(
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
 def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
-    told: Callable[[str], Told], mpi: str
+    reported: Callable[[str], Report], mpi: str
 ) -> None:
-    printed = told(mpi)[1].splitlines()
+    printed = reported(mpi)[1].splitlines()
     begin = printed.index("begin")
     assert begin > 0
     assert printed[begin + 1] == "end"
 
 
 @pytest.mark.ranks
-def test_one_rank_alone_copies_nothing(tell: Callable[..., Told]) -> None:
+def test_one_rank_alone_copies_nothing(tell: Callable[..., Report]) -> None:
     found, log = tell("openmpi", ranks=1)
     assert found["told"]["copies"] == ALONE
     assert chosen(found, log)["network"] == "none"
