@@ -42,7 +42,8 @@ def paper(context, yes=False, out="", figures=""):
 def test(context, marks=""):
     """The test suite: ruff, mypy and pytest.
 
-    Tests that start no ranks and no containers run on all cores at once, the others alone.
+    Tests that start containers or look at the whole machine run one after the other, the others
+    beside each other.
 
     Example:  ./inv test --marks 'not container and not browser'
     """

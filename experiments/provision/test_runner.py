@@ -1,7 +1,8 @@
 """The test suite: its tools, its parts, and which of them share the machine.
 
-Tests that start ranks or containers look at what is left of them on the whole machine, and some
-measure time: they run one after the other, alone. All others run on every core at once.
+Tests that start containers or emulated machines change the engine or keep all cores busy, and some
+look at the whole machine: they run one after the other, alone. All others run beside each other, as
+many as there are cores and one more, since a test often waits without using a core.
 """
 
 import importlib.util
@@ -15,7 +16,7 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.provision.wheels import mpi
 
-ALONE = "ranks or container or alone"
+ALONE = "container or alone"
 """The marks of tests that need the machine for themselves."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
@@ -32,15 +33,15 @@ def commands(marks: str, cores: int) -> list[list[str]]:
 
     Args:
         marks: pytest's -m, or "".
-        cores: that tests may use at once; each file's tests run on one of them.
+        cores: that tests may use.
     """
     also = f" and ({marks})" if marks else ""
-    spread = ["-n", str(cores), "--dist", "loadfile"] if cores > 1 else []
+    beside = ["-n", str(cores + 1), "--dist", "worksteal"] if cores > 1 else []
     return [
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["mypy"],
-        ["pytest", *spread, "-m", f"not ({ALONE}){also}"],
+        ["pytest", *beside, "-m", f"not ({ALONE}){also}"],
         ["pytest", "-m", f"({ALONE}){also}"],
     ]
 

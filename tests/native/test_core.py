@@ -5,21 +5,11 @@ and with the sanitizers of addresses and of undefined behaviour. To try another 
 below, then run `core_test random_calls SEED SECONDS`.
 """
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-CORE = HERE.parents[1] / "hbmcomm" / "_native"
-SOURCES = sorted([*CORE.glob("*/*.c"), *HERE.glob("*/*.c")])
-FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", f"-I{HERE / 'program'}")
-FLAGS += ("-fno-math-errno", "-ffp-contract=off")
+from tests.native.compiling import build, compiler_at, run
 
 # The loader chooses clones before sanitizers' runtimes start, hence one clone for them.
 # -Wno-tsan: gcc warns that ThreadSanitizer does not model fences. It detects races from the stores
@@ -32,12 +22,6 @@ BUILDS = {
         *("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DHBM_ONE_CLONE"),
     ),
 }
-COUNTING = ("-O2", "-DHBM_COUNTERS")
-
-WARNINGS = (
-    "-Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes "
-    "-Wold-style-definition -Wconversion -Wsign-conversion -Wdouble-promotion"
-)
 
 TESTS = {
     "random_calls": "any sequence of calls gives the results of a naive reference",
@@ -84,59 +68,24 @@ Check = Callable[[str, float], None]
 pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
 
 
-def _run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
-    return subprocess.run(
-        [str(part) for part in command],
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=seconds,
-    )
-
-
-def _build(program: Path, *flags: str) -> None:
-    """Compile every source by itself, on all cores, and link them."""
-    cc = _compiler("cc")
-
-    def compiled(number: int) -> Path:
-        made = program.with_name(f"{number}.o")
-        done = _run(cc, *FLAGS, *flags, "-c", SOURCES[number], "-o", made)
-        assert done.returncode == 0, done.stdout
-        return made
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = [*pool.map(compiled, range(len(SOURCES)))]
-    linked = _run(cc, *FLAGS, *flags, *objects, "-lm", "-o", program)
-    assert linked.returncode == 0, linked.stdout
-
-
-def _compiler(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"there is no {name} on this machine")
-    return found
-
-
 @pytest.fixture(scope="module", params=BUILDS)
 def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Check:
     """check(test, seconds) runs one test of the program and fails with its output."""
-    folder, build = tmp_path_factory.mktemp(request.param), BUILDS[request.param]
-    cc, empty, program = _compiler("cc"), folder / "empty.c", folder / "core_test"
+    folder, flags = tmp_path_factory.mktemp(request.param), BUILDS[request.param]
+    cc, empty, program = compiler_at("cc"), folder / "empty.c", folder / "core_test"
     empty.write_text("int main(void) { return 0; }\n")
-    tried = _run(cc, *build, empty, "-o", folder / "empty")
+    tried = run(cc, *flags, empty, "-o", folder / "empty")
     if tried.returncode == 0:
-        tried = _run(folder / "empty")
+        tried = run(folder / "empty")
     if tried.returncode != 0:
         pytest.skip(f"no program of build {request.param} runs here: {tried.stdout.strip()}")
-    _build(program, *build)
+    build(program, *flags)
 
-    def run(test: str, seconds: float) -> None:
-        found = _run(program, test, str(SEED), str(seconds))
+    def checked(test: str, seconds: float) -> None:
+        found = run(program, test, str(SEED), str(seconds))
         assert found.returncode == 0, f"{TESTS[test]}: {found.returncode}\n{found.stdout}"
 
-    return run
+    return checked
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -144,38 +93,3 @@ def test_core_alone(test: str, check: Check, request: pytest.FixtureRequest) -> 
     if test in WITHOUT_THREAD_SANITIZER and "thread" in request.node.callspec.id:
         pytest.skip(WITHOUT_THREAD_SANITIZER[test])
     check(test, SECONDS.get(test, LEAST_SECONDS))
-
-
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The test program with counters."""
-    program = tmp_path_factory.mktemp("counting") / "core_test"
-    _build(program, *COUNTING)
-    return program
-
-
-def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ranks(
-    counting: Path,
-) -> None:
-    found = _run(counting, "costs", str(SEED), "0")
-    assert found.returncode == 0, found.stdout
-    assert found.stdout.count("lines/rank") == 40, found.stdout
-
-
-@pytest.mark.timeout(600)
-def test_the_page_on_costs_has_the_results_of_the_model(counting: Path) -> None:
-    made = _run(sys.executable, HERE / "costs" / "expected_times.py", counting, seconds=500)
-    assert made.returncode == 0, made.stdout
-    page = (HERE.parents[1] / "docs" / "costs.md").read_text()
-    assert made.stdout in page, "run tests/native/costs/expected_times.py COUNTING docs/costs.md"
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
-    strict = (*WARNINGS.split(), "-Werror", "-O2", "-DHBM_ONE_CLONE")
-    if compiler == "clang":  # it has no ivdep, and works without
-        strict = (*strict, "-Wno-unknown-pragmas")
-    built = _run(
-        _compiler(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test"
-    )
-    assert built.returncode == 0, built.stdout

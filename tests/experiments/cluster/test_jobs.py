@@ -15,7 +15,7 @@ from experiments.provision.images.image import Image
 from experiments.results import store
 from tests.slurm_cluster import Cluster, begin
 
-pytestmark = pytest.mark.ranks
+pytestmark = [pytest.mark.ranks, pytest.mark.alone]  # Slurm gives its jobs all cores
 
 START = 60.0  # seconds until a first launch is finished
 

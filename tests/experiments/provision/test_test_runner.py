@@ -50,20 +50,20 @@ def test_what_is_checked_and_in_which_order() -> None:
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["mypy"],
-        ["pytest", "-n", "2", "--dist", "loadfile", "-m", "not (ranks or container or alone)"],
-        ["pytest", "-m", "(ranks or container or alone)"],
+        ["pytest", "-n", "3", "--dist", "worksteal", "-m", "not (container or alone)"],
+        ["pytest", "-m", "(container or alone)"],
     ]
 
 
 def test_the_users_marks_hold_in_both_parts() -> None:
     assert [words[-1] for words in parts("not container or browser")] == [
-        "not (ranks or container or alone) and (not container or browser)",
-        "(ranks or container or alone) and (not container or browser)",
+        "not (container or alone) and (not container or browser)",
+        "(container or alone) and (not container or browser)",
     ]
 
 
 @pytest.mark.parametrize(
-    ("marks", "split"), [("", [2, 3]), ("not container", [2, 2]), ("browser", [1, 0])]
+    ("marks", "split"), [("", [3, 2]), ("not container", [3, 1]), ("browser", [1, 0])]
 )
 def test_no_test_is_in_two_parts_or_in_none(project: Path, marks: str, split: list[int]) -> None:
     found = []
@@ -84,9 +84,9 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    with pytest.raises(SuiteFailed, match=r"pytest -m not \(ranks or container or alone\) failed"):
+    with pytest.raises(SuiteFailed, match=r"pytest -m not \(container or alone\) failed"):
         test_runner.run(parts(""), project)
-    assert "3 passed" in capfd.readouterr().out
+    assert "2 passed" in capfd.readouterr().out
 
 
 def test_what_a_checker_refuses_is_not_tested(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.processes import tracking
+from tests.left import nothing_left
 
 RANKS = Path(__file__).parent / "ranks"
 
@@ -45,7 +45,6 @@ def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRank
     `hosts` holds words before each rank's command, and `master` is the address of the first rank's.
     Nothing of them is left when it returns, in memory that processes share either.
     """
-    before = set(tracking.segments())
 
     def start(
         program: str,
@@ -83,5 +82,5 @@ def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRank
                 each.wait()
         return TorchRanks(codes, [log.read_text() for log in logs])
 
-    yield start
-    assert set(tracking.segments()) <= before
+    with nothing_left():
+        yield start

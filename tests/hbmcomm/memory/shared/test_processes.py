@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
-from experiments.processes import tracking
+from tests.left import nothing_left
 
 pytestmark = pytest.mark.ranks
 
@@ -17,12 +17,9 @@ RANKS = Path(__file__).parent / "ranks"
 
 
 @pytest.fixture(autouse=True)
-def nothing_left() -> Any:
-    before = tracking.segments()
-    yield
-    assert {
-        path for path in tracking.segments() - before if path.name.startswith("hbmcomm")
-    } == set()
+def _nothing_left() -> Iterator[None]:
+    with nothing_left():
+        yield
 
 
 def test_processes_share_memory_for_as_many_communicators_as_they_like(

@@ -1,0 +1,23 @@
+"""Compilers have nothing to say about the core."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.native.compiling import FLAGS, SOURCES, compiler_at, run
+
+WARNINGS = (
+    "-Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes "
+    "-Wold-style-definition -Wconversion -Wsign-conversion -Wdouble-promotion"
+)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
+    strict = (*WARNINGS.split(), "-Werror", "-O2", "-DHBM_ONE_CLONE")
+    if compiler == "clang":  # it has no ivdep, and works without
+        strict = (*strict, "-Wno-unknown-pragmas")
+    built = run(
+        compiler_at(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test"
+    )
+    assert built.returncode == 0, built.stdout
