@@ -21,13 +21,14 @@ from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
 from experiments.model.experiment import Experiment
+from experiments.model.systems.fusion import HOROVOD
 from experiments.processes import executables
 from experiments.provision import podman
 from experiments.provision.engines import engine
 from experiments.provision.images import bootstrap, image, unpacked
 from experiments.provision.images.image import Image
 from experiments.provision.qemu import qemu_binary
-from experiments.provision.wheels import mpi, torch_of_ranks, wheelhouse
+from experiments.provision.wheels import horovod_of_ranks, mpi, torch_of_ranks, wheelhouse
 
 NO_SITE = Site()
 LACKS = (
@@ -129,6 +130,8 @@ def ready(
             for flavour in present:
                 with stages.stage(f"torch for {flavour}"):
                     torch_of_ranks.ensure(flavour, stages.say)
+                    if HOROVOD in experiment.factors.transports:
+                        horovod_of_ranks.ensure(flavour, stages.say)
         prepared = _Preparation(base, present, stages, stack, experiment.uses_torch, site)
         prepared.missing |= missing
         for environment in experiment.launches.environments:

@@ -97,12 +97,13 @@ class Cells:
         except Unavailable as reason:
             self._keep(number, {"skipped": str(reason)})
             return Answer()
-        if not self._is_right(number, trial):
-            return Answer()
         tight = self._entrants.is_tight(pool)
         gate = self._entrants.gate(pool, tight)
         tick, warmup = self._progress.tick, self._entrants.warmup(cell)
-        timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
+        with trial.awake():
+            if not self._is_right(number, trial):
+                return Answer()
+            timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
         self._begun[number] = Begun(trial, timer, pool, tight)
         return Answer(seconds=timer.seconds, group=timer.group, tight=tight)
 
@@ -111,7 +112,8 @@ class Cells:
         begun.tight = order.tight
         begun.timer.gate = self._entrants.gate(begun.pool, order.tight)
         before = self._count()
-        begun.operations += begun.timer.turn(order.count, order.group)
+        with begun.trial.awake():
+            begun.operations += begun.timer.turn(order.count, order.group)
         begun.carried = begun.carried.plus(self._count().since(before))
         return Answer(narrow=begun.timer.is_narrow())
 
@@ -135,8 +137,9 @@ class Cells:
         """Keep the samples if the last result is right as well."""
         contest, _ = self._plan[number]
         begun = self._begun.pop(number)  # it holds the buffers
-        if not self._is_right(number, begun.trial):
-            return
+        with begun.trial.awake():
+            if not self._is_right(number, begun.trial):
+                return
         begun.trial.close()
         key, taken = f"c{number:05d}", begun.timer.samples()
         self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}

@@ -16,6 +16,8 @@ NETWORK_OF = {
 FUSED, PACKED, MPI_FUSED = "fused", "fused-packed", "mpi-fused"
 ONE_BY_ONE, ONE_BY_ONE_ARENA = "one-by-one", "one-by-one-arena"
 MPI_ONE_BY_ONE, GLOO_BUCKETS = "mpi-one-by-one", "gloo-ddp-buckets"
+HOROVOD, HOROVOD_FOLDER = "horovod", "horovod"
+"""The contender, and the folder of it in the environment of an MPI."""
 OVERLAPPED, AFTER_BACKWARD, COMPUTE = "overlapped", "after-backward", "compute-alone"
 GRPC = "grpc-server"
 CACHE, QUERY = "cache", "query"
@@ -26,7 +28,9 @@ ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 def _gradients(title: str, network: str) -> Workload:
     ways = (FUSED, PACKED, ONE_BY_ONE, ONE_BY_ONE_ARENA, MPI_ONE_BY_ONE, MPI_FUSED, GLOO_BUCKETS)
     nbytes = gradient_bytes(network)
-    return Workload(title, ways, "fusion.gradients", held=2, nbytes=nbytes, uses_torch=True)
+    return Workload(
+        title, (*ways, HOROVOD), "fusion.gradients", held=2, nbytes=nbytes, uses_torch=True
+    )
 
 
 def _overlap(title: str, network: str) -> Workload:

@@ -1,6 +1,7 @@
 """One cell made ready to be timed: its buffers in rotation, rewritten and checked."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 from mpi4py import MPI
 
@@ -62,12 +63,24 @@ class Trial:
         self._pattern = pattern
         self._contender = contender
         self._ready: dict[int, Ready] = {}
+        self._awake = False
         self._ahead = len(slots) // 2
         self._last = -1
         self._rotation = rotation or Rotation()
         self._of(self._rotation.taken)
         for number in range(self._ahead if not self._rotation.taken else 0):
             self._rewrite(number, number)
+
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
+        """What is made for the operation may be called in the block, and rests after it."""
+        self._awake = True
+        for ready in self._ready.values():
+            ready.wake()
+        yield
+        for ready in self._ready.values():
+            ready.rest()
+        self._awake = False
 
     def prepare(self, iteration: int) -> Call:
         """Rewrite a send buffer; return the operation of this iteration, to be called."""
@@ -123,6 +136,8 @@ class Trial:
             if made is None:
                 raise NotImplementedError(self._operation)
             self._ready[slot] = made
+            if self._awake:
+                made.wake()
         return self._ready[slot]
 
     def _slot(self, number: int) -> tuple[Array, Array]:

@@ -1,7 +1,8 @@
 """The sum of all gradients of a network over the ranks, by the ways of making few calls or many.
 
 FUSED and PACKED are this library's tensor fusion. MPI_FUSED is the same design on calls of the MPI,
-which is Horovod's. The others make a call for each tensor, or for each of DDP's buckets.
+which is Horovod's; HOROVOD is the original. The others make a call for each tensor, or for each of
+DDP's buckets.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import hbmcomm
 from experiments.model.systems.fusion import (
     FUSED,
     GLOO_BUCKETS,
+    HOROVOD,
     MPI_FUSED,
     MPI_ONE_BY_ONE,
     ONE_BY_ONE,
@@ -26,6 +28,7 @@ from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
+from experiments.programs.workloads.fusion import horovod_allreduce
 from experiments.programs.workloads.fusion.tensors import (
     Gradients,
     fused_allreduce,
@@ -44,10 +47,12 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     """A way to reduce the gradients; collective.
 
     Raises:
-        ContenderMissing: any rank has no torch.
+        ContenderMissing: any rank has no torch, or no Horovod.
     """
     if contender == GLOO_BUCKETS:
         return _gloo_buckets(comm, folder)
+    if contender == HOROVOD:
+        return horovod_allreduce.make(comm)
     of_mpi = partial(hbmcomm.Communicator, kind="regular", transport="mpi")
     ways: dict[str, tuple[Way, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
         FUSED: (_fused, ours, True),

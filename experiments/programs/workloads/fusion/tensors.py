@@ -58,9 +58,17 @@ class Gradients:
         return [(f"gradient{number}", each) for number, each in enumerate(self.tensors)]
 
     def ready(
-        self, comm: MPI.Intracomm, call: Callable[[], object], close: Callable[[], object] = nothing
+        self,
+        comm: MPI.Intracomm,
+        call: Callable[[], object],
+        close: Callable[[], object] = nothing,
+        **hooks: Callable[[], object],
     ) -> Ready:
-        """A call that replaces all of them by their sums, ready to be timed and checked."""
+        """A call that replaces all of them by their sums, ready to be timed and checked.
+
+        Args:
+            hooks: `wake` and `rest`, as Ready has them.
+        """
 
         def wrong() -> int:
             for number, each in enumerate(self.tensors):
@@ -75,4 +83,4 @@ class Gradients:
                 each.fill(0)
             return found
 
-        return Ready(call, close=close, wrong=wrong)
+        return Ready(call, close=close, wrong=wrong, **hooks)

@@ -117,3 +117,27 @@ def test_an_operation_is_made_once_for_each_slot_and_let_go_at_the_end() -> None
 def test_an_operation_that_a_contender_has_not_is_no_trial() -> None:
     with pytest.raises(NotImplementedError):
         trial(slots(1), lambda *_: None)
+
+
+def test_what_is_made_for_an_operation_rests_between_its_turns() -> None:
+    awake = list[int]()
+
+    def tiring(_: str, send: Array, recv: Array) -> Ready:
+        slot = next(n for n, each in enumerate(buffers) if each[0] is send)
+
+        def call() -> None:
+            assert slot in awake
+            recv[:] = send
+
+        return Ready(call, wake=lambda: awake.append(slot), rest=lambda: awake.remove(slot))
+
+    buffers = slots(2)
+    each = trial(buffers, tiring)
+    for turn in range(3):
+        assert awake == []
+        with each.awake():
+            for iteration in range(3 * turn, 3 * turn + 3):  # the second slot is made in the block
+                each.prepare(iteration)()
+            each.check()
+            assert sorted(awake) == [0, 1]
+    assert awake == []
