@@ -101,6 +101,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
         return []
     _check_place(campaign.experiment)
     same_machine.refuse_other_machine(campaign, out)
+    same_machine.refuse_other_code(campaign, out)
     of_site = _of_site(campaign.experiment, campaign.python, stages)
     same_machine.refuse_other_software(campaign, of_site, out)
     site = _site(campaign.experiment, campaign.site)

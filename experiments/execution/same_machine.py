@@ -1,4 +1,4 @@
-"""Refuses to complete a campaign in another machine than it was begun in."""
+"""Refuses to complete a campaign in another machine, or with other code, than it was begun with."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Any
 from experiments.execution import inventory
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign
+from experiments.model.checkout import ROOT
+from experiments.processes.digest import of_python
 from experiments.programs.machine import facts
 from experiments.results import store
 
@@ -38,6 +40,26 @@ def refuse_other_software(campaign: Campaign, found: Mapping[str, Any], out: Pat
     """
     for key, now in found.items():
         _refuse_changes(campaign.python, campaign.stored.get(key, {}), now, out)
+
+
+def refuse_other_code(campaign: Campaign, out: Path) -> None:
+    """Refuse code that has changed since the first launch.
+
+    An environment of the site has a hbmcomm of its own.
+
+    Raises:
+        ResultsError: which package has changed.
+    """
+    packages = ["experiments"] if campaign.python else ["experiments", "hbmcomm"]
+    now = {each: of_python(ROOT / each) for each in packages}
+    for name in sorted(store.finished(out))[:1]:
+        begun = store.read_launch(out, name).get("environment", {}).get("hashes", {})
+        if changed := [each for each in now if begun.get(each, now[each]) != now[each]]:
+            raise store.ResultsError(
+                f"{' and '.join(changed)} changed since {out} was begun, so that what is missing "
+                "could not be compared; check out the code that it was begun with, or measure "
+                "again into another --out"
+            )
 
 
 def refuse_other_guest(campaign: Campaign, found: Backends, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""A hash that changes with the names and contents of files."""
+"""Hashes that change with the names and contents of files."""
 
 import hashlib
 from collections.abc import Iterable
@@ -16,3 +16,12 @@ def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
     for name, path in files:
         found.update(f"\0{name}\0".encode() + path.read_bytes())
     return found.hexdigest()
+
+
+def of_python(folder: Path) -> str:
+    """The first 16 hex digits of SHA-256 of a package's Python files, names included."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(str(path.relative_to(folder)).encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]

@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 import experiments
 import hbmcomm
+from experiments.processes.digest import of_python
 from experiments.programs.machine.facts import read
 
 
@@ -41,8 +42,8 @@ def _installed(name: str) -> str:
 def hashes() -> dict[str, str]:
     """First 16 hex digits of SHA-256 of the code that both arms must share."""
     found = {
-        "hbmcomm": _hash_tree(Path(hbmcomm.__file__).parent),
-        "experiments": _hash_tree(Path(experiments.__file__).parent),
+        "hbmcomm": of_python(Path(hbmcomm.__file__).parent),
+        "experiments": of_python(Path(experiments.__file__).parent),
     }
     for name, pattern in (
         ("numpy", "_multiarray_umath"),
@@ -64,15 +65,6 @@ def _mapped() -> set[str]:
     """Paths of the files mapped into this process."""
     lines = read(Path("/proc/self/maps")).splitlines()
     return {line.split(None, 5)[5] for line in lines if len(line.split(None, 5)) == 6}
-
-
-def _hash_tree(folder: Path) -> str:
-    """Hash of a package's Python files, names included."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _digest(path: Path) -> str:

@@ -1,6 +1,7 @@
 """What a request comes to before anything is started: commands, limits, refusals."""
 
 import contextlib
+import hashlib
 import io
 import json
 from dataclasses import asdict
@@ -14,15 +15,18 @@ from rich.console import Console
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation import description
-from experiments.execution import backends, campaign
+from experiments.execution import backends, campaign, same_machine
 from experiments.execution.campaign import Request
 from experiments.execution.cleanup import watchdog
+from experiments.model.checkout import ROOT
 from experiments.model.errors import SpecError
 from experiments.model.experiment import Experiment
+from experiments.processes.digest import of_python
 from experiments.programs.machine import facts
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.qemu.qemu_binary import QemuMissing
 from experiments.results import store
+from experiments.results.formats import FORMAT
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
 
@@ -100,6 +104,14 @@ def test_without_qemu_that_is_said_before_anything_is_built(
     assert not out.exists()
 
 
+def finish(out: Path, launch: str, hashes: dict[str, str]) -> None:
+    """A launch that has been measured, with code of these hashes."""
+    found = {"format": FORMAT, "launch": {}, "cells": [], "environment": {"hashes": hashes}}
+    found |= {"samples_sha256": hashlib.sha256(b"").hexdigest()}
+    (out / "launches" / f"{launch}.json").write_text(json.dumps(found))
+    (out / "launches" / f"{launch}.npz").touch()
+
+
 def test_nothing_is_started_for_a_campaign_that_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +127,7 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
     for name in names:
         with pytest.raises(AssertionError, match="started"):
             campaign.resume(out, Stages())
-        (out / "launches" / f"{name}.json").write_text("{}")
+        finish(out, name, {})
     assert campaign.resume(out, Stages(Console(file=text))) == []
     assert text.getvalue().startswith(f"the campaign in {out} is complete; ")
 
@@ -143,6 +155,24 @@ def test_a_campaign_is_not_completed_on_another_machine_or_kernel(
     text = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
     with pytest.raises(ResultsError, match=text):
         campaign.resume(tmp_path / "out", Stages())
+
+
+def test_a_campaign_is_not_completed_by_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "ready", lambda *asked: contextlib.nullcontext(None))
+    monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
+    monkeypatch.setattr(same_machine, "refuse_other_guest", lambda *asked: None)
+    header = {"name": "quick", "experiment": asked("host,docker").to_dict(), "seed": 1}
+    header |= {"schedule": [], "base": "auto", "machine": facts.machine(), "emulated": {}}
+    out = tmp_path / "out"
+    store.create(out, header)
+    launch = next(each.name for each in schedule(asked("host,docker"), 1)[0].launches)
+    hashes = {name: of_python(ROOT / name) for name in ("experiments", "hbmcomm")}
+    for begun, changed in ((hashes, ""), (hashes | {"hbmcomm": "0" * 16}, "hbmcomm changed since")):
+        finish(out, launch, begun)
+        with pytest.raises(ResultsError, match=changed) if changed else contextlib.nullcontext():
+            assert campaign.resume(out, Stages()) == ["measured"]
 
 
 def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path) -> None:

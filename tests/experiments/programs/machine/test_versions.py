@@ -30,19 +30,6 @@ def test_the_libraries_that_are_loaded_are_hashed() -> None:
     assert all(len(digest) == 16 and int(digest, 16) >= 0 for digest in found.values())
 
 
-def test_code_of_another_text_or_another_name_has_another_hash(tmp_path: Path) -> None:
-    source = tmp_path / "a.py"
-    source.write_text("x = 1\n")
-    before = versions._hash_tree(tmp_path)
-    assert before == versions._hash_tree(tmp_path)
-    (tmp_path / "a.pyc").write_text("no source")
-    assert before == versions._hash_tree(tmp_path)
-    source.write_text("x = 2\n")
-    edited = versions._hash_tree(tmp_path)
-    source.rename(tmp_path / "b.py")
-    assert len({before, edited, versions._hash_tree(tmp_path)}) == 3
-
-
 def test_a_file_that_cannot_be_read_is_told_as_not_found(tmp_path: Path) -> None:
     readable = tmp_path / "library"
     readable.write_bytes(b"code")
