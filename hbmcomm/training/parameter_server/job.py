@@ -107,4 +107,4 @@ class Way(Protocol):
         """Leave without the other ranks, beside their communicator: they get PeerError."""
 
     def close(self) -> None:
-        """Free what only steps need; no step is in flight."""
+        """Wait for all ranks, then free what only steps need; no step is in flight."""

@@ -122,7 +122,7 @@ class Messages:
     """
 
     def __init__(self, comm: MPI.Intracomm, job: Job, states: int, arrays: Arrays | None) -> None:
-        self._job = job
+        self._comm, self._job = comm, job
         floats = job.nbytes // ITEM if job.works else 0
         self.gradients: Floats
         self.weights: Floats
@@ -262,7 +262,11 @@ class Messages:
             self._watch.fail(why)
 
     def close(self) -> None:
-        """Free what only steps need; no step is in flight."""
+        """Wait for all ranks, then free what only steps need; no step is in flight."""
+        patience, here = Patience(self._look), self._comm.Ibarrier()
+        with _peers():
+            while not here.Test():
+                patience.wait()
         if self._watch is not None:
             self._watch.close()
         sends = [request for _, _, request in self._pieces]

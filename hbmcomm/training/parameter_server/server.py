@@ -182,14 +182,17 @@ class ParameterServer(ClosedByAll):
     # ---- end ----
 
     def close(self) -> None:
-        """Leave the job; collective. In the middle of a step, the other ranks get PeerError."""
+        """Leave the job; collective. In the middle of a step, the other ranks get PeerError.
+
+        Raises:
+            PeerError: A rank died or left before.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         if self._begun:
             self._abandon(HbmcommError("closed its parameter server in the middle of a step"))
             return
-        self._comm.Barrier()
         self._way.close()
         self._comm.Free()
 

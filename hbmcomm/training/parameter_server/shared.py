@@ -52,7 +52,7 @@ class Shared:
     def __init__(
         self, comm: Any, job: Job, states: int, design: Design, arrays: Arrays | None
     ) -> None:
-        self._job, self._core = job, comm._state
+        self._comm, self._job, self._core = comm, job, comm._state
         arena: Arena = comm._arena
         own = job.of(job.rank)
         floats = job.nbytes // ITEM if job.works else 0
@@ -182,7 +182,8 @@ class Shared:
         """Do nothing: the communicator itself notifies the other ranks."""
 
     def close(self) -> None:
-        """Free what only steps need; the arrays stay until nobody uses them."""
+        """Wait for all ranks, free what only steps need; the arrays stay until nobody uses them."""
+        self._comm.Barrier()
         _in_flight.discard(self)
         self._operation = None
 

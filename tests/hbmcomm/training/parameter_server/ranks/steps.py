@@ -179,17 +179,18 @@ def refusals() -> None:
     comm.Free()
 
 
-def an_error_in_the_block_of_one_rank_ends_the_steps_of_others() -> None:
-    """By messages: others wait for its gradients, and for its weights."""
+def an_error_in_the_block_of_one_rank_ends_the_waits_of_others(steps: int) -> None:
+    """By messages: others wait for its gradients and for its weights, or for its close."""
     comm = Communicator(WORLD, transport="mpi")
     try:
         with ParameterServer(comm, [1000, 1000], SGD(1.0), owners=[0, 1]) as server:
             server.step()
             if WORLD.rank == 3:
                 raise KeyError("a mistake of the program")
-            if WORLD.rank == 0:
+            if WORLD.rank == 0 and steps:
                 serve([(server, 1)])
-            server.step()
+            for _ in range(steps):
+                server.step()
     except KeyError:
         if WORLD.rank != 3:
             raise
@@ -197,7 +198,7 @@ def an_error_in_the_block_of_one_rank_ends_the_steps_of_others() -> None:
         if "rank 3 gave up: 'a mistake of the program'" not in str(error):
             raise
     else:
-        sys.exit("a step without rank 3")
+        sys.exit(f"{steps} steps and a close without rank 3")
 
 
 def strangers() -> None:
@@ -221,6 +222,7 @@ several_jobs()
 refusals()
 if WORLD.rank == 0:
     strangers()
-an_error_in_the_block_of_one_rank_ends_the_steps_of_others()
+for steps in (1, 0):
+    an_error_in_the_block_of_one_rank_ends_the_waits_of_others(steps)
 if WORLD.rank == 0:
     print("all steps are right")
