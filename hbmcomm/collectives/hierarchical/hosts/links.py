@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import selectors
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 _SECRET = 16  # bytes
-_PATIENCE = 1.0  # seconds for each address
+_PATIENCE = 1.0  # seconds until an address answers, and then for each word
+_BACKLOG = 4096  # connections, some for each rank of a host
 _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
 
@@ -29,7 +32,7 @@ class Listener:
 
     def __init__(self) -> None:
         """Raises OSError where this process may not listen."""
-        self._socket = socket.create_server(("", 0))
+        self._socket = socket.create_server(("", 0), backlog=_BACKLOG)
         self._socket.settimeout(_PATIENCE)
         port = self._socket.getsockname()[1]
         self.offer = Offer(_addresses(), port, secrets.token_hex(_SECRET // 2), secrets.token_hex())
@@ -111,22 +114,46 @@ class Link:
 
 
 def connect(offer: Offer) -> Link:
-    """A connection to a listener.
+    """A connection to a listener: the first that knows the answer, of all its addresses at once.
 
     Raises:
         OSError: It cannot be reached.
     """
-    for address in offer.addresses:
-        try:
-            link = Link(socket.create_connection((address, offer.port), _PATIENCE))
-        except OSError:
-            continue
+    for found in _connected(offer):
         with suppress(OSError, ValueError):
+            link = Link(found)
             link.send_word(offer.asked)
             if link.receive_word() == offer.answer:
                 return link
-        link.close()
+        found.close()
     raise ConnectionRefusedError(f"no answer at {', '.join(offer.addresses)}, port {offer.port}")
+
+
+def _connected(offer: Offer) -> Iterator[socket.socket]:
+    """Sockets to a listener, in the order in which its addresses answer."""
+    deadline = time.monotonic() + _PATIENCE
+    with selectors.DefaultSelector() as waiting:
+        for address in offer.addresses:
+            waiting.register(_begin(address, offer.port), selectors.EVENT_WRITE)
+        try:
+            while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
+                for key, _ in waiting.select(left):
+                    found: Any = waiting.unregister(key.fileobj).fileobj
+                    if found.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                        found.close()
+                    else:
+                        yield found
+        finally:
+            for key in waiting.get_map().values():
+                key.fileobj.close()  # type: ignore[union-attr]
+
+
+def _begin(address: str, port: int) -> socket.socket:
+    """A socket that is being connected; it is writable when that has succeeded or failed."""
+    made = socket.socket()
+    made.setblocking(False)
+    made.connect_ex((address, port))
+    return made
 
 
 def _addresses() -> tuple[str, ...]:

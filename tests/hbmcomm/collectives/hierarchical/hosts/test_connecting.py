@@ -1,8 +1,10 @@
 """Which ranks get a watch, where some addresses of a host answer nobody. Ranks are threads here."""
 
+import contextlib
 import socket
 import threading
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,24 +38,33 @@ def created() -> list[watch.Watch | None]:
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A firewall that swallows packets to some addresses."""
-    connect = socket.create_connection
+    begin, others = links._begin, list[socket.socket]()
 
-    def connect_or_not(address: tuple[str, int], timeout: float) -> socket.socket:
-        if address[0] in SILENT:
-            threading.Event().wait(timeout)
-            raise TimeoutError("timed out")
-        return connect(address, timeout)
+    def begin_or_not(address: str, port: int) -> socket.socket:
+        if address not in SILENT:
+            return begin(address, port)
+        full, other = socket.socketpair()  # never writable
+        others.append(other)
+        full.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while full.send(bytes(65536)):
+                pass
+        return full
 
-    monkeypatch.setattr(socket, "create_connection", connect_or_not)
-    monkeypatch.setattr(links, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(links, "_begin", begin_or_not)
+    yield
+    for each in others:
+        each.close()
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("silent")
-def test_ranks_are_connected_by_an_address_after_silent_ones(
+def test_ranks_are_connected_by_an_address_beside_silent_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(links, "_PATIENCE", 300.0)
     monkeypatch.setattr(links, "_addresses", lambda: (*SILENT, "127.0.0.1"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -65,6 +76,7 @@ def test_ranks_are_connected_by_an_address_after_silent_ones(
 
 @pytest.mark.usefixtures("silent")
 def test_rank_0_warns_where_ranks_cannot_be_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "_PATIENCE", PATIENCE)
     monkeypatch.setattr(links, "_addresses", lambda: SILENT)
     words = r"ranks 0 and 1 cannot be connected by TCP: only MPI can report .* let ranks connect"
     with pytest.warns(RuntimeWarning, match=words) as warned:

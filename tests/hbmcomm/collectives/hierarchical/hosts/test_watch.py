@@ -1,32 +1,52 @@
 """What a rank knows of others that go, from the connections with them alone."""
 
+import select
 import socket
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from hbmcomm import CallMismatch, PeerError
+from hbmcomm.collectives.hierarchical.hosts import watch as watch_module
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
-from hbmcomm.collectives.hierarchical.hosts.links import Link
+from hbmcomm.collectives.hierarchical.hosts.links import Link, Notice
 from hbmcomm.collectives.hierarchical.hosts.watch import Watch
 
 TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
 
 
+class End(Link):
+    """An end of a connection: what it sent has come when it goes on, on a busy machine too."""
+
+    def __init__(self, connected: socket.socket, other: Link) -> None:
+        super().__init__(connected)
+        self._other = other
+
+    def send(self, notice: Notice) -> None:
+        super().send(notice)
+        self._wait()
+
+    def close(self) -> None:
+        super().close()
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._other.fileno() >= 0:
+            select.select([self._other], [], [], 5.0)
+
+
 @pytest.fixture
-def other_end() -> Iterator[tuple[Watch, Link]]:
-    """Rank 0's watch, and rank 1's end of their connection. No other thread reads meanwhile."""
-    usual = sys.getswitchinterval()
+def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, Link]]:
+    """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
+    monkeypatch.setattr(watch_module, "_stand_guard", lambda view: None)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        ends = [Link(socket.create_connection(server.getsockname())), Link(server.accept()[0])]
-    watch = Watch(TWO_HOSTS, {1: ends[0]})
-    sys.setswitchinterval(60.0)
-    yield watch, ends[1]
-    sys.setswitchinterval(usual)
-    ends[1].close()
+        own = Link(socket.create_connection(server.getsockname()))
+        end = End(server.accept()[0], own)
+    watch = Watch(TWO_HOSTS, {1: own})
+    yield watch, end
     watch.close()
+    end.close()
 
 
 def test_a_rank_that_died_is_refused_before_another_thread_says_so(
@@ -58,7 +78,7 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     needed: int,
 ) -> None:
     """Without calls, as of regions, any rank that left may be the one that is needed."""
-    monkeypatch.setattr("hbmcomm.collectives.hierarchical.hosts.watch._GRACE", 0.0)
+    monkeypatch.setattr(watch_module, "_GRACE", 0.0)
     watch, end = other_end
     for _ in range(needed):
         watch.begin(Call("Reduce", 8))
