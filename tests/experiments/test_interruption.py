@@ -61,6 +61,7 @@ def through(tmp_path_factory: pytest.TempPathFactory, driver_in: Callable[..., A
     return folder / "out"
 
 
+@pytest.mark.alone
 def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran_through(
     driver: Any, tmp_path: Path, through: Path
 ) -> None:

@@ -190,6 +190,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.alone
 def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     assert sum("hanging.failed-1.log" in name for name in logs) == 1, "later blocks leave it out"
 
 
+@pytest.mark.alone
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
     process = start(out, "--peers", "openmpi", "--blocks", "50")
