@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,11 +61,16 @@ def start(
     prefix = prefix or mpi_provision.ensure(mpi, print, extras=EXTRAS)
     module = ["-m", program] if isinstance(program, str) else [str(program)]
     argv, variables = mpiexec(
-        mpi, prefix, ranks, passthrough.cores(), [f"{prefix}/bin/python", *module, *args]
+        mpi, prefix, ranks, _cores(), [f"{prefix}/bin/python", *module, *args]
     )
     if survivors:
         _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
+
+
+def _cores() -> int:
+    """How many cores ranks have: those beside other tests yield while they wait."""
+    return 1 if "PYTEST_XDIST_WORKER" in os.environ else passthrough.cores()
 
 
 def _let_survive(argv: list[str], mpi: str, prefix: Path) -> None:
@@ -145,7 +151,7 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
         prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
         module = ["-m", program] if isinstance(program, str) else [str(program)]
         words = [f"{prefix}/bin/python", *module, *args]
-        found = hosts.mpi(mpi, prefix, ranks, passthrough.cores(), words)
+        found = hosts.mpi(mpi, prefix, ranks, _cores(), words)
         argv, variables = list(found.argv), {**found.environment, **(env or {})}
         if survivors:
             _let_survive(argv, mpi, prefix)

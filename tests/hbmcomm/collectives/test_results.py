@@ -9,7 +9,7 @@ import pytest
 from experiments.model.environment import MPIS
 
 PROGRAMS = Path(__file__).parent / "ranks"
-CALLS = {1: 150, 2: 300, 3: 250, 4: 150, 5: 80, 8: 15}
+CALLS = {1: 150, 2: 200, 3: 150, 4: 100, 5: 60, 8: 15}
 """How many random calls are compared, by the number of ranks."""
 UNDER = {
     1: ("openmpi",),
@@ -21,7 +21,7 @@ UNDER = {
 }
 """The MPIs that start them; with transport direct the core moves the data under each."""
 TRANSPORTS = ("direct", "mpi", "pickle")
-STRESS = 5  # seconds
+STRESS = 3  # seconds
 
 pytestmark = pytest.mark.ranks
 
