@@ -52,7 +52,7 @@ EVERY = [
 
 COUNTS = r"^{transport}, {ranks} ranks: (\d+) run, 0 failed, .*; (\d+) of those run name a Comm"
 
-pytestmark = [pytest.mark.ranks, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.ranks, pytest.mark.alone, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
