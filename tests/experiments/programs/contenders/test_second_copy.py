@@ -2,12 +2,12 @@
 
 import importlib
 import shutil
-import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -98,7 +98,10 @@ def test_a_package_that_fails_leaves_no_trace(package: Path) -> None:
     assert "copy_of_it" not in sys.modules
 
 
-def test_the_library_has_two_compiled_cores_then(tmp_path: Path) -> None:
+@pytest.mark.ranks
+def test_the_library_has_two_compiled_cores_then(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
     """In a process of its own: MPI starts there."""
     own = Path(hbmcomm.__file__).parent
     shutil.copytree(own, tmp_path / "hbmcomm", ignore=shutil.ignore_patterns("__pycache__"))
@@ -120,7 +123,7 @@ def test_the_library_has_two_compiled_cores_then(tmp_path: Path) -> None:
         assert not issubclass(copy.Communicator, hbmcomm.Communicator)
         print("two")
     """
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.strip() == "two", done.stderr
+    script = tmp_path / "program" / "two.py"  # beside the copy it would import that
+    script.parent.mkdir()
+    script.write_text(dedent(program))
+    assert mpirun(script, 1).output.strip() == "two"

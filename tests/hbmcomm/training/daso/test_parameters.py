@@ -1,7 +1,8 @@
 """Views of a network's parameters, in NumPy and in torch."""
 
-import subprocess
-import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,9 +62,12 @@ def test_what_is_no_optimizer_is_refused() -> None:
         adapted(3)
 
 
-def test_an_optimizer_of_torch_on_one_rank_trains_as_without_daso() -> None:
+@pytest.mark.ranks
+def test_an_optimizer_of_torch_on_one_rank_trains_as_without_daso(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    found = subprocess.run([sys.executable, "-c", WITH_TORCH], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    refusals = found.stdout.splitlines()
+    program = tmp_path / "with_torch.py"
+    program.write_text(WITH_TORCH)
+    refusals = mpirun(program, 1).output.splitlines()
     assert len(refusals) == 2 and all("on the CPU" in each for each in refusals)
