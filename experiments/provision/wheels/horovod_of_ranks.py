@@ -61,7 +61,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         if lack := _lack(prefix):
             say(f"horovod is left out for {flavour}: {lack}")
             return
-        say(f"horovod: compiling it for {flavour} (5 to 10 minutes)")
+        say(f"horovod: compiling it for {flavour} (some minutes)")
         BUILD.mkdir(exist_ok=True)
         with scratch.folder(BUILD, "horovod-") as folder:
             wheel = _wheel(prefix, folder, root)
@@ -93,8 +93,10 @@ def _wheel(prefix: Path, folder: Path, root: Path) -> Path:
         archive.extractall(folder, filter="data")
     source = folder / packed.name.removesuffix(".tar.gz")
     for name, (pattern, replacement) in CHANGES.items():
-        text = (source / name).read_text("utf-8")
-        (source / name).write_text(re.sub(pattern, replacement, text), encoding="utf-8")
+        text, found = re.subn(pattern, replacement, (source / name).read_text("utf-8"))
+        if not found:
+            raise HorovodMissing(f"{name} of {source.name} is not as expected: see CHANGES")
+        (source / name).write_text(text, encoding="utf-8")
     path = f"{prefix / 'bin'}{os.pathsep}{os.environ['PATH']}"  # mpicxx first
     _run(
         [*pip, "wheel", "-q", *alone, "-w", str(folder), str(source)],
