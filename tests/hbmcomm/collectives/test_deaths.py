@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.environment import MPIS
+from experiments.processes import tracking
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "ranks" / "deaths.py"
@@ -35,6 +36,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.alone]
 def test_survivors_learn_of_each_death_and_nothing_stays_behind(
     survivors: Callable[..., dict[str, str]], transport: str, mpi: str, seed: int
 ) -> None:
+    before = _shared_files()
     program = ON_HOSTS if transport == "hierarchical" else (PROGRAM, RANKS)
     written = survivors(*program, transport, str(seed), mpi=mpi)
     for number in range(RANKS - 1):
@@ -46,3 +48,9 @@ def test_survivors_learn_of_each_death_and_nothing_stays_behind(
         begin = max(float(written[f"moment{number}"]), *(ready for *_, ready in moments))
         for first, again, _ in moments:
             assert max(first - begin, again - first) < LATEST, f"round {number}: {begin}, {seen}"
+    assert _shared_files() <= before
+
+
+def _shared_files() -> set[Path]:
+    """Those that are no MPI's."""
+    return set(tracking.SHM.iterdir()) - tracking.segments()
