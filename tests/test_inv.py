@@ -20,6 +20,7 @@ WORDS = {
 PYTHON = """#!/bin/sh
 [ "$1" != -c ] || exec {real} "$@"
 echo "$@" >>{calls}
+[ -z "${{REFUSED:-}}" ] || case $* in *"$REFUSED"*) exit 1 ;; esac
 case $* in *build_ext*) : >hbmcomm/_native/_core.abi3.so; mkdir -p "$7" ;; esac
 """
 COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
@@ -63,12 +64,12 @@ def inv(tree: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 @pytest.fixture
 def made(
     tree: Path, inv: Callable[..., subprocess.CompletedProcess[str]]
-) -> Callable[[], list[str]]:
+) -> Callable[..., list[str]]:
     """One ./inv, and in a word or two what Python was asked for."""
 
-    def run() -> list[str]:
+    def run(**environment: str) -> list[str]:
         (tree / "calls").write_text("")
-        done = inv()
+        done = inv(**environment)
         assert done.returncode == 0, done.stderr
         asked = (tree / "calls").read_text().splitlines()
         return [next(word for word in WORDS if WORDS[word] in line) for line in asked]
@@ -76,14 +77,14 @@ def made(
     return run
 
 
-def test_everything_is_made_once(made: Callable[[], list[str]]) -> None:
+def test_everything_is_made_once(made: Callable[..., list[str]]) -> None:
     assert made() == ["environment", "tools", "core", "project", "task"]
     assert made() == ["task"]
 
 
 @pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "libraries.cdef", "build.py"])
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
-    tree: Path, made: Callable[[], list[str]], source: str
+    tree: Path, made: Callable[..., list[str]], source: str
 ) -> None:
     made()
     (tree / "hbmcomm" / "_native" / source).write_text("changed")
@@ -91,18 +92,45 @@ def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     assert made() == ["task"]
 
 
-def test_a_core_that_is_gone_is_made_anew(tree: Path, made: Callable[[], list[str]]) -> None:
+def test_a_core_that_is_gone_is_made_anew(tree: Path, made: Callable[..., list[str]]) -> None:
     made()
     (tree / "hbmcomm" / "_native" / "_core.abi3.so").unlink()
     assert made() == ["core", "task"]
 
 
-def test_changed_pins_make_the_environment_anew_but_not_the_core(
-    tree: Path, made: Callable[[], list[str]]
+def test_changed_pins_bring_the_environment_up_to_date_and_leave_the_core(
+    tree: Path, made: Callable[..., list[str]]
 ) -> None:
     made()
     (tree / "constraints.txt").write_text("changed")
-    assert made() == ["environment", "tools", "project", "task"]
+    assert made(PYTHON="") == ["tools", "project", "task"]
+    assert made(PYTHON="") == ["task"]
+
+
+def test_another_python_or_a_moved_checkout_makes_the_environment_anew(
+    tree: Path, made: Callable[..., list[str]]
+) -> None:
+    made()
+    (tree / "constraints.txt").write_text("changed")
+    assert made()[0] == "environment"  # as PYTHON names one
+    installed = tree / ".venv" / ".installed"
+    installed.write_text(installed.read_text().replace(str(tree), "/elsewhere"))
+    (tree / "commands" / "python3").symlink_to(tree / ".venv" / "bin" / "python")
+    assert made(PYTHON="")[0] == "environment"
+
+
+def test_an_update_that_pip_cannot_make_leaves_what_there_is_and_says_what_to_do(
+    tree: Path, made: Callable[..., list[str]], inv: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    made()
+    (tree / "constraints.txt").write_text("changed")
+    before = (tree / ".venv" / ".installed").read_text()
+    done = inv(PYTHON="", REFUSED="--editable")
+    assert done.returncode == 1
+    assert "once pip reaches its registry, run this again" in done.stderr
+    assert (tree / ".venv" / ".installed").read_text() == before
+    assert "environment" not in (tree / "calls").read_text()
+    assert made(PYTHON="") == ["tools", "project", "task"]
 
 
 def test_without_a_compiler_one_line_says_what_to_install(
