@@ -1,4 +1,4 @@
-/* Detects the vector extensions that the CPU has and whose registers the kernel saves. A
+/* Detects the vector extensions of the CPU, if the kernel saves their registers. A
    constructor runs it before any other thread exists, so it needs no ordering. */
 #include "cpu/vector.h"
 

@@ -12,7 +12,7 @@ enum { READ_BY_NOBODY, READ_BY_GROUPS, READ_BY_TREE, READ_BY_GRID, READ_BY_ROOT,
    `readers` are those of the posts that this rank makes in it. */
 int hbm_begin_call(hbm_operation *o, int readers);
 
-/* Changes who reads, or may still read, this rank's posts of the call. */
+/* Changes which ranks read, or may still read, this rank's posts of the call. */
 void hbm_read_by(hbm_operation *o, int readers);
 
 /* Posts this rank's part; `data`, or NULL, is copied into the slot. */

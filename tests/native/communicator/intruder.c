@@ -13,7 +13,7 @@ typedef struct {
     control *block;
     uint64_t seed;
     _Atomic int ends;
-} lies;
+} scribbler;
 
 /* Values that are out of range, nearly out of range, or in it. */
 static uint64_t lie(dice *d)
@@ -30,7 +30,7 @@ static uint64_t lie(dice *d)
 /* A data race on purpose, so this test does not run under ThreadSanitizer. */
 static void *scribble(void *argument)
 {
-    lies *l = argument;
+    scribbler *l = argument;
     dice d = {l->seed};
     while (!atomic_load(&l->ends)) {
         post *p = &l->block->posts[roll(&d, RECORDS)][roll(&d, SLOTS)];
@@ -73,7 +73,7 @@ static void body(member *me)
     unsigned char *memory = calloc(2, 4 * FEW_RANKS * MOST_ENTRIES);
     CHECK(memory, "no memory");
     memset(me->heap, 0xA5, PRECIOUS_BYTES);
-    lies l = {me->comm->own, seed, 0};
+    scribbler l = {me->comm->own, seed, 0};
     pthread_t liar;
     dice d = {seed};
     if (is_intruder)

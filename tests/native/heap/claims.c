@@ -114,7 +114,7 @@ void test_claims(uint64_t seed, double seconds)
     check_free(place, "since an earlier boot");
     do {
         *place = mixed(seed++);
-        check_free(place, "where something else lies");
+        check_free(place, "over something else");
         check_race(place);
     } while (seconds_now() < end);
     munmap(place, 4096);
