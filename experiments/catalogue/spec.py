@@ -266,13 +266,18 @@ def from_dict(values: Mapping[str, Any], source: str) -> Experiment:
 
 def names() -> list[str]:
     """The experiments of the catalogue."""
-    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+    return sorted(_files())
+
+
+def _files() -> dict[str, Path]:
+    """By name, which is unique; the folders only keep them apart for readers."""
+    return {path.stem: path for path in CATALOGUE.rglob("*.toml")}
 
 
 def load(name: str) -> Experiment:
     """An experiment by its name in the catalogue, or by the path of a .toml file."""
-    path = Path(name) if name.endswith(".toml") else CATALOGUE / f"{name}.toml"
-    if not path.is_file():
+    path = Path(name) if name.endswith(".toml") else _files().get(name)
+    if path is None or not path.is_file():
         raise SpecError(unknown("experiment", name, names()))
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

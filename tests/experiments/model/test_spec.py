@@ -23,6 +23,11 @@ def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
     assert spec.load(name).name == name
 
 
+def test_a_name_is_unique_in_all_folders_of_the_catalogue() -> None:
+    files = [path.stem for path in spec.CATALOGUE.rglob("*.toml")]
+    assert sorted(files) == spec.names()
+
+
 def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     quick = spec.load("quick")
     assert quick.launches.environments == (BARE_HOST, USERLAND, DOCKER)
