@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Protocol
 
 from experiments.model.contender_names import (
     IN_PLACE,
@@ -21,7 +20,8 @@ from experiments.model.environment import (
     PROFILES,
     EnvironmentId,
 )
-from experiments.model.experiment import MPIS_ARE_ARMS, Launches
+from experiments.model.experiment import EXTERNAL_MPI, MPIS_ARE_ARMS, Launches
+from experiments.model.launch import Cell
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
@@ -33,19 +33,6 @@ ALONE = "host-alone"
 ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
 HARNESS = "harness"
 """The program that every arm runs, except the arms of external programs."""
-EXTERNAL_MPI = {"IMB": "impi"}
-"""The MPI that an external program is linked with; such a program takes no turns."""
-
-
-class CellOf(Protocol):
-    """What decides whether an arm measures a cell."""
-
-    @property
-    def operation(self) -> str: ...
-    @property
-    def transport(self) -> str: ...
-    @property
-    def form(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +58,7 @@ class Arm:
         """Whether it runs in a container, or in the image's files without one."""
         return self.layout != ""
 
-    def measures(self, cell: CellOf) -> bool:
+    def measures(self, cell: Cell) -> bool:
         """Whether a cell of its block is one of its own.
 
         In place, that is an allreduce, which PICKLE cannot do. Other forms than that and plain

@@ -21,6 +21,8 @@ LOCALITIES = ("local", "remote")
 BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
 EXTERNAL = ("IMB", "threads", "multiprocessing")
 """A benchmark in C, and Python's own means without an MPI (experiments/programs/baselines)."""
+EXTERNAL_MPI = {"IMB": "impi"}
+"""The MPI that an external program is linked with; such a program takes no turns."""
 BINDINGS = PACKED, SPREAD = "packed", "spread"
 MPIS_ARE_ARMS = "mpis"
 ARMS = ("environments", MPIS_ARE_ARMS)

@@ -5,10 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from experiments.model.arms import EXTERNAL_MPI
 from experiments.model.contender_names import NO_TRANSPORT, PLAIN
 from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import ARENA, Measurement
+from experiments.model.experiment import ARENA, EXTERNAL_MPI, Measurement
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.model.workloads import COMPUTING, WORKLOADS
 
@@ -62,9 +61,10 @@ class LeftOut:
 
     def covers(self, cell: Cell) -> bool:
         """Whether that cell is left out."""
-        return (self.operation, self.transport, self.form) == (
-            *(cell.operation, cell.transport, cell.form),
-        ) and self.bytes in (None, cell.bytes)
+        mine = (self.operation, self.transport, self.form)
+        return mine == (cell.operation, cell.transport, cell.form) and (
+            self.bytes in (None, cell.bytes)
+        )
 
 
 def named(block: int, arm: str, beside: str = "") -> str:

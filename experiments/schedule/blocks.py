@@ -19,10 +19,10 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
     a slow drift of the machine falls on all of them alike.
     """
     rng = random.Random(seed)
+    asked = experiment.launches
+    mpis = ("",) if asked.arms == MPIS_ARE_ARMS else asked.mpis
     blocks: list[Block] = []
-    for _ in range(experiment.launches.blocks):
-        asked = experiment.launches
-        mpis = ("",) if asked.arms == MPIS_ARE_ARMS else asked.mpis
+    for _ in range(asked.blocks):
         places = list(product(mpis, asked.ranks, asked.bindings))
         rng.shuffle(places)
         for mpi, ranks, binding in places:
@@ -32,10 +32,16 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+def reference(block: Block) -> Launch | None:
+    """The launch of the reference arm, if it takes turns."""
+    found = (each for each in block.launches if each.arm == HOST and each.takes_turns)
+    return next(found, None)
+
+
 def alone(block: Block) -> Launch | None:
     """The reference arm of a block without company; None where the block has none."""
-    host = [each for each in block.launches if each.arm == HOST and each.takes_turns]
-    return replace(host[0], arm=ALONE) if host else None
+    host = reference(block)
+    return host and replace(host, arm=ALONE)
 
 
 def varied(launches: Sequence[Launch]) -> dict[str, str]:

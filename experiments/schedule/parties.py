@@ -6,6 +6,7 @@ from itertools import chain
 
 from experiments.model.arms import HOST
 from experiments.model.launch import Block, Launch
+from experiments.schedule.blocks import reference
 
 Fits = Callable[[Sequence[Launch]], bool]
 """Whether there is memory for the buffers of launches at once."""
@@ -22,28 +23,22 @@ def parties(block: Block, waiting: Sequence[Launch], fits: Fits) -> list[list[La
         waiting: those of the block's launches that are not finished.
     """
     company = [launch for launch in waiting if launch.takes_turns]
-    reference = _reference(block)
-    complete = reference is None or reference in company
+    host = reference(block)
+    complete = host is None or host in company
     if complete and len(company) > 1 and fits(company):
         together = [company]
     else:
-        together = [pair for pair in _pairs(reference, company) if fits(pair)]
+        together = [pair for pair in _pairs(host, company) if fits(pair)]
     names = {launch.name for launch in chain(*together)}
     return [*together, *([launch] for launch in waiting if launch.name not in names)]
 
 
-def _reference(block: Block) -> Launch | None:
-    """The launch of the reference arm, if it takes turns."""
-    found = (launch for launch in block.launches if launch.arm == HOST and launch.takes_turns)
-    return next(found, None)
-
-
-def _pairs(reference: Launch | None, company: Sequence[Launch]) -> list[list[Launch]]:
+def _pairs(host: Launch | None, company: Sequence[Launch]) -> list[list[Launch]]:
     """Each arm with the reference arm, which is launched again for all but its first pair."""
-    if reference is None:
+    if host is None:
         return []
     others = [launch for launch in company if launch.arm != HOST]
-    pairs = [[replace(reference, beside=other.arm), other] for other in others]
-    if pairs and reference in company:
-        pairs[0][0] = reference
+    pairs = [[replace(host, beside=other.arm), other] for other in others]
+    if pairs and host in company:
+        pairs[0][0] = host
     return pairs
