@@ -10,39 +10,41 @@ def check(asked: Launches) -> None:
     Raises:
         ValueError: with what to leave out or to ask for.
     """
+    names = ", ".join(map(str, asked.environments))
     if any(each.is_emulated for each in asked.environments):
-        _check_emulated(asked)
+        _check_emulated(asked, names)
     elif any(each.on_cluster for each in asked.environments):
-        _check_on_cluster(asked)
+        _check_on_cluster(asked, names)
     elif any(each.on_hosts for each in asked.environments):
-        _check_on_hosts(asked)
+        _check_on_hosts(asked, names)
     elif asked.nodes > 1:
         raise ValueError(
-            f"{asked.nodes} nodes were asked for, and "
-            f"{', '.join(map(str, asked.environments))} has one: ask for --env slurm"
+            f"{asked.nodes} nodes were asked for, and {names} has one: ask for --env slurm"
         )
 
 
-def _check_on_cluster(asked: Launches) -> None:
+def _uneven(asked: Launches, places: int) -> str:
+    """The rank counts that places cannot share evenly."""
+    return ", ".join(str(ranks) for ranks in asked.ranks if ranks % places)
+
+
+def _check_on_cluster(asked: Launches, names: str) -> None:
     """Refuse what an allocation cannot run, or what nothing could be compared with."""
-    names = ", ".join(map(str, asked.environments))
     here = [str(each) for each in asked.environments if not each.on_cluster]
     if here:
         raise ValueError(
             f"an allocation has other nodes than this machine, and the campaign has {names}: "
             f"leave out {', '.join(here)}"
         )
-    uneven = [ranks for ranks in asked.ranks if ranks % asked.nodes]
-    if uneven:
+    if uneven := _uneven(asked, asked.nodes):
         raise ValueError(
-            f"each of {asked.nodes} nodes has as many ranks, and the campaign asks for "
-            f"{', '.join(map(str, uneven))} ranks: ask for multiples of {asked.nodes} with --ranks"
+            f"each of {asked.nodes} nodes has as many ranks, and the campaign asks for {uneven} "
+            f"ranks: ask for multiples of {asked.nodes} with --ranks"
         )
 
 
-def _check_on_hosts(asked: Launches) -> None:
+def _check_on_hosts(asked: Launches, names: str) -> None:
     """Refuse what one set of emulated hosts cannot run."""
-    names = ", ".join(map(str, asked.environments))
     sets = {(each.hosts, each.rate) for each in asked.environments}
     if len(sets) > 1:
         raise ValueError(
@@ -58,18 +60,16 @@ def _check_on_hosts(asked: Launches) -> None:
             "more with --ranks"
         )
     contained = [str(each) for each in asked.environments if each.container]
-    uneven = [ranks for ranks in asked.ranks if ranks % hosts]
-    if contained and uneven:
+    if contained and (uneven := _uneven(asked, hosts)):
         raise ValueError(
             f"each of {hosts} hosts has as many ranks in a container, and the campaign asks for "
-            f"{', '.join(map(str, uneven))} ranks: ask for multiples of {hosts} with --ranks, or "
-            f"leave out {', '.join(contained)}"
+            f"{uneven} ranks: ask for multiples of {hosts} with --ranks, or leave out "
+            f"{', '.join(contained)}"
         )
 
 
-def _check_emulated(asked: Launches) -> None:
+def _check_emulated(asked: Launches, names: str) -> None:
     """Refuse what no guest can run, or what nothing could be compared with."""
-    names = ", ".join(map(str, asked.environments))
     real = [str(each) for each in asked.environments if not each.machine]
     if real:
         raise ValueError(

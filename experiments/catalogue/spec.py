@@ -6,7 +6,6 @@ valid name.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -87,8 +86,8 @@ def _environments(names: object) -> object:
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
         return names
     known = [*map(str, ENVIRONMENTS), *map(str, ON_CLUSTER), *map(str, emulated())]
-    found = dict.fromkeys(map(EnvironmentId.parse, names))
-    for each in found:
+    found = tuple(map(EnvironmentId.parse, names))
+    for name, each in zip(names, found, strict=True):
         if each.is_emulated and each.machine.endswith(".toml"):
             raise ValueError(
                 f"a campaign takes machines by name, from experiments/emulation/machines, and "
@@ -97,10 +96,9 @@ def _environments(names: object) -> object:
             )
         if each.on_hosts:
             _check_hosts(each)
-    for name in names:
-        if name not in known and not EnvironmentId.parse(name).on_hosts:
+        elif name not in known:
             raise ValueError(unknown("environments", name, [*known, HOSTS_EXAMPLE]))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def _check_hosts(asked: EnvironmentId) -> None:
@@ -321,14 +319,10 @@ def restrict(
         launches["external"] = []  # the file's own need the host, which was left out
     if ranks:
         launches["ranks"] = quantities.parse_ranks(ranks)
-    if blocks is not None:
-        launches["blocks"] = blocks
-    if nodes is not None:
-        launches["nodes"] = nodes
-    if launcher:
-        launches["launcher"] = launcher
+    for key, asked in (("blocks", blocks), ("nodes", nodes), ("launcher", launcher or None)):
+        if asked is not None:
+            launches[key] = asked
     if sizes:
         factors["sizes"], factors["largest"] = sizes, {}
-    checked = from_dict(values, "the command line")
-    wanted_emulation = emulate_hbw or experiment.measurement.emulate_hbw
-    return replace(checked, measurement=replace(checked.measurement, emulate_hbw=wanted_emulation))
+    values["measurement"]["emulate_hbw"] |= emulate_hbw
+    return from_dict(values, "the command line")
