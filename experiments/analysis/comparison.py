@@ -94,14 +94,14 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
             f"the campaigns {first.folder} and {second.folder} share no cell: "
             f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
         )
-    launches = (*first.launches, *second.launches)
+    machines = map(recorded.machine, (*first.launches, *second.launches))
     return Comparison(
         (str(first.folder), str(second.folder)),
         apart(first, second),
         found,
         noise,
         left_out,
-        recorded.meaning(recorded.machines(map(recorded.machine, launches))),
+        recorded.meaning(machines),
     )
 
 
@@ -110,22 +110,20 @@ def apart(first: Campaign, second: Campaign) -> list[Difference]:
 
     Of launches, those of arms and MPIs that both campaigns have.
     """
-    found = []
     arms = [{_who(launch) for launch in side.launches} for side in (first, second)]
     shared = arms[0] & arms[1] or arms[0] | arms[1]
-    sides = (_recorded(first.launches, shared), _recorded(second.launches, shared))
-    for section in SECTIONS:
-        found += _unequal(
-            *({key: side[key] for key in side if key.split(".")[0] == section} for side in sides)
-        )
-    headers = [_header(campaign.header) for campaign in (first, second)]
-    loads = [_loads(campaign.launches) for campaign in (first, second)]
-    nodes = [{"NUMA nodes": _nodes(campaign.launches)} for campaign in (first, second)]
+    sides = [_described(side, shared) for side in (first, second)]
+    return [each for pair in zip(*sides, strict=True) for each in _unequal(*pair)]
+
+
+def _described(side: Campaign, shared: set[tuple[str, str]]) -> list[dict[str, str]]:
+    """Tables of what is compared, in their order."""
+    found = _recorded(side.launches, shared)
     return [
-        *found,
-        *_unequal(*nodes),
-        *_unequal(*headers),
-        *_unequal(*({"load average": load} for load in loads)),
+        *({key: found[key] for key in found if key.split(".")[0] == each} for each in SECTIONS),
+        {"NUMA nodes": _nodes(side.launches)},
+        _header(side.header),
+        {"load average": _loads(side.launches)},
     ]
 
 

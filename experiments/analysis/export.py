@@ -177,29 +177,25 @@ def osu(campaign: Campaign) -> Iterator[str]:
     least and the greatest of those over the ranks; iterations of all launches count alike. Our own
     tables hold medians instead, since a mean follows its outliers.
     """
+    columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
     kept: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
-    columns_of: dict[tuple[Any, ...], list[str]] = {}
     mpis: dict[str, str] = {}
     for launch in campaign.launches:
         version = flatten(launch["environment"]).get("versions.mpi", "")
         mpis.setdefault(launch["launch"]["mpi"], version)
         for names, cell, seconds, _ in _measured(campaign.folder, launch):
             if cell["operation"] in OSU_NAMES:
-                key = tuple(names[name] for name in ("arm", *FACTORS) if name != "bytes")
-                columns_of.setdefault(key, cell.get("columns", []))
+                key = (*(names[name] for name in columns), tuple(cell.get("columns", ())))
                 by_size = kept.setdefault(key, {})
                 by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
-    columns = [name for name in ("arm", *FACTORS) if name != "bytes"]
-    warning = recorded.meaning(recorded.machines(map(recorded.machine, campaign.launches)))
+    warning = recorded.meaning(map(recorded.machine, campaign.launches))
     warning = f"# {warning}\n" if warning else ""
-    for key in sorted(kept):
-        names = dict(zip(columns, key, strict=True))
-        launches = max(len(each) for each in kept[key].values())
-        yield _osu_head(names, mpis[names["mpi"]], launches, warning)
-        for size, each in sorted(kept[key].items()):
+    for (*levels, over), by_size in sorted(kept.items()):
+        names = dict(zip(columns, levels, strict=True))
+        yield _osu_head(names, mpis[names["mpi"]], max(map(len, by_size.values())), warning)
+        for size, each in sorted(by_size.items()):
             own = np.concatenate(each).mean(axis=0) * 1e6
-            over = dict(zip(columns_of[key], own, strict=False))
-            mean = over.get("mean", own.mean())
+            mean = dict(zip(over, own, strict=False)).get("mean", own.mean())
             numbers = "".join(f"{value:{FIELD}.2f}" for value in (mean, own.min(), own.max()))
             yield f"{size:<10d}{numbers}{sum(len(part) for part in each):12d}\n"
 

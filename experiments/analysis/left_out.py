@@ -1,5 +1,6 @@
 """What contenders left out or did wrong where MPIs are the arms: one sentence each. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,18 +16,18 @@ def notes(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     Args:
         launches: as results.read_launch() gives them.
     """
-    wrong: dict[Call, set[int]] = {}
-    failed: dict[Call, set[int]] = {}
+    wrong: dict[Call, set[int]] = defaultdict(set)
+    failed: dict[Call, set[int]] = defaultdict(set)
     for launch in launches:
         asked = launch.get("launch", {})
         for cell in launch["cells"]:
             if "wrong" in cell:
-                outcome = "left wrong data, not counted"
-                wrong.setdefault(_call(asked["arm"], cell, outcome), set()).add(cell["bytes"])
+                call = _call(asked["arm"], cell, "left wrong data, not counted")
+                wrong[call].add(cell["bytes"])
         for each in asked.get("without", ()):
             where = f"{asked['arm']}, {asked['ranks']} ranks"
-            key = _call(where, each, f"left out once it failed: {each['why']}")
-            failed.setdefault(key, set()).add(-1 if each["bytes"] is None else each["bytes"])
+            call = _call(where, each, f"left out once it failed: {each['why']}")
+            failed[call].add(-1 if each["bytes"] is None else each["bytes"])
     for (who, form, operation, outcome), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
         sized = f"{', '.join(f'{size:,}' for size in sorted(sizes))} bytes"
         what = "any size" if -1 in sizes else sized

@@ -1,5 +1,6 @@
 """What launches may not differ in, and what every two of them differ in. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -36,13 +37,11 @@ def distinct(
     Args:
         recorded: each launch with its values by dotted key.
     """
-    found: dict[tuple[str, str], Recorded] = {}
+    found: dict[tuple[str, str], Recorded] = defaultdict(lambda: defaultdict(list))
     for launch, values in recorded:
-        asked = launch["launch"]
-        mine = found.setdefault((asked.get("mpi", ""), asked["arm"]), {})
+        seen = found[launch["launch"].get("mpi", ""), launch["launch"]["arm"]]
         for key, value in values.items():
-            seen = mine.setdefault(key, [])
-            seen += [] if value in seen else [value]
+            seen[key] += [] if value in seen[key] else [value]
     return found
 
 

@@ -3,7 +3,7 @@
 Knows what launches recorded and their cells; how they are stored is store.py's business.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -88,8 +88,7 @@ def _few_blocks(blocks: int) -> Iterator[str]:
 
 
 def _emulated_machine(launches: Launches) -> Iterator[str]:
-    warning = recorded.meaning(recorded.machines(map(recorded.machine, launches.values())))
-    if warning:
+    if warning := recorded.meaning(map(recorded.machine, launches.values())):
         yield warning.removesuffix(".")
 
 
@@ -134,43 +133,43 @@ def _other_files(launches: Launches) -> Iterator[str]:
 
 def _elsewhere(launches: Launches) -> Iterator[str]:
     """Kinds whose pages the kernel put outside their nodes, as a preferred policy may."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for launch in launches.values():
-        strayed: dict[str, tuple[int, int]] = {}
-        for rank in launch.get("ranks", []):
-            for pool in rank["pools"]:
-                sizes = {int(node): size for node, size in pool["placement"].items()}
-                out = sum(size for node, size in sizes.items() if node not in pool["nodes"])
-                before, total = strayed.get(pool["kind"], (0, 0))
-                strayed[pool["kind"]] = (before + out, total + sum(sizes.values()))
-        for kind, (out, total) in strayed.items():
-            if out:
-                found[kind].append((out, total))
-    for kind, shares in sorted(found.items()):
-        share = sum(out for out, _ in shares) / sum(total for _, total in shares)
-        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
-        yield f"{kind}: {100 * share:.0f} % of its pages lie outside its nodes in {places}"
+    placed: dict[str, Counter[str]] = defaultdict(Counter)
+    strayed: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, pool in _pools(launches):
+        for node, size in pool["placement"].items():
+            placed[pool["kind"]][name] += size
+            if int(node) not in pool["nodes"] and size:
+                strayed[pool["kind"]][name] += size
+    for kind, out in sorted(strayed.items()):
+        share = 100 * out.total() / sum(placed[kind][name] for name in out)
+        places = counted(len(out), "launch", "es")
+        yield f"{kind}: {share:.0f} % of its pages lie outside its nodes in {places}"
 
 
 def _moved(launches: Launches) -> Iterator[str]:
     """Kinds with pages on other nodes after timing than before; older launches recorded none."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, pool in _pools(launches):
+        before, after = pool["placement"], pool.get("placement_after", pool["placement"])
+        gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
+        if gone:
+            share = gone / sum(before.values())
+            found[pool["kind"]][name] = max(share, found[pool["kind"]].get(name, 0.0))
+    for kind, shares in sorted(found.items()):
+        yield (
+            f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
+            f"nodes while {counted(len(shares), 'launch', 'es')} measured: "
+            f"{'its' if len(shares) == 1 else 'their'} times mix both places; turn automatic NUMA "
+            "balancing off (sysctl kernel.numa_balancing=0) and measure again"
+        )
+
+
+def _pools(launches: Launches) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every pool of every rank, with the name of its launch."""
     for name, launch in launches.items():
         for rank in launch.get("ranks", []):
             for pool in rank["pools"]:
-                before, after = pool["placement"], pool.get("placement_after", pool["placement"])
-                gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
-                if gone:
-                    share = gone / sum(before.values())
-                    found[pool["kind"]][name] = max(share, found[pool["kind"]].get(name, 0.0))
-    for kind, shares in sorted(found.items()):
-        places = "1 launch" if len(shares) == 1 else f"{len(shares)} launches"
-        yield (
-            f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
-            f"nodes while {places} measured: {'its' if len(shares) == 1 else 'their'} times mix "
-            "both places; turn automatic NUMA balancing off (sysctl kernel.numa_balancing=0) and "
-            "measure again"
-        )
+                yield name, pool
 
 
 def _apart(cells: pd.DataFrame) -> Iterator[str]:
@@ -271,11 +270,12 @@ def _external(launches: Launches) -> Iterator[str]:
 
 
 def _unstable(cells: pd.DataFrame) -> Iterator[str]:
-    shares = []
-    for (arm, ranks), group in cells.groupby(["arm", "ranks"], sort=True):
-        share = float(group["unstable"].mean())
-        if share > 0:
-            shares.append(f"{100 * share:.0f} % in {arm} with {ranks} ranks")
+    unstable = cells["unstable"].astype(bool)
+    shares = [
+        f"{100 * group.mean():.0f} % in {arm} with {ranks} ranks"
+        for (arm, ranks), group in unstable.groupby([cells["arm"], cells["ranks"]])
+        if group.any()
+    ]
     if shares:
         yield (
             "cells unstable within their launch (standard deviation from 10 % of the mean, or an "

@@ -17,9 +17,9 @@ NOTHING = "–"
 RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
 
 
-def counted(count: int, thing: str) -> str:
+def counted(count: int, thing: str, plural: str = "s") -> str:
     """ "1 paired block", "6 paired blocks"."""
-    return f"{count} {thing}{'s' * (count != 1)}"
+    return f"{count} {thing}{plural * (count != 1)}"
 
 
 def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this machine") -> None:

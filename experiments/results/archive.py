@@ -61,7 +61,8 @@ def archive(folder: Path, drawn: Path, out: Path) -> str:
         out: as target() gives it.
     """
     name = folder.resolve().name
-    entries = {**dict(_stored(folder)), **dict(_below(drawn, DRAWN)), **dict(_explained())}
+    entries = {**dict(_stored(folder)), **dict(_below(drawn, DRAWN))}
+    entries |= {f"{FORMAT}/{path.name}": path for path in (PAGE, *SCHEMAS.iterdir())}
     sums = io.StringIO()
     with whole_file(out) as temporary:
         with (
@@ -88,12 +89,6 @@ def _stored(folder: Path) -> Iterator[tuple[str, Path]]:
         yield path.name, path
     for part in PARTS:
         yield from _below(folder / part, part)
-
-
-def _explained() -> Iterator[tuple[str, Path]]:
-    """The page on the format, and its schemas."""
-    for path in (PAGE, *SCHEMAS.iterdir()):
-        yield f"{FORMAT}/{path.name}", path
 
 
 def _below(folder: Path, name: str) -> Iterator[tuple[str, Path]]:

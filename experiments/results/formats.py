@@ -61,11 +61,6 @@ def check(path: Path, values: Mapping[str, Any]) -> None:
         )
 
 
-def header(values: Mapping[str, Any]) -> dict[str, Any]:
-    """campaign.json with every field that its format has."""
-    return {**HEADER, **values}
-
-
 def result(values: Mapping[str, Any]) -> dict[str, Any]:
     """A launch's JSON with every field that its format has."""
     return {

@@ -31,9 +31,9 @@ def machines(column: Iterable[Any]) -> list[str]:
     return sorted({each for each in column if isinstance(each, str)} - {NOT_EMULATED})
 
 
-def meaning(names: Iterable[str]) -> str:
-    """What readers of any number from these machines must know; "" where there is none."""
-    every = ", ".join(sorted(names))
+def meaning(column: Iterable[Any]) -> str:
+    """What readers of any number from machines() must know; "" where there is none."""
+    every = ", ".join(machines(column))
     return (
         f"Emulated machine {every}: where ranks and pages are is real, times mean nothing."
         if every

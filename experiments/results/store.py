@@ -85,7 +85,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     lacking = [key for key in HEADER if key not in header]
     if lacking:
         raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
-    return formats.header(header)
+    return {**formats.HEADER, **header}
 
 
 def fail(folder: Path, name: str, launch: Mapping[str, Any], reason: str) -> None:
