@@ -107,11 +107,8 @@ def group_ratio(
 
 def _over_blocks(paired: NDArray[np.float64]) -> dict[str, float]:
     """The columns RATIO of one ratio per block."""
-    values = (
-        *median_ratio(paired),
-        *((paired.min(), paired.max()) if paired.size else (math.nan, math.nan)),
-        *(paired.size, signed_rank(paired)),
-    )
+    least, most = (paired.min(), paired.max()) if paired.size else (math.nan, math.nan)
+    values = (*median_ratio(paired), least, most, paired.size, signed_rank(paired))
     return dict(zip(RATIO, values, strict=True))
 
 
@@ -135,7 +132,10 @@ def _pairs(
     frame = cells[cells[column].isin([numerator, denominator])].copy()
     if not {numerator, denominator} <= set(frame[column]):
         return keys, pd.DataFrame(columns=[*keys, "pair", "ratio"])
-    frame["pair"] = _replicate(frame) if column == "binding" else frame["block"]
+    frame["pair"] = frame["block"]
+    if column == "binding":  # the n-th block of its MPI, ranks and binding
+        replicates = frame.groupby(["mpi", "ranks", "binding"])["block"]
+        frame["pair"] = replicates.rank(method="dense").astype(int)
     if column == "arm":
         frame = _of_one_company(frame, numerator, denominator)
     if pooled:
@@ -218,11 +218,6 @@ def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:
     return frame
 
 
-def _replicate(frame: pd.DataFrame) -> "pd.Series[int]":
-    """The how-manieth block of its MPI, ranks and binding each row belongs to."""
-    return frame.groupby(["mpi", "ranks", "binding"])["block"].rank(method="dense").astype(int)
-
-
 @dataclass(frozen=True)
 class Floors:
     """The smallest effect that may be claimed, by MPI and band of sizes.
@@ -240,17 +235,16 @@ class Floors:
         those of the MPI, else from all. NaN where even those are fewer.
         """
         wanted = (mpi, band(size))
-        for depth in (2, 1, 0):
-            found = [each[2] for each in self.strays if each[:depth] == wanted[:depth]]
-            if len(found) >= LEAST_CELLS:
-                return _floor(found)
-        return math.nan
+        for depth in (2, 1):
+            found = _floor([each[2] for each in self.strays if each[:depth] == wanted[:depth]])
+            if not math.isnan(found):
+                return found
+        return self.overall
 
     @property
     def overall(self) -> float:
         """The floor of all cells together; NaN below LEAST_CELLS."""
-        found = [stray for *_, stray in self.strays]
-        return _floor(found) if len(found) >= LEAST_CELLS else math.nan
+        return _floor([stray for *_, stray in self.strays])
 
     def frame(self) -> pd.DataFrame:
         """A row per MPI and band that has A/A cells: mpi, band, cells, floor of those cells.
@@ -258,8 +252,7 @@ class Floors:
         The floor is NaN below LEAST_CELLS: what is compared there has that of of().
         """
         rows = [
-            {"mpi": mpi, "band": name, "cells": len(found)}
-            | {"floor": _floor(found) if len(found) >= LEAST_CELLS else math.nan}
+            {"mpi": mpi, "band": name, "cells": len(found), "floor": _floor(found)}
             for mpi in sorted({each[0] for each in self.strays})
             for name in BANDS
             if (found := [each[2] for each in self.strays if each[:2] == (mpi, name)])
@@ -285,9 +278,10 @@ def floors_of(twins: pd.DataFrame) -> Floors:
 
 def group_floor(cells: pd.DataFrame, by: Sequence[str]) -> float:
     """The floor of ratios of groups; NaN where the A/A pair has fewer than LEAST_CELLS groups."""
-    found = np.abs(group_ratio(cells, "arm", TWIN, HOST, by)["ratio"].to_numpy(dtype=float) - 1)
-    return _floor(found) if found.size >= LEAST_CELLS else math.nan
+    ratios = group_ratio(cells, "arm", TWIN, HOST, by)["ratio"].to_numpy(dtype=float)
+    return _floor(np.abs(ratios - 1))
 
 
-def _floor(strays: Any) -> float:
-    return float(np.quantile(strays, CONFIDENCE))
+def _floor(strays: Sequence[float] | NDArray[np.float64]) -> float:
+    """NaN of fewer than LEAST_CELLS."""
+    return float(np.quantile(strays, CONFIDENCE)) if len(strays) >= LEAST_CELLS else math.nan

@@ -26,16 +26,6 @@ from experiments.results import recorded, store, stored
 
 OVER_PRIVATE = f"-{PRIVATE}"
 """What a transport's name ends with where it moves private arrays instead of the arena's."""
-LEVELS = (
-    *("block", "arm", "environment", "profile", "layout", "mpi", "setting", "ranks", "binding"),
-    "dtype",
-)
-"""What a launch's cells have in common, as the launch names it."""
-OF_CELL = (
-    *("operation", "transport", "form", "kind", "locality", "bytes", "emulated"),
-    *("group", "barrier", "contest"),
-)
-"""What a cell's row has of its record."""
 COLUMNS = (
     "block",
     "arm",
@@ -116,16 +106,16 @@ def load(folder: str | Path) -> Campaign:
     for name, launch in launches.items():
         rows.extend(_rows(launch, store.read_samples(folder / "launches" / f"{name}.npz")))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
+    copied, lonely = every["operation"] == COPY, every["arm"] == ALONE
     stepped = every["operation"].isin(COMPUTING)
-    bounding = (every["operation"] == COPY) | stepped & (every["transport"] == NO_TRANSPORT)
-    lonely = every["arm"] == ALONE
-    alone, every = every[lonely & ~bounding], every[~lonely]
+    bounded = ~(copied | stepped & (every["transport"] == NO_TRANSPORT))
+    cells, alone, controls = (
+        every[chosen].reset_index(drop=True)
+        for chosen in (bounded & ~lonely, bounded & lonely, copied & ~lonely)
+    )
+    private = controls["transport"].str.endswith(OVER_PRIVATE)
+    controls["transport"] = np.where(private, NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
     launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
-    copied = every["operation"] == COPY
-    private = every["transport"].str.endswith(OVER_PRIVATE)
-    uncarried = np.where(private[copied], NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
-    cells = every[~bounding[~lonely]].reset_index(drop=True)
-    controls = every[copied].assign(transport=uncarried).reset_index(drop=True)
     broken = store.failed(folder)
     return Campaign(
         folder,
@@ -136,7 +126,7 @@ def load(folder: str | Path) -> Campaign:
         broken,
         cells,
         controls,
-        alone.reset_index(drop=True),
+        alone,
         cautions(header, launches, cells, broken),
     )
 
@@ -164,9 +154,9 @@ def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> N
 
 
 def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """One row per cell; COLUMNS, and more."""
     asked = launch["launch"]
-    common = {key: asked[key] for key in LEVELS}
-    common |= {key: asked["measurement"][key] for key in ("cadence", "cache")}
+    common = asked | asked["measurement"]
     common |= {recorded.COLUMN: recorded.machine(launch), "company": " ".join(launch["company"])}
     measured = [cell for cell in launch["cells"] if "samples" in cell]
     bounding = {
@@ -180,24 +170,22 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
         bound = bounding.get(_memory(cell), np.nan)
         if cell["operation"] not in WORKLOADS:
             bound = least_seconds(cell["operation"], asked["ranks"], bound)
-        yield (
-            common
-            | {key: cell[key] for key in OF_CELL}
-            | {
-                "n": times.size,
-                "turns": _turns(times, cell["turn"]),
-                "median_s": middle.value,
-                "low_s": middle.low,
-                "high_s": middle.high,
-                "p95_s": float(np.quantile(times, 0.95)),
-                "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
-                "min_s": float(times.min()),
-                "skew_s": _skew(cell, samples),
-                "bound_s": bound,
-                **_on_links(launch, cell),
-                "unstable": _unstable(times),
-            }
-        )
+        yield {
+            **common,
+            **cell,
+            **_on_links(launch, cell),
+            "n": times.size,
+            "turns": _turns(times, cell["turn"]),
+            "median_s": middle.value,
+            "low_s": middle.low,
+            "high_s": middle.high,
+            "p95_s": float(np.quantile(times, 0.95)),
+            "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
+            "min_s": float(times.min()),
+            "skew_s": _skew(cell, samples),
+            "bound_s": bound,
+            "unstable": _unstable(times),
+        }
 
 
 def _on_links(launch: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, float]:

@@ -125,20 +125,14 @@ def _machine(copies: pd.DataFrame, cores: int, cache_bytes: float) -> costmodel.
     """The machine by its copies: of messages within the caches, and of the longest."""
     touched = 2 * copies["ranks"] * copies["bytes"]
     speeds = copies.assign(touched=touched, speed=touched / copies["median_s"])
-    near, far = (
-        _curve(part, cores)
-        for part in (
-            speeds[speeds["touched"] <= cache_bytes],
-            speeds[speeds["bytes"] == speeds["bytes"].max()],
-        )
-    )
+    longest = speeds[speeds["bytes"] == speeds["bytes"].max()]
     return costmodel.Machine(
         name="this machine",
         cores=cores,
         nodes=1,
         cache_bytes=cache_bytes,
-        cache=near,
-        memories={"regular": far},
+        cache=_curve(speeds[speeds["touched"] <= cache_bytes], cores),
+        memories={"regular": _curve(longest, cores)},
         latency=LATENCY,
     )
 
@@ -155,11 +149,8 @@ def _curve(copies: pd.DataFrame, cores: int) -> costmodel.Memory:
 def halves(frame: pd.DataFrame) -> pd.Series:
     """For each row whether it is of the half that is fitted: sizes and rank counts as on a
     chessboard, so that no neighbour of a cell in either direction is in its half."""
-    places = [
-        frame[column].map({value: place for place, value in enumerate(sorted(set(frame[column])))})
-        for column in ("ranks", "bytes")
-    ]
-    return (places[0] + places[1]) % 2 == 0
+    ranks, sizes = (frame[column].rank(method="dense") for column in ("ranks", "bytes"))
+    return (ranks + sizes) % 2 == 0
 
 
 def samples(frame: pd.DataFrame) -> list[costmodel.Sample]:

@@ -22,16 +22,12 @@ def steps(campaign: Campaign, found: Evaluation) -> pd.DataFrame:
     cells = campaign.cells[campaign.cells["operation"].isin(NETWORK_STEPS)]
     keys = ["mpi", "operation", "transport", "ranks"]
     measured = cells.groupby(keys, as_index=False)[["median_s"]].median()
-    known = [
-        (row, model)
-        for row in rows(measured)
-        if (model := found.models.get((row.mpi, _carrier(row.transport), "allreduce")))
-    ]
-    return pd.DataFrame([_step(row, model, found.machine) for row, model in known])
-
-
-def _carrier(way: str) -> str:
-    return MPI if way == MPI_LAYERWISE else DIRECT
+    steps = []
+    for row in rows(measured):
+        carrier = MPI if row.transport == MPI_LAYERWISE else DIRECT
+        if model := found.models.get((row.mpi, carrier, "allreduce")):
+            steps.append(_step(row, model, found.machine))
+    return pd.DataFrame(steps)
 
 
 def _step(row: Any, model: costmodel.Model, machine: costmodel.Machine) -> dict[str, object]:

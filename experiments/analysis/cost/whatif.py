@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import pandas as pd
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.measured import DIRECT, CannotModel
+from experiments.model.systems.workload import gradient_bytes
 from hbmcomm import costmodel
-from hbmcomm.training.networks import gradients
 
 RANKS = 16  # of a node, the paper's most
 NETWORK = "resnet50"
-NBYTES = 4 * sum(elements for _, elements in gradients(NETWORK))
+NBYTES = gradient_bytes(NETWORK)
 """Of its gradients, which an allreduce of all nodes exchanges."""
 MESSAGE = 16 * 2**20  # bytes of a rank, the paper's most
 BAND = (0.1, 0.9)
@@ -82,28 +83,25 @@ def scaling(found: Evaluation, name: str, networks: Sequence[str], most: int) ->
     between = {network: costmodel.network(network) for network in networks}
     low, high = band(found)
     ranks = min(RANKS, there.cores)
-    lines = []
-    for network in networks:
-        for kind in KINDS:
-            for nodes in _counts(most):
-                try:
-                    seconds = costmodel.seconds_on(
-                        "allreduce",
-                        models,
-                        there,
-                        between[network],
-                        nodes=nodes,
-                        ranks=ranks,
-                        nbytes=NBYTES,
-                        kind=kind,
-                    )
-                except costmodel.CostModelError as error:
-                    raise CannotModel(str(error)) from error
-                lines.append(
-                    {"network": network, "kind": kind, "nodes": nodes, "seconds": seconds}
-                    | {"low": low * seconds, "high": high * seconds}
-                )
-    return pd.DataFrame(lines)
+    columns = ["network", "kind", "nodes"]
+    lines = pd.DataFrame(product(networks, KINDS, _counts(most)), columns=columns)
+    try:
+        lines["seconds"] = [
+            costmodel.seconds_on(
+                "allreduce",
+                models,
+                there,
+                between[network],
+                nodes=nodes,
+                ranks=ranks,
+                nbytes=NBYTES,
+                kind=kind,
+            )
+            for network, kind, nodes in lines.itertuples(index=False)
+        ]
+    except costmodel.CostModelError as error:
+        raise CannotModel(str(error)) from error
+    return lines.assign(low=low * lines["seconds"], high=high * lines["seconds"])
 
 
 def _counts(most: int) -> list[int]:

@@ -200,32 +200,32 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
 
     base = USERLAND if USERLAND in contained else HOST
     steps = [
-        (each.above, each.below, {"step": each.name, "above": each.above, "below": each.below})
+        ((each.above, each.below), {"step": each.name, "above": each.above, "below": each.below})
         for each in steps_of(set(cells["arm"]))
     ]
     machines = recorded.machines(cells[recorded.COLUMN])
 
     def judged(frames: list[pd.DataFrame], held: Floors = noise) -> pd.DataFrame:
-        return _on(machines, _judged(_together(frames), held))
+        return _on(machines, _judged(frames, held))
 
     return Findings(
         times=_on(machines, over_launches(arms)),
         speedups=judged(_speedups(ours)),
-        placements=judged(_placements(ours)),
+        placements=judged(
+            [
+                paired_ratio(ours, factor, worse, better).assign(factor=factor)
+                for factor, worse, better in PLACEMENTS
+            ]
+        ),
         containers=judged(over(HOST)),
         isolation=judged(over(USERLAND)),
         tails=judged(over(base, "p99_s"), floors(cells, "p99_s")),
         groups=judged([grouped(arm, HOST) for arm in contained]),
         isolated=judged([grouped(arm, USERLAND) for arm in contained if arm != USERLAND]),
         steps=judged(
-            [
-                paired_ratio(cells, "arm", above, below).assign(**labels)
-                for above, below, labels in steps
-            ]
+            [paired_ratio(cells, "arm", *sides).assign(**labels) for sides, labels in steps]
         ),
-        whole_steps=judged(
-            [grouped(above, below).assign(**labels) for above, below, labels in steps]
-        ),
+        whole_steps=judged([grouped(*sides).assign(**labels) for sides, labels in steps]),
         transports=judged(_transports(ours)),
         gloo=judged(_gloo(ours)),
         python=judged([_python(arms)]),
@@ -246,14 +246,6 @@ def _speedups(ours: pd.DataFrame) -> list[pd.DataFrame]:
         paired_ratio(ours, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
         for kind in levels(ours, "kind")
         if kind != BASELINE
-    ]
-
-
-def _placements(ours: pd.DataFrame) -> list[pd.DataFrame]:
-    """Each placement that is expected to be worse over the better one."""
-    return [
-        paired_ratio(ours, factor, worse, better).assign(factor=factor)
-        for factor, worse, better in PLACEMENTS
     ]
 
 
@@ -322,17 +314,12 @@ def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
     return found
 
 
-def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _judged(frames: list[pd.DataFrame], held: Floors) -> pd.DataFrame:
+    """One frame, with `floor`, where it has none, and `verdict`."""
     filled = [frame for frame in frames if not frame.empty]
     if not filled:
         return frames[0] if frames else pd.DataFrame()
-    return pd.concat(filled, ignore_index=True)
-
-
-def _judged(frame: pd.DataFrame, held: Floors) -> pd.DataFrame:
-    """With `floor`, where it has none, and `verdict`."""
-    if frame.empty:
-        return frame
+    frame = pd.concat(filled, ignore_index=True)
     if "floor" not in frame:
         cells = zip(frame["mpi"], frame["bytes"], strict=True)
         frame = frame.assign(floor=[held.of(str(mpi), int(size)) for mpi, size in cells])

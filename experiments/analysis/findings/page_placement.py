@@ -4,6 +4,7 @@ Pure. Launches that are alike in it share a map, whatever arm they are of; one t
 left out: its pages have a panel of their own, its ranks a map of their own.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,16 +47,12 @@ class Pages:
     @property
     def as_asked(self) -> float | None:
         """The share of all bytes on the nodes asked for; None where none is known."""
-        return self._share(self.asked)
+        return _share([self], "asked")
 
     @property
     def local(self) -> float | None:
         """The share of all bytes on the nodes of the rank's CPU; None where none is known."""
-        return self._share(self.near)
-
-    def _share(self, nodes: tuple[int, ...]) -> float | None:
-        there = sum(size for node, size in self.placed if node in nodes)
-        return there / self.total if self.total else None
+        return _share([self], "near")
 
     @property
     def shares(self) -> Shares:
@@ -99,12 +96,12 @@ class Panel:
     @property
     def as_asked(self) -> float | None:
         """The share of all ranks' bytes on the nodes asked for; None where none is known."""
-        return _mean([(each.as_asked, each.total) for each in self.pages])
+        return _share(self.pages, "asked")
 
     @property
     def local(self) -> float | None:
         """The share of all ranks' bytes on the nodes of their CPUs."""
-        return _mean([(each.local, each.total) for each in self.pages])
+        return _share(self.pages, "near")
 
     @property
     def emulated(self) -> bool:
@@ -147,15 +144,13 @@ def page_maps(launches: Launches) -> tuple[PageMap, ...]:
     Launches without a topology (an older version's) and those of programs that record nothing of
     their pages fill none.
     """
-    grouped: dict[Any, list[Mapping[str, Any]]] = {}
-    for launch in launches:
-        if _tells(launch):
-            asked = launch["launch"]
-            nodes = nodes_of(launch)
-            shape = tuple((n.id, n.cpus, n.is_hbm, n.distances, n.initiators) for n in nodes)
-            cpus = tuple(each["cpu"] for each in _ranks(launch))
-            key = (asked["ranks"], asked["binding"], shape, cpus, recorded.machine(launch))
-            grouped.setdefault(key, []).append(launch)
+    grouped: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for launch in filter(_tells, launches):
+        asked, nodes = launch["launch"], nodes_of(launch)
+        shape = tuple((n.id, n.cpus, n.is_hbm, n.distances, n.initiators) for n in nodes)
+        cpus = tuple(each["cpu"] for each in _ranks(launch))
+        key = (asked["ranks"], asked["binding"], shape, cpus, recorded.machine(launch))
+        grouped[key].append(launch)
     order = sorted(grouped, key=lambda key: (key[0], key[1], -len(grouped[key])))
     return tuple(_page_map(grouped[key]) for key in order)
 
@@ -169,46 +164,42 @@ def frame(launches: Launches) -> pd.DataFrame:
     known), method, launches (of the arm, alike to the byte), of (launches of the arm), names, and
     recorded.COLUMN.
     """
-    rows: dict[tuple[Any, ...], list[str]] = {}
-    counted: dict[tuple[Any, ...], int] = {}
-    for launch in launches:
-        if not _tells(launch):
-            continue
+    alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    counted = Counter[tuple[Any, ...]]()
+    for launch in filter(_tells, launches):
         asked, nodes = launch["launch"], nodes_of(launch)
         group = (asked["arm"], asked["mpi"], asked["ranks"], asked["binding"])
-        counted[group] = counted.get(group, 0) + 1
+        counted[group] += 1
         for rank, kind, locality, pages in _every(launch):
-            where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]))
-            key = (*group, *where, kind, locality, pages, recorded.machine(launch))
-            rows.setdefault(key, []).append(recorded.name(launch))
+            where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]), kind, locality)
+            alike[group, where, pages, recorded.machine(launch)].append(recorded.name(launch))
     names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
     return pd.DataFrame(
         [
-            dict(zip(names, key, strict=False))
+            dict(zip(names, (*group, *where), strict=True))
             | {
-                "emulated": key[9].emulated,
-                "asked": ", ".join(map(str, key[9].asked)),
-                "placed": "; ".join(f"{node}: {size}" for node, size in key[9].placed),
-                "pages_bytes": key[9].total,
-                "as_asked": key[9].as_asked,
-                "local": key[9].local,
-                "method": key[9].method,
-                "launches": len(alike),
-                "of": counted[key[:4]],
-                "names": ", ".join(sorted(alike)),
-                recorded.COLUMN: key[10],
+                "emulated": pages.emulated,
+                "asked": ", ".join(map(str, pages.asked)),
+                "placed": "; ".join(f"{node}: {size}" for node, size in pages.placed),
+                "pages_bytes": pages.total,
+                "as_asked": pages.as_asked,
+                "local": pages.local,
+                "method": pages.method,
+                "launches": len(mine),
+                "of": counted[group],
+                "names": ", ".join(sorted(mine)),
+                recorded.COLUMN: machine,
             }
-            for key, alike in rows.items()
+            for (group, where, pages, machine), mine in alike.items()
         ]
     )
 
 
 def by_node(panel: Panel) -> dict[int, int]:
     """{node: bytes of all ranks there}."""
-    found: dict[int, int] = {}
+    found = Counter[int]()
     for each in panel.pages:
-        for node, size in each.placed:
-            found[node] = found.get(node, 0) + size
+        found.update(dict(each.placed))
     return found
 
 
@@ -239,27 +230,22 @@ def _page_map(launches: list[Mapping[str, Any]]) -> PageMap:
 
 def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
     """By kind and locality in the order of the campaign's own words; the most launches first."""
-    found: dict[tuple[str, str], dict[Any, list[Recorded]]] = {}
+    found: dict[tuple[str, str], dict[Any, list[Recorded]]]
+    found = defaultdict(lambda: defaultdict(list))
     for launch in launches:
-        measured = _by_kind(launch)
-        for key, pages in measured.items():
-            alike = tuple((each.asked, each.picture, each.unknown > 0) for each in pages)
-            found.setdefault(key, {}).setdefault(alike, []).append((launch, tuple(pages)))
+        measured: dict[tuple[str, str], list[Pages]] = defaultdict(list)
+        for _, kind, locality, pages in _every(launch):
+            measured[kind, locality].append(pages)
+        for key, each in measured.items():
+            alike = tuple((one.asked, one.picture, one.unknown > 0) for one in each)
+            found[key][alike].append((launch, tuple(each)))
         for key, reason in _skipped(launch, set(measured)).items():
-            found.setdefault(key, {}).setdefault(reason, []).append((launch, ()))
+            found[key][reason].append((launch, ()))
     return tuple(
         panel
         for key, variants in sorted(found.items(), key=lambda each: _turn(*each[0]))
         for panel in _variants(*key, variants)
     )
-
-
-def _by_kind(launch: Mapping[str, Any]) -> dict[tuple[str, str], list[Pages]]:
-    """{(kind, locality): its pages by rank} of a launch."""
-    found: dict[tuple[str, str], list[Pages]] = {}
-    for _, kind, locality, pages in _every(launch):
-        found.setdefault((kind, locality), []).append(pages)
-    return found
 
 
 def _every(launch: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, str, Pages]]:
@@ -295,11 +281,11 @@ def _variants(
         yield min(made, key=lambda panel: (panel.as_asked or 0, panel.local or 0))
 
 
-def _mean(shares: Sequence[tuple[float | None, int]]) -> float | None:
-    """Of (share, bytes); None of no bytes at all. Exact where all shares are 0 or 1."""
-    known = [(share, size) for share, size in shares if share is not None]
-    total = sum(size for _, size in known)
-    return sum(share * size for share, size in known) / total if total else None
+def _share(pages: Sequence[Pages], nodes: str) -> float | None:
+    """Of all bytes, those on the nodes in that attribute; None of no bytes at all."""
+    total = sum(each.total for each in pages)
+    there = [size for each in pages for node, size in each.placed if node in getattr(each, nodes)]
+    return sum(there) / total if total else None
 
 
 def _turn(kind: str, locality: str) -> tuple[int, str, str]:

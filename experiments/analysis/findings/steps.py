@@ -42,7 +42,10 @@ def steps(arms: Iterable[str]) -> list[Step]:
     families: dict[Family, list[str]] = {}
     for arm in contained:
         families.setdefault(family(arm), []).append(arm)
-    freest = {key: max(same, key=_freedom) for key, same in families.items()}
+    freest = {
+        key: max(same, key=lambda arm: PROFILES.index(named(arm).profile))
+        for key, same in families.items()
+    }
     found += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
     found += [
         Step(RULES, arm, freest[key])
@@ -57,7 +60,3 @@ def family(arm: str) -> Family:
     """Of a container arm: arms of one family differ in their profile alone."""
     found = named(arm)
     return found.environment, found.layout
-
-
-def _freedom(arm: str) -> int:
-    return PROFILES.index(named(arm).profile)
