@@ -6,9 +6,8 @@ say what a figure must show. tests/conftest.py makes the fixtures known to all t
 
 import copy
 import functools
-import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,14 @@ import pytest
 
 from experiments.analysis.findings.campaign import Findings, from_cells
 from experiments.analysis.reading import COLUMNS
-from experiments.analysis.statistics import CONTAINER
 from experiments.catalogue import spec
 from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines.launches import COUNTERPARTS, measures
-from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.launched import make_launch
+from tests.stored_launches import begin, finish
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
@@ -77,9 +75,13 @@ def make_cells(
         every = product(arms, operations, transports, kinds, localities, sizes)
         for arm, *inside in every:
             names = ("operation", "transport", "kind", "locality", "bytes")
+            found = named(arm)
             cell = dict(zip(names, inside, strict=True)) | {
                 "block": number,
                 "arm": arm,
+                "environment": str(found.environment),
+                "profile": found.profile,
+                "layout": found.layout,
                 "mpi": mpi,
                 "ranks": count,
                 "binding": binding,
@@ -93,9 +95,6 @@ def make_cells(
                 "unstable": False,
                 "emulated_machine": machine,
             }
-            found = named(arm)
-            levels = (str(found.environment), found.profile, found.layout)
-            cell |= dict(zip(CONTAINER, levels, strict=True))
             if arm == "imb":
                 if mpi != "impi" or cell["transport"] != "mpi" or cell["kind"] != "regular":
                     continue
@@ -146,16 +145,12 @@ def launched() -> Callable[..., dict[str, Any]]:
 def write_campaign(
     folder: Path,
     *,
-    blocks: int = 2,
     missing: tuple[str, ...] = (),
     docker: bool = True,
     hbw: bool = True,
     slim: bool = False,
-    profiles: str | None = None,
-    layouts: str | None = None,
-    mpis: str | None = None,
     machine: str = "",
-    sizes: str = "1KiB,64KiB,4MiB",
+    **flags: Any,
 ) -> Path:
     """A results folder of the quick experiment, as the runner leaves it.
 
@@ -164,49 +159,35 @@ def write_campaign(
         slim: only direct and mpi, only in regular memory.
         missing: lines of campaign.json that say which arm is missing and why.
         hbw: without it, every cell in that kind is skipped.
+        flags: as spec.restrict() takes them.
     """
-    experiment = spec.restrict(
-        spec.load("quick"),
-        environments=f"vm:{machine},vm-docker:{machine}"
-        if machine
-        else "host,docker"
-        if docker
-        else "host",
-        profiles=profiles,
-        layouts=layouts,
-        mpis=mpis,
-        sizes=sizes,
-        blocks=blocks,
-        emulate_hbw=True,
-    )
+    environments = "host,docker" if docker else "host"
+    if machine:
+        environments = f"vm:{machine},vm-docker:{machine}"
+    usual = {"environments": environments, "blocks": 2, "sizes": "1KiB,64KiB,4MiB"}
+    experiment = spec.restrict(spec.load("quick"), emulate_hbw=True, **usual | flags)
     if slim:
         factors = replace(experiment.factors, transports=("direct", "mpi"), kinds=("regular",))
         experiment = replace(experiment, factors=factors)
     plan = schedule(experiment, 1)
-    store.create(
+    begin(
         folder,
-        {
-            "name": "quick",
-            "experiment": experiment.to_dict(),
-            "seed": 1,
-            "schedule": [asdict(block) for block in plan],
-            "missing": list(missing),
-            "versions": {"hbmcomm": "0.1.0", "python": "3.11.2"},
-            "git": {"revision": "0123abcd", "changed": False},
-            "machine": {"processor": "Example <CPU> & co", "cores": 2, "nodes": {"0": "4 GiB"}},
-            "command": ["./inv", "run", "--experiment", "quick"],
-        },
+        experiment,
+        plan,
+        missing=list(missing),
+        versions={"hbmcomm": "0.1.0", "python": "3.11.2"},
+        git={"revision": "0123abcd", "changed": False},
+        machine={"processor": "Example <CPU> & co", "cores": 2, "nodes": {"0": "4 GiB"}},
+        command=["./inv", "run", "--experiment", "quick"],
     )
     rng = np.random.default_rng(3)
     for launch in (launch for block in plan for launch in block.launches):
-        with store.incoming(folder, launch.name) as place:
-            _write_launch(launch, place, rng, hbw, machine)
-            store.accept(folder, launch.name, place)
+        _finish(folder, launch, rng, hbw, machine)
     return folder
 
 
-def _write_launch(
-    launch: Launch, place: Path, rng: np.random.Generator, hbw: bool, machine: str
+def _finish(
+    folder: Path, launch: Launch, rng: np.random.Generator, hbw: bool, machine: str
 ) -> None:
     copies = sorted({(cell.kind, cell.bytes) for cell in launch.cells})
     every = [Cell("copy", "mpi", kind, "local", size) for kind, size in copies]
@@ -226,7 +207,7 @@ def _write_launch(
         samples[f"c{number}"] = median * rng.lognormal(0, 0.03, (40, launch.ranks))
         cells.append(levels | {"samples": f"c{number}", "warmup": 10, "group": 1})
     inside = launch.environment != BARE_HOST
-    environment = {
+    environment: dict[str, Any] = {
         "versions": {
             "mpi": MPI[launch.mpi],
             "libc": "2.36",
@@ -241,13 +222,14 @@ def _write_launch(
         "shm_bytes": 67108864,
         "load": float(rng.random()),
     }
-    result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
+    ranks = []
     if machine:
         there = make_launch(machine, ranks=launch.ranks, localities=("local",))
-        result |= {"environment": environment | there["environment"], "ranks": there["ranks"]}
-    result["command"] = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
-    (place / "result.json").write_text(json.dumps(result))
-    np.savez(place / "samples.npz", **samples)
+        environment |= there["environment"]
+        ranks = there["ranks"]
+    command = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
+    more = {"environment": environment, "ranks": ranks, "command": command}
+    finish(folder, launch, cells, samples, **more)
 
 
 @pytest.fixture(scope="session")
@@ -273,13 +255,8 @@ def emulated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arms_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two profiles in two layouts with two MPIs; few cells."""
     folder = tmp_path_factory.mktemp("results") / "arms"
-    return write_campaign(
-        folder,
-        slim=True,
-        profiles="default,tuned",
-        layouts="one,isolated",
-        mpis="openmpi,mpich",
-    )
+    levels = {"profiles": "default,tuned", "layouts": "one,isolated", "mpis": "openmpi,mpich"}
+    return write_campaign(folder, slim=True, **levels)
 
 
 @pytest.fixture(scope="session")

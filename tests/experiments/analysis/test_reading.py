@@ -1,6 +1,5 @@
 """What bounds a cell is read as its bound and not as a cell; what links carry goes with it."""
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from experiments.analysis.reading import load
 from experiments.catalogue import spec
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.environment import EnvironmentId
-from experiments.model.launch import FORMAT
-from experiments.results import store
 from experiments.schedule.blocks import schedule
+from tests.stored_launches import begin, finish
 
 SECONDS = {NO_TRANSPORT: 2.0, "gloo": 8.0, "torch": 2.5}
 
@@ -21,22 +19,15 @@ SECONDS = {NO_TRANSPORT: 2.0, "gloo": 8.0, "torch": 2.5}
 def test_the_computation_alone_bounds_the_steps_of_its_size(tmp_path: Path) -> None:
     asked = spec.restrict(spec.load("torch_decode"), environments="host", blocks=1)
     launch = schedule(asked, 1)[0].launches[0]
-    header = {"name": "torch_decode", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    out = tmp_path / "steps"
-    store.create(out, header | {"schedule": []})
     cells, samples = [], {}
     for number, cell in enumerate(launch.plan):
         key = f"c{number}"
         record = {"samples": key, "warmup": 1, "group": 1, "turn": 2, "emulated": False}
         cells.append(asdict(cell) | record)
         samples[key] = np.full((5, 2), cell.bytes * SECONDS[cell.transport])
-    with store.incoming(out, launch.name) as place:
-        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
-        result |= {"environment": {}, "ranks": []}
-        (place / "result.json").write_text(json.dumps(result))
-        np.savez(place / "samples.npz", **samples)  # type: ignore[arg-type]
-        store.accept(out, launch.name, place)
-    campaign = load(out)
+    begin(tmp_path, asked)
+    finish(tmp_path, launch, cells, samples)
+    campaign = load(tmp_path)
     assert campaign.controls.empty
     assert set(campaign.cells["transport"]) == {"gloo", "torch"}
     assert len(campaign.cells) == 2 * len(asked.factors.sizes)
@@ -60,20 +51,13 @@ def test_a_cell_has_the_bound_of_its_links_and_what_they_carried(
         schedule(asked, 1)[0].launches[0], environment=EnvironmentId.parse(environment)
     )
     found = [{"name": f"n{each}", "ranks": [each, each + 2]} for each in range(hosts)]
-    cells = []
-    for cell in launch.plan:
-        record = {"samples": "c0", "warmup": 0, "group": 1, "turn": 0, "emulated": False}
-        links = {"operations": 10, "sent": [40960, 40960], "received": [40960, 61440]}
-        cells.append(asdict(cell) | record | ({"links": links} if hosts else {}))
-    header = {"name": "cluster", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    store.create(tmp_path / "out", header | {"schedule": []})
-    with store.incoming(tmp_path / "out", launch.name) as place:
-        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells, "ranks": []}
-        result["environment"] = {"hosts": found} if hosts else {}
-        (place / "result.json").write_text(json.dumps(result))
-        np.savez(place / "samples.npz", c0=np.full((6, 8), 1e-3))
-        store.accept(tmp_path / "out", launch.name, place)
-    read = load(tmp_path / "out").cells
+    record = {"samples": "c0", "warmup": 0, "group": 1, "turn": 0, "emulated": False}
+    links = {"operations": 10, "sent": [40960, 40960], "received": [40960, 61440]}
+    cells = [asdict(each) | record | ({"links": links} if hosts else {}) for each in launch.plan]
+    environment = {"hosts": found} if hosts else {}
+    begin(tmp_path, asked)
+    finish(tmp_path, launch, cells, {"c0": np.full((6, 8), 1e-3)}, environment=environment)
+    read = load(tmp_path).cells
     summed = read[read["operation"] == "allreduce"]
     assert len(summed) == 2
     assert summed["wire_s"].to_list() == pytest.approx([wire_s] * 2, nan_ok=True)

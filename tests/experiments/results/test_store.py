@@ -1,6 +1,5 @@
 """A results folder: written whole or not at all, read back, and refused when it is torn."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,27 +15,18 @@ from experiments.results.formats import OtherFormat
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import alone as schedule_alone
 from experiments.schedule.blocks import schedule
+from tests import stored_launches
 
 TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
 
 
 def begin(folder: Path) -> tuple[Block, ...]:
     blocks = schedule(TINY, 1)
-    launches = [[each.name for each in block.launches] for block in blocks]
-    store.create(
-        folder,
-        {
-            "name": "quick",
-            "experiment": TINY.to_dict(),
-            "seed": 1,
-            "schedule": [{"launches": names} for names in launches],
-            "missing": [],
-        },
-    )
+    stored_launches.begin(folder, TINY, blocks)
     return blocks
 
 
-def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open MPI 5") -> None:
+def finish(folder: Path, launch: Launch, seconds: float = 1e-5, mpi: str = "Open MPI 5") -> None:
     """Write what the harness would have written for a launch."""
     cells: list[dict[str, Any]] = []
     samples: dict[str, np.ndarray] = {}
@@ -53,15 +43,20 @@ def found(launch: Launch, place: Path, seconds: float = 1e-5, mpi: str = "Open M
             | {"begins": f"{key}.begin"}
         )
     environment = {"versions": {"mpi": mpi}}
-    result = {"format": 2, "launch": launch.to_dict(), "cells": cells, "environment": environment}
-    (place / "result.json").write_text(json.dumps(result))
-    np.savez(place / "samples.npz", **samples)
+    stored_launches.finish(folder, launch, cells, samples, environment=environment)
 
 
-def finish(folder: Path, launch: Launch, mpi: str = "Open MPI 5") -> None:
-    with store.incoming(folder, launch.name) as place:
-        found(launch, place, mpi=mpi)
-        store.accept(folder, launch.name, place)
+@pytest.fixture
+def launch(tmp_path: Path) -> Launch:
+    """The only finished one of a campaign."""
+    first = begin(tmp_path)[0].launches[0]
+    finish(tmp_path, first)
+    return first
+
+
+def change(path: Path, **values: object) -> None:
+    """Other values for keys of a JSON file."""
+    store.write_json(path, store.read_json(path) | values)
 
 
 def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Path) -> None:
@@ -75,9 +70,9 @@ def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Pa
     assert "copy" not in set(campaign.cells["operation"])
 
 
-def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: Path) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    finish(tmp_path, launch)
+def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(
+    tmp_path: Path, launch: Launch
+) -> None:
     controls = reading.load(tmp_path).controls
     assert list(controls.columns) == list(reading.COLUMNS)
     assert set(controls["operation"]) == {"copy"}
@@ -85,23 +80,23 @@ def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(tmp_path: P
     assert len(controls) == len({(cell.kind, cell.bytes) for cell in launch.cells})
 
 
+@pytest.mark.usefixtures("launch")
 def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
-    finish(tmp_path, begin(tmp_path)[0].launches[0])
     cells = reading.load(tmp_path).cells
     assert (cells["median_s"] == 1e-5).all()
     assert (cells["n"] == 20).all()
     assert cells["p99_s"].isna().all()
 
 
-def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(tmp_path: Path) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    finish(tmp_path, launch)
+def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(
+    tmp_path: Path, launch: Launch
+) -> None:
     assert reading.load(tmp_path).cells["skew_s"].to_numpy() == pytest.approx(3e-6)
     path = tmp_path / "launches" / f"{launch.name}.json"
-    older = json.loads(path.read_text())
+    older = store.read_json(path)
     for cell in older["cells"]:
         del cell["begins"]
-    path.write_text(json.dumps(older))
+    store.write_json(path, older)
     assert reading.load(tmp_path).cells["skew_s"].isna().all()
 
 
@@ -112,9 +107,7 @@ def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path
     without = reading.load(tmp_path)
     extra = schedule_alone(block)
     assert extra is not None
-    with store.incoming(tmp_path, extra.name) as place:
-        found(extra, place, seconds=0.8e-5)
-        store.accept(tmp_path, extra.name, place)
+    finish(tmp_path, extra, seconds=0.8e-5)
     campaign = reading.load(tmp_path)
     assert campaign.warnings == without.warnings
     assert campaign.cells.equals(without.cells) and campaign.controls.equals(without.controls)
@@ -142,15 +135,15 @@ def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path)
     assert (found["ratio"] == 1).all()
 
 
+@pytest.mark.usefixtures("launch")
 def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
-    finish(tmp_path, begin(tmp_path)[0].launches[0])
     cells = reading.load(tmp_path).cells.set_index("operation")
     assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 12)
     assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 12)
 
 
+@pytest.mark.usefixtures("launch")
 def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
-    finish(tmp_path, begin(tmp_path)[0].launches[0])
     shown = " ".join(reading.load(tmp_path).warnings)
     assert "1 of 10 planned launches are finished" in shown
     assert "hbw is emulated" in shown
@@ -165,23 +158,23 @@ def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
 
 
 def test_a_launch_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    with pytest.raises(KeyboardInterrupt), store.incoming(tmp_path, launch.name) as place:
-        found(launch, place)
+    begin(tmp_path)
+    with pytest.raises(KeyboardInterrupt), store.incoming(tmp_path, "0000-host") as place:
+        (place / "result.json").write_text("{}")
         raise KeyboardInterrupt
     assert store.finished(tmp_path) == set()
     assert not (tmp_path / "incoming").exists()
 
 
 def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    with store.incoming(tmp_path, launch.name) as place:
+    begin(tmp_path)
+    with store.incoming(tmp_path, "0000-host") as place:
         with pytest.raises(ResultsError, match="wrote no result"):
-            store.accept(tmp_path, launch.name, place)
-        found(launch, place)
+            store.accept(tmp_path, "0000-host", place)
+        (place / "result.json").write_text("{}")
         (place / "samples.npz").write_bytes(b"PK torn")
         with pytest.raises(ResultsError, match=r"cannot be read \(.*\); complete the campaign"):
-            store.accept(tmp_path, launch.name, place)
+            store.accept(tmp_path, "0000-host", place)
     assert store.finished(tmp_path) == set()
 
 
@@ -197,22 +190,18 @@ def test_a_folder_that_is_missing_empty_or_no_results_is_reported_apart(tmp_path
 
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     begin(tmp_path)
-    header = json.loads((tmp_path / "campaign.json").read_text())
     for version, text in (
         (FORMAT + 1, f"is of format {FORMAT + 1}, .* reads formats up to {FORMAT}: take a newer"),
         (1, "is of format 1, .* reads formats from 2: take the version that wrote it"),
         ("2", "names no format"),
     ):
-        store.write_json(tmp_path / "campaign.json", header | {"format": version})
+        change(tmp_path / "campaign.json", format=version)
         with pytest.raises(OtherFormat, match=text):
             reading.load(tmp_path)
 
 
-def test_a_launch_of_a_newer_version_is_refused_by_its_name(tmp_path: Path) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    finish(tmp_path, launch)
-    path = tmp_path / "launches" / f"{launch.name}.json"
-    store.write_json(path, json.loads(path.read_text()) | {"format": FORMAT + 1})
+def test_a_launch_of_a_newer_version_is_refused_by_its_name(tmp_path: Path, launch: Launch) -> None:
+    change(tmp_path / "launches" / f"{launch.name}.json", format=FORMAT + 1)
     with pytest.raises(OtherFormat, match=rf"{launch.name}\.json is of format {FORMAT + 1}"):
         reading.load(tmp_path)
 
@@ -227,10 +216,9 @@ def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["name", "experiment", "seed", "schedule"])
+@pytest.mark.usefixtures("launch")
 def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    finish(tmp_path, launch)
-    header = json.loads((tmp_path / "campaign.json").read_text())
+    header = store.read_json(tmp_path / "campaign.json")
     del header[key]
     store.write_json(tmp_path / "campaign.json", header)
     with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
@@ -238,9 +226,7 @@ def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["json", "npz"])
-def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
-    launch = begin(tmp_path)[0].launches[0]
-    finish(tmp_path, launch)
+def test_a_truncated_file_is_named(tmp_path: Path, launch: Launch, ending: str) -> None:
     path = tmp_path / "launches" / f"{launch.name}.{ending}"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
@@ -255,12 +241,3 @@ def test_a_truncated_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "campaign.json").write_text('{"format": 2')
     with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
         reading.load(tmp_path)
-
-
-def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    store.write_json(path, {"a": 1})
-    with pytest.raises(TypeError):
-        store.write_json(path, {"a": object()})
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]

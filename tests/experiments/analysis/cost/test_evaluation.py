@@ -1,7 +1,6 @@
 """Models of a campaign: which cells judge them, and how far from those they are."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +19,7 @@ from experiments.analysis.cost.measured import (
 from experiments.analysis.reading import load
 from hbmcomm.costmodel import CostModelError
 from plots.tables import stored_bench
+from tests.campaigns import write_campaign
 
 CORES = Path("docs/data/cores.json.xz")
 
@@ -93,8 +93,10 @@ def test_a_campaign_of_few_sizes_is_refused_with_what_to_measure(campaign_folder
         evaluate(of_campaign(load(campaign_folder)))
 
 
-def test_a_campaign_of_many_sizes_is_modelled(written: Callable[..., Path], tmp_path: Path) -> None:
-    folder = written(tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1)
+def test_a_campaign_of_many_sizes_is_modelled(tmp_path: Path) -> None:
+    folder = write_campaign(
+        tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1
+    )
     found = evaluate(of_campaign(load(folder)))
     held = found.held_out
     assert quantiles(relative_error(held["model"], held["seconds"]))[0] < 0.1
