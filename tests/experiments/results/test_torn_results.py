@@ -58,7 +58,10 @@ def killed_before(operation: int, folder: Path) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_kill_before_any_file_operation_leaves_what_can_be_completed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_kill_before_any_file_operation_leaves_what_can_be_completed(
+    tmp_path: Path, cleared: bool
+) -> None:
     operation, stages = 0, set()
     while killed_before(operation, folder := tmp_path / f"before{operation}"):
         assert store.finished(folder) <= set(NAMES)
@@ -66,10 +69,12 @@ def test_a_kill_before_any_file_operation_leaves_what_can_be_completed(tmp_path:
             store.read_launch(folder, name)  # whole, with the samples that it wrote
         kept = {path: path.read_bytes() for path in folder.glob("launches/*.json")}
         stages.add((len(kept), len(list(folder.glob("launches/*.npz")))))
-        reaper.clear(folder, {"place": "another boot"})
+        if cleared:
+            reaper.clear(folder, {"place": "another boot"})
         campaign(folder)
         assert store.finished(folder) == set(NAMES)
-        assert {path.name for path in folder.iterdir()} == {"campaign.json", "launches"}
+        left = {path.name for path in folder.iterdir()}
+        assert left == {"campaign.json", "launches"} or not cleared
         assert store.read_header(folder)["name"] == "torn"
         assert len(list(folder.glob("launches/*"))) == 4
         for name in NAMES:
@@ -78,12 +83,3 @@ def test_a_kill_before_any_file_operation_leaves_what_can_be_completed(tmp_path:
         operation += 1
     assert operation > 30
     assert {(0, 0), (0, 1), (1, 1), (1, 2)} <= stages  # samples without their JSON, too
-
-
-def test_without_clearing_away_it_can_be_completed_as_well(tmp_path: Path) -> None:
-    operation = 0
-    while killed_before(operation, folder := tmp_path / f"before{operation}"):
-        campaign(folder)
-        assert store.finished(folder) == set(NAMES)
-        operation += 1
-    assert operation > 30

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from experiments.results import unarchive
 from experiments.results.unarchive import ArchiveRefused, opened
 
+Refused = Callable[[Path], str]
 FILES = {"campaign.json": b"{}", "launches/0000-host.json": b"{}"}
 
 
@@ -42,16 +44,21 @@ def packed(
     return path
 
 
-def refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What is said; the folder of the archive holds it alone, and nothing temporary is left."""
-    temporary = path.parent / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    with pytest.raises(ArchiveRefused) as error, opened(path):
-        pytest.fail("it was opened")
-    assert str(path) in str(error.value)
-    assert sorted(path.parent.rglob("*")) == [path, temporary]
-    return str(error.value)
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
+    """What is said of an archive; its folder holds it alone, and nothing temporary is left."""
+
+    def opening(path: Path) -> str:
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(temporary))
+        with pytest.raises(ArchiveRefused) as error, opened(path):
+            pytest.fail("it was opened")
+        assert str(path) in str(error.value)
+        assert sorted(tmp_path.rglob("*")) == [path, temporary]
+        return str(error.value)
+
+    return opening
 
 
 def test_a_folder_is_itself_and_an_archive_a_folder_for_a_while(tmp_path: Path) -> None:
@@ -71,28 +78,35 @@ def test_a_folder_is_itself_and_an_archive_a_folder_for_a_while(tmp_path: Path) 
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, refused: Refused, name: str
 ) -> None:
-    assert "which no campaign's file is called" in refused(
-        packed(tmp_path, entry(name, b"x")), monkeypatch
-    )
+    said = refused(packed(tmp_path, entry(name, b"x")))
+    assert "which no campaign's file is called" in said
+
+
+SPARSE = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**50), "GNU.sparse.major": "0"}
+UNREADABLE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"}
 
 
 @pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, b"V"]
+    ("other", "text"),
+    [
+        *(
+            (entry("quick/launches/link", type=kind, linkname="/etc/passwd"), "is no plain file")
+            for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, b"V")
+        ),
+        (entry("quick/logs/bomb", b"x", pax_headers=SPARSE), "is no plain file"),
+        (entry("quick/odd", pax_headers=UNREADABLE), "quick.tar.xz"),
+        (entry("quick/odd", pax_headers={"GNU.sparse.map": "x,y"}), "quick.tar.xz"),
+        (entry("quick/campaign.json/x", b"x"), "twice"),  # through a folder that is a file
+        (entry("quick/campaign.json", b"{1}"), "holds quick/campaign.json twice"),
+        (entry("other/campaign.json", b"{}"), "2 folders"),
+    ],
 )
-def test_what_is_no_plain_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: bytes
+def test_an_entry_that_no_campaign_has_is_refused(
+    tmp_path: Path, refused: Refused, other: tuple[tarfile.TarInfo, bytes], text: str
 ) -> None:
-    other = entry("quick/launches/link", type=kind, linkname="/etc/passwd")
-    assert "is no plain file" in refused(packed(tmp_path, other), monkeypatch)
-
-
-def test_a_file_through_a_folder_that_is_a_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = entry("quick/campaign.json/x", b"x")
-    assert "twice" in refused(packed(tmp_path, other), monkeypatch)
+    assert text in refused(packed(tmp_path, other))
 
 
 @pytest.mark.parametrize(
@@ -105,24 +119,12 @@ def test_a_file_through_a_folder_that_is_a_file_is_refused(
 )
 def test_a_changed_archive_names_the_file(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    refused: Refused,
     files: dict[str, bytes],
     listed: dict[str, bytes],
     text: str,
 ) -> None:
-    assert text in refused(packed(tmp_path, files=files, listed=listed), monkeypatch)
-
-
-def test_a_name_that_is_there_twice_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    again = entry("quick/campaign.json", b"{1}")
-    assert "holds quick/campaign.json twice" in refused(packed(tmp_path, again), monkeypatch)
-
-
-def test_two_campaigns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = entry("other/campaign.json", b"{}")
-    assert "2 folders" in refused(packed(tmp_path, other), monkeypatch)
+    assert text in refused(packed(tmp_path, files=files, listed=listed))
 
 
 def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
@@ -136,57 +138,46 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [lambda each: each[:-9], lambda each: each + b"more"])
 def test_an_archive_that_is_cut_short_or_goes_on_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: object
+    tmp_path: Path, refused: Refused, change: Callable[[bytes], bytes]
 ) -> None:
-    assert callable(change)
     path = packed(tmp_path)
     path.write_bytes(change(path.read_bytes()))
-    assert "is damaged or no archive of a campaign" in refused(path, monkeypatch)
+    assert "is damaged or no archive of a campaign" in refused(path)
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "page.html"
     path.write_text("<html>")
-    assert "name a results folder" in refused(path, monkeypatch)
+    assert "name a results folder" in refused(path)
 
 
-def test_a_bomb_is_refused_before_it_is_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "value", "text"),
+    [
+        ("LARGEST", 2**20, "unpacks to far more"),
+        ("MOST_FILES", 2, "more than 2 files"),
+        ("MEMORY", 2**20, "Memory usage limit"),  # what this one wants is 9 times as much
+    ],
+)
+def test_an_archive_beyond_a_limit_is_refused(
+    tmp_path: Path,
+    refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+    text: str,
 ) -> None:
-    monkeypatch.setattr(unarchive, "LARGEST", 2**20)
+    monkeypatch.setattr(unarchive, limit, value)
     bomb = packed(tmp_path, entry("quick/logs/bomb", bytes(2**23)))
     assert bomb.stat().st_size < 2**13
-    assert "unpacks to far more" in refused(bomb, monkeypatch)
+    assert text in refused(bomb)
 
 
-def test_a_sparse_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**50), "GNU.sparse.major": "0"}
-    bomb = entry("quick/logs/bomb", b"x", pax_headers=headers)
-    assert "is no plain file" in refused(packed(tmp_path, bomb), monkeypatch)
-
-
-def test_more_files_than_any_campaign_has_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unarchive, "MOST_FILES", 2)
-    assert "more than 2 files" in refused(packed(tmp_path), monkeypatch)
-
-
-def test_an_archive_that_would_take_all_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unarchive, "MEMORY", 2**20)  # what this one wants is 9 times as much
-    assert "Memory usage limit" in refused(packed(tmp_path), monkeypatch)
-
-
-def test_samples_that_are_packed_once_more_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_that_are_packed_once_more_are_refused(tmp_path: Path, refused: Refused) -> None:
     memory = io.BytesIO()
     np.savez_compressed(memory, c00000=np.zeros(2**20))
     files = {"launches/0000-host.npz": memory.getvalue()}
-    text = refused(packed(tmp_path, files=files, listed=files), monkeypatch)
-    assert "0000-host.npz is packed" in text
+    assert "0000-host.npz is packed" in refused(packed(tmp_path, files=files, listed=files))
     memory = io.BytesIO()
     np.savez(memory, c00000=np.zeros(2**10))
     files = {"launches/0000-host.npz": memory.getvalue()}
@@ -194,26 +185,10 @@ def test_samples_that_are_packed_once_more_are_refused(
         assert np.load(folder / "launches/0000-host.npz")["c00000"].size == 2**10
 
 
-def test_a_list_of_sums_that_is_no_text_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_sums_that_is_no_text_is_refused(tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "quick.tar.xz"
     with tarfile.open(path, "w:xz") as tar:
         for name, content in (("campaign.json", b"{}"), ("SHA256SUMS", b"\xff\xfe\n")):
             info, held = entry(f"quick/{name}", content)
             tar.addfile(info, io.BytesIO(held))
-    assert "which its SHA256SUMS lists" in refused(path, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"GNU.sparse.map": "x,y"},
-        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"},
-    ],
-)
-def test_headers_that_tar_cannot_read_are_refused(
-    headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    odd = entry("quick/odd", pax_headers=headers)
-    assert "quick.tar.xz" in refused(packed(tmp_path, odd), monkeypatch)
+    assert "which its SHA256SUMS lists" in refused(path)
