@@ -24,13 +24,16 @@ class Recorded:
         self.orders: list[tuple[str, Order]] = []
 
     def arm(
-        self, name: str, answer: Answer = USUAL, fails: Callable[[Order], bool] | None = None
+        self,
+        name: str,
+        answer: Answer | Callable[[Order], Answer] = USUAL,
+        fails: Callable[[Order], bool] = lambda _: False,
     ) -> turns.Arm:
         def carry_out(orders: Sequence[Order]) -> list[Answer]:
             self.orders += [(name, order) for order in orders]
-            if fails and any(map(fails, orders)):
+            if any(map(fails, orders)):
                 raise Lost(f"{name} is lost")
-            return [answer] * len(orders)
+            return [answer(order) if callable(answer) else answer for order in orders]
 
         return carry_out
 
@@ -41,6 +44,14 @@ class Recorded:
 def alone(cells: int) -> list[range]:
     """As many contests of one cell each."""
     return turns.numbers(["x"] * cells)
+
+
+def conducted(arms: dict[str, Answer], cells: int = 1, asked: Measurement = QUICK) -> Recorded:
+    """What arms that answer so were asked, in as many contests of one cell each."""
+    seen = Recorded()
+    each = {name: seen.arm(name, answer) for name, answer in arms.items()}
+    assert conduct(each, alone(cells), asked, random.Random(1)) == {}
+    return seen
 
 
 def test_every_arm_has_every_cell_and_as_many_turns_of_as_many_operations() -> None:
@@ -58,9 +69,8 @@ def test_every_arm_has_every_cell_and_as_many_turns_of_as_many_operations() -> N
 
 
 def test_rounds_visit_all_arms_in_orders_that_differ() -> None:
-    seen = Recorded()
     names = ("a", "b", "c")
-    conduct({name: seen.arm(name) for name in names}, alone(4), QUICK, random.Random(1))
+    seen = conducted(dict.fromkeys(names, USUAL), cells=4)
     taken = [seen.of(Action.TURN, cell) for cell in range(4)]
     rounds = [tuple(each[i : i + 3]) for each in taken for i in range(0, len(each), 3)]
     assert all(sorted(each) == sorted(names) for each in rounds)
@@ -68,9 +78,7 @@ def test_rounds_visit_all_arms_in_orders_that_differ() -> None:
 
 
 def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
-    seen = Recorded()
-    arms = {"quick": seen.arm("quick", Answer(2e-7, 8)), "slow": seen.arm("slow", Answer(2e-3, 1))}
-    conduct(arms, alone(1), QUICK, random.Random(1))
+    seen = conducted({"quick": Answer(2e-7, 8), "slow": Answer(2e-3, 1)})
     orders = {(each.count, each.group) for _, each in seen.orders if each.action is Action.TURN}
     ((count, group),) = orders
     assert group == 8
@@ -79,23 +87,11 @@ def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
 
 @pytest.mark.parametrize("other", [True, False])
 def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
-    seen = Recorded()
-    arms = {
-        "host": seen.arm("host", Answer(1e-4, tight=True)),
-        "docker": seen.arm("docker", Answer(1e-4, tight=other)),
-        "lacking": seen.arm("lacking", Answer(0)),
-    }
-    conduct(arms, alone(1), QUICK, random.Random(1))
+    tight, answer = Answer(1e-4, tight=True), Answer(1e-4, tight=other)
+    seen = conducted({"host": tight, "docker": answer, "lacking": Answer(0)})
     turns = [each for _, each in seen.orders if each.action is Action.TURN]
     assert {each.tight for each in turns} == {other}
     assert all(orders_of(line_of([each])) == [each] for each in turns)
-
-
-def test_a_cell_that_one_arm_cannot_measure_is_measured_by_the_others() -> None:
-    seen = Recorded()
-    arms = {"able": seen.arm("able"), "lacking": seen.arm("lacking", Answer(0))}
-    conduct(arms, alone(1), QUICK, random.Random(1))
-    assert set(seen.of(Action.TURN, 0)) == set(seen.of(Action.END, 0)) == {"able"}
 
 
 @pytest.mark.parametrize("action", list(Action))
@@ -124,23 +120,18 @@ def test_nothing_is_left_to_do_where_all_are_lost() -> None:
 def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
     others: tuple[str, ...], fewest: int
 ) -> None:
-    known, capped = Recorded(), Recorded()
     long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
-    arms = {name: known.arm(name, Answer(1e-3, narrow=True)) for name in ("a", *others)}
-    conduct(arms, alone(1), long, random.Random(1))
-    assert Counter(known.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
     short = Measurement(time_cap=1e-9, min_iterations=5, max_iterations=10**6)
-    conduct({name: capped.arm(name) for name in arms}, alone(1), short, random.Random(1))
-    assert Counter(capped.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest)
+    for answer, asked in ((Answer(1e-3, narrow=True), long), (USUAL, short)):
+        seen = conducted(dict.fromkeys(("a", *others), answer), asked=asked)
+        assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(("a", *others), fewest)
 
 
 def test_slow_operations_have_as_many_iterations_as_were_asked_for_whatever_the_cap() -> None:
-    seen = Recorded()
-    arms = {name: seen.arm(name, Answer(0.5, narrow=True)) for name in ("a", "b")}
     asked = Measurement(time_cap=1e-9, min_iterations=10, max_iterations=1000)
-    conduct(arms, alone(1), asked, random.Random(1))
+    seen = conducted(dict.fromkeys(("a", "b"), Answer(0.5, narrow=True)), asked=asked)
     assert {each.count for _, each in seen.orders if each.action is Action.TURN} == {1}
-    assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(arms, 10)
+    assert Counter(seen.of(Action.TURN, 0)) == {"a": 10, "b": 10}
 
 
 @given(st.floats(1e-7, 1.0), st.floats(1e-3, 2.0), st.integers(1, 100), st.integers(0, 10**4))
@@ -163,19 +154,11 @@ def test_the_turns_hold_what_was_asked_for(
 def contested() -> list[tuple[str, Order]]:
     """The orders to two arms that contest a quick cell 1 and a slow cell 2; cell 0 is alone."""
     seen = Recorded()
-    quick, slow = Answer(1e-6, 4), Answer(1e-4, 1)
-    arms = {name: seen.arm(name) for name in ("a", "b")}
-
-    def answering(name: str) -> turns.Arm:
-        def carry_out(orders: Sequence[Order]) -> list[Answer]:
-            arms[name](orders)
-            return [quick if order.cell == 1 else slow for order in orders]
-
-        return carry_out
-
+    answers = (USUAL, Answer(1e-6, 4), Answer(1e-4, 1), USUAL)  # the last one to LEAVE
+    arms = {name: seen.arm(name, lambda order: answers[order.cell]) for name in ("a", "b")}
     contests = turns.numbers([("copy",), ("direct", "mpi")])
     assert contests == [range(1), range(1, 3)]
-    conduct({name: answering(name) for name in arms}, contests, QUICK, random.Random(1))
+    conduct(arms, contests, QUICK, random.Random(1))
     return [(name, order) for name, order in seen.orders if order.cell > 0]
 
 
@@ -201,12 +184,8 @@ def test_each_cell_of_a_contest_has_a_count_of_its_own_and_all_have_one_group(
 
 def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
     seen = Recorded()
-    asked = []
-
-    def some(orders: Sequence[Order]) -> list[Answer]:
-        asked.extend((order.action, order.cell) for order in orders)
-        return [Answer() if order.cell == 1 else USUAL for order in orders]
-
+    some = seen.arm("some", lambda order: Answer() if order.cell == 1 else USUAL)
     conduct({"all": seen.arm("all"), "some": some}, [range(2)], QUICK, random.Random(1))
-    assert {order.cell for _, order in seen.orders} == {0, 1, turns.NONE}
-    assert [action for action, cell in asked if cell == 1] == [Action.BEGIN]
+    for name, cells in (("all", {0, 1, turns.NONE}), ("some", {0, turns.NONE})):
+        asked = [order for who, order in seen.orders if who == name]
+        assert {each.cell for each in asked if each.action is not Action.BEGIN} == cells
