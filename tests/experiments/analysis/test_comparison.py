@@ -68,42 +68,38 @@ def campaign(name: str, medians: pd.DataFrame, **text: Any) -> Campaign:
     )
 
 
+def compared(first: pd.DataFrame, second: pd.DataFrame, **text: Any) -> Comparison:
+    """Campaigns with these medians; `text` says more about the second one."""
+    return compare(campaign("a", first), campaign("a", second, **text))
+
+
 def shown(found: Comparison) -> list[tuple[str, str, str]]:
     return [(each.what, each.first, each.second) for each in found.differences]
 
 
-def test_campaigns_alike_differ_in_nothing_and_their_cells_are_equivalent() -> None:
-    found = compare(campaign("a", cells(1e-5)), campaign("a", cells(1e-5)))
-    assert found.differences == []
+@pytest.mark.parametrize(
+    ("first", "second", "ratio", "verdict"),
+    [
+        (cells(1e-5), cells(1e-5), 1.0, Verdict.EQUIVALENT),
+        (cells(1e-5), cells(1.2e-5), 1.2, Verdict.DIFFERS),
+        (cells(1e-5, blocks=5), cells(2e-5), 2.0, Verdict.TOO_FEW),
+        (cells(1e-5), cells(1.5e-5).query("arm == 'host'"), 1.5, Verdict.BOUNDED),  # no A/A pair
+    ],
+)
+def test_the_second_over_the_first_and_the_twin_is_only_the_floor(
+    first: pd.DataFrame, second: pd.DataFrame, ratio: float, verdict: Verdict
+) -> None:
+    found = compared(first, second)
     (row,) = found.cells.itertuples(index=False)
-    assert row.ratio == 1.0
-    assert (row.first_launches, row.second_launches) == (10, 10)
-    assert row.verdict == Verdict.EQUIVALENT
-    assert found.left_out == []
-
-
-def test_the_second_over_the_first_and_the_twin_is_only_the_floor() -> None:
-    found = compare(campaign("a", cells(1e-5)), campaign("b", cells(1.2e-5)))
-    (row,) = found.cells.itertuples(index=False)
-    assert row.arm == "host"
-    assert row.low < 1.2 < row.high
-    assert row.verdict == Verdict.DIFFERS
-    assert max(found.floors) < 0.01
-
-
-def test_few_launches_have_a_ratio_and_no_interval() -> None:
-    found = compare(campaign("a", cells(1e-5, blocks=5)), campaign("b", cells(2e-5)))
-    (row,) = found.cells.itertuples(index=False)
-    assert row.ratio == pytest.approx(2, rel=0.01)
-    assert np.isnan(row.low)
-    assert row.verdict == Verdict.TOO_FEW
-
-
-def test_without_an_aa_pair_nothing_differs() -> None:
-    alone = cells(1.5e-5)
-    found = compare(campaign("a", cells(1e-5)), campaign("b", alone[alone["arm"] == "host"]))
-    assert np.isnan(found.floors[1])
-    assert found.cells["verdict"].tolist() == [Verdict.BOUNDED]
+    assert (row.arm, row.verdict) == ("host", verdict)
+    assert row.ratio == pytest.approx(ratio, rel=0.01)
+    assert (row.first_launches, row.second_launches) == (first["block"].nunique(), 10)
+    if verdict == Verdict.TOO_FEW:
+        assert np.isnan(row.low)
+    else:
+        assert row.low <= ratio <= row.high
+    assert np.isnan(found.floors[1]) if verdict == Verdict.BOUNDED else max(found.floors) < 0.01
+    assert found.left_out == found.differences == []
 
 
 def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() -> None:
@@ -150,9 +146,8 @@ def test_what_varies_within_a_campaign_is_reported_by_mpi_or_arm() -> None:
 
 def test_launches_that_the_other_campaign_lacks_are_no_difference() -> None:
     more = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
-    assert "versions.mpi" not in {
-        each.what for each in compare(campaign("a", more), campaign("a", cells(1e-5))).differences
-    }
+    found = compared(more, cells(1e-5)).differences
+    assert "versions.mpi" not in {each.what for each in found}
 
 
 def test_who_has_a_value_is_named_as_shortly_as_can_be() -> None:
@@ -185,30 +180,29 @@ def test_another_version_of_the_same_mpi_is_refused_too() -> None:
 
 
 def test_campaigns_without_a_cell_in_common_are_refused_with_the_reason() -> None:
-    first = campaign("a", cells(1e-5))
     with pytest.raises(NotComparable, match="share no cell: bytes 1024 against 4096"):
-        compare(first, campaign("b", cells(1e-5, bytes=4096)))
+        compared(cells(1e-5), cells(1e-5, bytes=4096))
     crossed = [cells(1e-5, bytes=4096), cells(1e-5, operation="gather")]
     with pytest.raises(NotComparable, match="no combination of them is in both"):
-        compare(first, campaign("b", pd.concat(crossed)))
+        compared(cells(1e-5), pd.concat(crossed))
 
 
 def test_cells_of_one_campaign_alone_are_counted() -> None:
     more = pd.concat([cells(1e-5), cells(1e-5, bytes=4096)])
-    found = compare(campaign("a", cells(1e-5)), campaign("b", more))
+    found = compared(cells(1e-5), more)
     assert found.left_out == ["1 of 2 cells are only in the second campaign"]
 
 
 def test_only_launches_timed_in_groups_of_one_size_are_compared() -> None:
     grouped = cells(1e-5)
     grouped.loc[grouped["block"] < 3, ["group", "median_s"]] = [4, 1.0]
-    found = compare(campaign("a", grouped), campaign("b", cells(1e-5)))
+    found = compared(grouped, cells(1e-5))
     (row,) = found.cells.itertuples(index=False)
     assert (row.first_launches, row.second_launches) == (7, 10)
     assert row.ratio == pytest.approx(1, rel=0.01)
     every = pd.concat([cells(1e-5), cells(1e-5, bytes=64, group=2)])
     other = pd.concat([cells(1e-5), cells(1e-5, bytes=64, group=4)])
-    assert compare(campaign("a", every), campaign("b", other)).left_out == [
+    assert compared(every, other).left_out == [
         "1 cells were timed back to back in groups of different sizes"
     ]
 
@@ -224,9 +218,8 @@ def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
             ]
         },
     }
-    real, emulated = campaign("a", cells(1e-5)), campaign("b", cells(1e-5), environment=there)
-    assert compare(real, real).warning == ""
-    found = compare(real, emulated)
+    assert compared(cells(1e-5), cells(1e-5)).warning == ""
+    found = compared(cells(1e-5), cells(1e-5), environment=there)
     assert found.warning.startswith("Emulated machine gh200 (tcg)")
     assert ("machine.emulated", "not recorded", "gh200 (tcg)") in shown(found)
     assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in shown(found)

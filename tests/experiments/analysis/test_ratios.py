@@ -8,11 +8,13 @@ from experiments.analysis import ratios, statistics
 from tests.experiments.analysis.launch_medians import cells
 
 
+def over_host(frame: pd.DataFrame, arm: str = "docker", value: str = "median_s") -> pd.DataFrame:
+    return ratios.paired_ratio(frame, "arm", arm, "host", value)
+
+
 def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> None:
     drift = [1.0, 3.0, 1.2, 2.5, 1.1, 2.0]
-    found = ratios.paired_ratio(
-        cells({"host": drift, "docker": [1.1 * each for each in drift]}), "arm", "docker", "host"
-    )
+    found = over_host(cells({"host": drift, "docker": [1.1 * each for each in drift]}))
     assert len(found) == 1
     assert found["ratio"][0] == pytest.approx(1.1)
     assert found["low"][0] == pytest.approx(1.1)
@@ -30,52 +32,52 @@ def sizes(count: int, blocks: int) -> pd.DataFrame:
 
 def test_holms_family_is_one_series_of_a_figure() -> None:
     series = [sizes(15, 10).assign(operation=name) for name in ("bcast", "gather", "allreduce")]
-    found = ratios.paired_ratio(pd.concat(series), "arm", "docker", "host")
+    found = over_host(pd.concat(series))
     assert len(found) == 45
     assert found["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
     assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
 
 
 def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
-    found = ratios.paired_ratio(sizes(8, 6), "arm", "docker", "host")
+    found = over_host(sizes(8, 6))
     assert found["least_p_holm"].tolist() == [0.25] * 8
     assert (found["p_holm"] >= found["least_p_holm"]).all()
     assert statistics.least_p(6) == 0.03125
     assert statistics.least_p(0) == 1
-    alone = ratios.paired_ratio(sizes(8, 1), "arm", "docker", "host")
+    alone = over_host(sizes(8, 1))
     assert alone["least_p_holm"].isna().all()
 
 
 def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
-    found = ratios.paired_ratio(
-        cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}), "arm", "docker", "host"
-    )
+    found = over_host(cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}))
     assert found["blocks"][0] == 2
 
 
 def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
     frame = cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0, 9.0]})
     frame.loc[frame["median_s"] == 9.0, "group"] = 7
-    found = ratios.paired_ratio(frame, "arm", "docker", "host")
+    found = over_host(frame)
     assert found["blocks"][0] == 2
     assert found["ratio"][0] == 2.0
-
-
-def test_no_pair_in_groups_of_one_size_gives_no_ratio() -> None:
-    frame = cells({"host": [1.0, 1.0], "docker": [2.0, 2.0]})
     frame.loc[frame["arm"] == "docker", "group"] = 7
-    assert ratios.paired_ratio(frame, "arm", "docker", "host").empty
+    assert over_host(frame).empty
 
 
-def test_launches_that_took_turns_are_paired_turn_by_turn() -> None:
+@pytest.mark.parametrize(
+    ("companies", "ratio"),
+    [
+        (["0000-docker 0000-host"] * 2, 1.1),
+        (["0000-host", ""], 1.5),
+        (["", ""], 1.5),  # they ran alone, at different times
+    ],
+)
+def test_launches_that_took_turns_are_paired_turn_by_turn(
+    companies: list[str], ratio: float
+) -> None:
     """The machine slows down in the middle of a block, and one turn of an arm is disturbed."""
-    frame = cells({"host": [1.0], "docker": [1.5]}).assign(company="0000-docker 0000-host")
-    host = (1.0, 1.0, 2.0, 2.0, 2.0)
-    docker = (1.1, 1.1, 2.2, 9.0, 2.2)
-    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
-    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.1)
-    apart = frame.assign(company=["0000-host" if a == "host" else "" for a in frame["arm"]])
-    assert ratios.paired_ratio(apart, "arm", "docker", "host")["ratio"][0] == pytest.approx(1.5)
+    frame = cells({"host": [1.0], "docker": [1.5]}).assign(company=companies)
+    frame["turns"] = [(1.0, 1.0, 2.0, 2.0, 2.0), (1.1, 1.1, 2.2, 9.0, 2.2)]
+    assert over_host(frame)["ratio"][0] == pytest.approx(ratio)
 
 
 def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -> None:
@@ -84,17 +86,10 @@ def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -
     later = cells({"host-again": [2.0], "host": [2.0]}).assign(company="0-again 0-host-beside")
     for both in (pd.concat([first, later]), pd.concat([later, first])):
         both = both.assign(turns=[()] * len(both))
-        docker = ratios.paired_ratio(both, "arm", "docker", "host")["ratio"]
-        again = ratios.paired_ratio(both, "arm", "host-again", "host")["ratio"]
+        docker = over_host(both)["ratio"]
+        again = over_host(both, "host-again")["ratio"]
         assert docker.tolist() == pytest.approx([1.1])
         assert again.tolist() == pytest.approx([1.0])
-
-
-def test_launches_that_ran_alone_are_not_paired_turn_by_turn() -> None:
-    frame = cells({"host": [1.0], "docker": [9.0]}).assign(company="")
-    host, docker = (1.0, 1.0, 9.0), (1.0, 9.0, 9.0)
-    frame["turns"] = [host if arm == "host" else docker for arm in frame["arm"]]
-    assert ratios.paired_ratio(frame, "arm", "docker", "host")["ratio"][0] == pytest.approx(9.0)
 
 
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
@@ -114,7 +109,7 @@ def test_bindings_which_never_share_a_block_are_paired_by_replicate() -> None:
 
 
 def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
-    found = ratios.paired_ratio(cells({"host": [1.0]}), "arm", "docker", "host")
+    found = over_host(cells({"host": [1.0]}))
     assert found.empty
     assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
 
@@ -123,7 +118,7 @@ def test_p99_is_paired_as_the_launches_have_it() -> None:
     frame = cells({"host": [2.0] * 6, "docker": [3.0] * 6}).assign(
         company="a b", turns=[(9.0,)] * 12
     )
-    found = ratios.paired_ratio(frame, "arm", "docker", "host", "p99_s")
+    found = over_host(frame, value="p99_s")
     assert found["ratio"].tolist() == pytest.approx([1.5])
 
 

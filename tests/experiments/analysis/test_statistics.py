@@ -2,32 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from experiments.analysis import statistics
 from tests.experiments.analysis.launch_medians import cells
-
-
-def test_the_median_interval_covers_the_median_at_least_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(1)
-    for n in (6, 15, 60):
-        hits = 0
-        for _ in range(1000):
-            found = statistics.median_interval(rng.lognormal(size=n))
-            hits += found.low <= 1.0 <= found.high
-        assert hits >= 935  # 95 % less three standard errors
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_fewer_than_six_samples_have_no_interval(n: int) -> None:
     found = statistics.median_interval(np.arange(n, dtype=float))
     assert found.value == (n - 1) / 2
-    assert np.isnan(found.low)
-    assert np.isnan(found.high)
-
-
-def test_no_sample_has_no_median() -> None:
-    assert np.isnan(statistics.median_interval([]).value)
+    assert np.isnan([found.low, found.high, statistics.median_interval([]).value]).all()
 
 
 def test_the_interval_of_paired_ratios_has_order_statistics_for_its_ends() -> None:
@@ -51,13 +35,10 @@ def test_five_blocks_are_too_few_for_an_interval_of_a_ratio() -> None:
     assert np.isnan(statistics.median_ratio([]).value)
 
 
-def test_holm_matches_the_worked_example_and_leaves_what_was_not_tested() -> None:
+def test_holm_matches_the_worked_example_and_is_as_strict_as_each_test_at_least() -> None:
     found = statistics.holm([0.01, 0.04, float("nan"), 0.03])
     assert found[[0, 1, 3]] == pytest.approx([0.03, 0.06, 0.06])
     assert np.isnan(found[2])
-
-
-def test_holm_is_at_least_as_strict_as_each_test_alone() -> None:
     p = np.random.default_rng(2).uniform(size=40)
     assert (statistics.holm(p) >= p).all()
     assert (statistics.holm(p) <= 1).all()
@@ -91,13 +72,6 @@ def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None
     assert found["skew_s"][0] == 1e-7
     assert found["n"][0] == 600
     assert found["group"][0] == 2
-
-
-def test_the_signed_rank_test_keeps_its_size_when_there_is_no_effect() -> None:
-    rng = np.random.default_rng(3)
-    p = [statistics.signed_rank(np.exp(rng.normal(scale=0.1, size=10))) for _ in range(1000)]
-    false_alarms = sum(each <= 0.05 for each in p)
-    assert false_alarms <= stats.binom.ppf(0.999, 1000, 0.05)
 
 
 @pytest.mark.parametrize(

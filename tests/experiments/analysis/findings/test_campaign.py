@@ -1,6 +1,5 @@
 """What a campaign asked for, found, and could not measure."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,45 +7,44 @@ import pytest
 from experiments.analysis.findings import campaign
 from experiments.analysis.findings.campaign import Findings, container_arms
 from experiments.analysis.reading import load
-
-Find = Callable[..., Findings]
-
-
-def test_a_campaign_gives_times_speedups_and_container_ratios(campaign_folder: Path) -> None:
-    found = campaign.find(load(campaign_folder))
-    assert set(found.times["arm"]) == {"host", "docker-default-one", "docker-tuned-one"}
-    assert set(found.speedups["kind"]) == {"hbw"}
-    assert set(found.containers["arm"]) == {"docker-default-one", "docker-tuned-one"}
-    assert set(found.containers["profile"]) == {"default", "tuned"}
-    assert found.placements.empty
-    assert 0 < found.floor < 0.2
-    assert found.unmeasured == {}
+from tests.campaigns import find
 
 
-def test_caveats_come_from_what_was_recorded_and_from_the_copies(campaign_folder: Path) -> None:
-    found = campaign.find(load(campaign_folder))
-    assert found.interpreters == {"host": "3.11.7", "docker": "3.11.2"}
-    assert [each.arm for each in found.straying_copies] == [
-        "docker-default-one",
-        "docker-tuned-one",
-    ]
+@pytest.fixture(scope="module")
+def quick(campaign_folder: Path) -> Findings:
+    return campaign.find(load(campaign_folder))
 
 
-def test_what_containers_lost_of_the_data_path_is_found(campaign_folder: Path) -> None:
-    found = campaign.find(load(campaign_folder))
-    (loss,) = found.data_paths.losses
+def test_a_campaign_gives_times_speedups_and_container_ratios(quick: Findings) -> None:
+    assert set(quick.times["arm"]) == {"host", "docker-default-one", "docker-tuned-one"}
+    assert set(quick.speedups["kind"]) == {"hbw"}
+    assert set(quick.containers["arm"]) == {"docker-default-one", "docker-tuned-one"}
+    assert set(quick.containers["profile"]) == {"default", "tuned"}
+    assert quick.placements.empty
+    assert 0 < quick.floor < 0.2
+    assert quick.unmeasured == {}
+
+
+def test_caveats_come_from_what_was_recorded_and_from_the_copies(quick: Findings) -> None:
+    assert quick.interpreters == {"host": "3.11.7", "docker": "3.11.2"}
+    straying = [each.arm for each in quick.straying_copies]
+    assert straying == ["docker-default-one", "docker-tuned-one"]
+
+
+def test_what_containers_lost_of_the_data_path_is_found(quick: Findings) -> None:
+    (loss,) = quick.data_paths.losses
     assert (loss.mpi, loss.arm, loss.ways) == ("openmpi", "docker-default-one", ("single copy",))
     assert (loss.trial, loss.outcome) == ("kcmp", "refused (EPERM)")
     assert loss.kept_in == ("docker-tuned-one",)
 
 
-def test_the_twin_is_no_arm_of_its_own(findings: Find) -> None:
-    found = findings()
+def test_the_twin_is_no_arm_of_its_own() -> None:
+    found = find()
     assert "host-again" not in set(found.times["arm"]) | set(found.containers["arm"])
 
 
-def test_ratios_are_those_of_the_model(findings: Find) -> None:
-    found = findings(
+def test_ratios_are_those_of_the_model() -> None:
+    found = find(
         emulated=False, bindings=("packed", "spread"), localities=("local", "remote"), blocks=8
     )
     largest = found.speedups[found.speedups["bytes"] == 4194304]
@@ -70,25 +68,23 @@ def test_a_level_that_every_launch_skipped_keeps_its_reason(skipping_folder: Pat
     assert found.speedups.empty
 
 
-def test_the_benchmark_in_c_is_no_container_and_is_compared_with_the_hosts_mpi(
-    findings: Find,
-) -> None:
-    found = findings(
+def test_the_benchmark_in_c_is_no_container_and_is_compared_with_the_hosts_mpi() -> None:
+    found = find(
         arms=("host", "host-again", "docker-tuned-one", "imb"), mpis=("impi", "mpich"), blocks=8
     )
     assert set(found.containers["arm"]) == {"docker-tuned-one"}
     assert set(found.transports["transport"]) == {"mpi", "pickle"}
     assert set(found.python["mpi"]) == {"impi"}
     assert found.python["ratio"].to_numpy() == pytest.approx(1.25, rel=0.06)
-    assert findings(blocks=2).python.empty
+    assert find(blocks=2).python.empty
 
 
-def test_every_ratio_has_its_verdict(findings: Find) -> None:
-    found = findings(blocks=8)
+def test_every_ratio_has_its_verdict() -> None:
+    found = find(blocks=8)
     dear = found.containers[found.containers["bytes"] == 4194304]
     assert set(dear["verdict"]) == {"differs"}
     assert set(found.containers["verdict"]) == {"differs", "bounded"}
-    assert set(findings(arms=("host", "docker-tuned-one"), blocks=2).containers["verdict"]) == {
+    assert set(find(arms=("host", "docker-tuned-one"), blocks=2).containers["verdict"]) == {
         "too few blocks"
     }
 
@@ -101,20 +97,20 @@ def test_what_is_missing_may_be_an_engine_or_one_of_its_arms() -> None:
 EMULATED = {"arms": ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one"), "emulated": False}
 
 
-def test_every_row_of_an_emulated_machine_says_so(findings: Find) -> None:
-    found = findings(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+def test_every_row_of_an_emulated_machine_says_so() -> None:
+    found = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
     assert found.machine.startswith("Emulated machine knl-snc4-flat (tcg):")
     for frame in (found.times, found.speedups, found.transports):
         assert set(frame["emulated_machine"]) == {"knl-snc4-flat (tcg)"}
-    plain = findings(blocks=2)
+    plain = find(blocks=2)
     assert plain.machine == ""
     assert set(plain.times["emulated_machine"]) == {"no"}
 
 
-def test_without_a_host_no_container_has_a_ratio(findings: Find) -> None:
-    found = findings(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+def test_without_a_host_no_container_has_a_ratio() -> None:
+    found = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
     assert found.containers.empty and found.groups.empty
-    assert container_arms(findings(blocks=2).times) == ["docker-tuned-one"]
+    assert container_arms(find(blocks=2).times) == ["docker-tuned-one"]
 
 
 def test_places_and_pages_come_from_the_launches(emulated_folder: Path) -> None:

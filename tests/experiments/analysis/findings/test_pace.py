@@ -1,13 +1,10 @@
 """The pace of a launch is its time over the usual one of its own arm, in the order of the day."""
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 
 from experiments.analysis.findings.pace import COLUMNS, paces
-
-Medians = Callable[..., pd.DataFrame]
+from tests.campaigns import make_cells
 
 
 def began(cells: pd.DataFrame) -> list[dict[str, object]]:
@@ -18,8 +15,8 @@ def began(cells: pd.DataFrame) -> list[dict[str, object]]:
     ]
 
 
-def test_a_launch_that_took_longer_than_its_arm_usually_does_is_slow(medians: Medians) -> None:
-    cells = medians(blocks=5)
+def test_a_launch_that_took_longer_than_its_arm_usually_does_is_slow() -> None:
+    cells = make_cells(blocks=5)
     slow = (cells["block"] == 3) & (cells["arm"] == "host")
     cells.loc[slow, "median_s"] *= 1.5
     found = paces(began(cells), cells)
@@ -31,6 +28,6 @@ def test_a_launch_that_took_longer_than_its_arm_usually_does_is_slow(medians: Me
     assert row.pace == pytest.approx(1.5, rel=0.03)
 
 
-def test_launches_that_stored_no_time_of_day_are_left_out(medians: Medians) -> None:
-    cells = medians(blocks=2)
+def test_launches_that_stored_no_time_of_day_are_left_out() -> None:
+    cells = make_cells(blocks=2)
     assert paces([{"launch": {"block": 0, "arm": "host"}}], cells).empty

@@ -1,7 +1,6 @@
 """Launches alike share a map; one that differs is never left out."""
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from experiments.model.environment import machine_names
 from experiments.programs.machine import nodes as measured
 from hbmcomm.memory.topology import model
 from tests.experiments.emulation.kernel_view import nodes_as_shown
+from tests.launched import make_launch
 
-Launched = Callable[..., dict[str, Any]]
 MIB = 2**20
 PREFERRED = {"kinds": ("hbw_preferred",), "localities": ("local",)}
 SPOT = ("hbw_preferred", "local")
@@ -28,10 +27,10 @@ def only(found: tuple[PageMap, ...]) -> PageMap:
     return page_map
 
 
-def test_arms_that_are_alike_share_a_map(launched: Launched) -> None:
+def test_arms_that_are_alike_share_a_map() -> None:
     arms = ("vm-docker-knl-snc4-flat-tuned-one", "vm-knl-snc4-flat")
     page_map = only(
-        page_maps([launched(arm=arm, block=block) for arm in arms for block in range(3)])
+        page_maps([make_launch(arm=arm, block=block) for arm in arms for block in range(3)])
     )
     assert page_map.arms == ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
     assert len(page_map.launches) == 6
@@ -43,8 +42,8 @@ def test_arms_that_are_alike_share_a_map(launched: Launched) -> None:
     assert {len(panel.launches) for panel in page_map.panels} == {6}
 
 
-def test_every_byte_of_every_rank_is_on_the_map(launched: Launched) -> None:
-    page_map = only(page_maps([launched()]))
+def test_every_byte_of_every_rank_is_on_the_map() -> None:
+    page_map = only(page_maps([make_launch()]))
     for panel in page_map.panels:
         assert sum(by_node(panel).values()) == 8 * 2 * MIB
         assert {each.as_asked for each in panel.pages} == {1.0}
@@ -53,22 +52,22 @@ def test_every_byte_of_every_rank_is_on_the_map(launched: Launched) -> None:
 
 
 @pytest.mark.parametrize("other", [{"ranks": 4}, {"binding": "spread"}, {"machine": "plain"}])
-def test_other_ranks_bindings_and_machines_have_maps_of_their_own(
-    launched: Launched, other: dict[str, Any]
-) -> None:
-    assert len(page_maps([launched(), launched(**other)])) == 2
+def test_other_ranks_bindings_and_machines_have_maps_of_their_own(other: dict[str, Any]) -> None:
+    assert len(page_maps([make_launch(), make_launch(**other)])) == 2
 
 
-def test_a_rank_on_another_cpu_makes_another_map(launched: Launched) -> None:
-    moved = launched(block=2)
+def test_a_rank_on_another_cpu_makes_another_map() -> None:
+    moved = make_launch(block=2)
     moved["ranks"][0]["cpu"] = 1
-    usual, other = page_maps([launched(block=0), launched(block=1), moved])
+    usual, other = page_maps([make_launch(block=0), make_launch(block=1), moved])
     assert (len(usual.launches), len(other.launches)) == (2, 1)
     assert other.cpus[0] == 1
 
 
-def test_a_launch_whose_pages_differ_has_a_panel_of_its_own(launched: Launched) -> None:
-    launches = [launched(block=n, **PREFERRED, placed=SPILT if n == 1 else None) for n in range(3)]
+def test_a_launch_whose_pages_differ_has_a_panel_of_its_own() -> None:
+    launches = [
+        make_launch(block=n, **PREFERRED, placed=SPILT if n == 1 else None) for n in range(3)
+    ]
     most, one = only(page_maps(launches)).panels
     assert (len(most.launches), len(one.launches)) == (2, 1)
     assert one.launches == ("0001-vm-knl-snc4-flat",)
@@ -77,9 +76,9 @@ def test_a_launch_whose_pages_differ_has_a_panel_of_its_own(launched: Launched) 
     assert one.pages[3].shares == ((3, 0.5), (5, 0.5))
 
 
-def test_a_page_more_or_less_makes_no_other_panel_but_another_row(launched: Launched) -> None:
+def test_a_page_more_or_less_makes_no_other_panel_but_another_row() -> None:
     few = {("hbw_preferred", "local", 3): {5: 2 * MIB - 4096, 3: 4096}}
-    launches = [launched(block=n, **PREFERRED, placed=few if n else None) for n in range(2)]
+    launches = [make_launch(block=n, **PREFERRED, placed=few if n else None) for n in range(2)]
     rows = frame(launches)
     assert len(rows) == 8 + 1
     mine = rows[rows["rank"] == 3]
@@ -89,11 +88,9 @@ def test_a_page_more_or_less_makes_no_other_panel_but_another_row(launched: Laun
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
-def test_of_launches_alike_to_a_per_cent_the_worst_is_told(
-    launched: Launched, order: tuple[int, ...]
-) -> None:
+def test_of_launches_alike_to_a_per_cent_the_worst_is_told(order: tuple[int, ...]) -> None:
     launches = [
-        launched(block=n, **PREFERRED, placed={(*SPOT, 3): {5: 2 * MIB - n * 3000, 3: n * 3000}})
+        make_launch(block=n, **PREFERRED, placed={(*SPOT, 3): {5: 2 * MIB - n * 3000, 3: n * 3000}})
         for n in order
     ]
     (panel,) = only(page_maps(launches)).panels
@@ -102,54 +99,49 @@ def test_of_launches_alike_to_a_per_cent_the_worst_is_told(
     assert panel.pages[3].placed == ((3, 9000), (5, 2 * MIB - 9000))
 
 
-def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it(launched: Launched) -> None:
-    page_map = only(page_maps([launched("xeon-max-flat-snc4", ranks=16)]))
+def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it() -> None:
+    page_map = only(page_maps([make_launch("xeon-max-flat-snc4", ranks=16)]))
     for panel in page_map.panels:
         for rank, each in enumerate(panel.pages):
             assert each.near == (rank // 2, rank // 2 + 8)
             assert each.local == (1.0 if panel.locality == "local" else 0.0)
 
 
-@pytest.mark.parametrize("online", [False, True])
-@pytest.mark.parametrize("name", machine_names())
-def test_local_is_what_the_library_calls_local_on_every_machine(
-    launched: Launched, monkeypatch: pytest.MonkeyPatch, name: str, online: bool
-) -> None:
-    topology = shown(*nodes_as_shown(description.load(name), online))
-    assert_alike(launched, monkeypatch, topology)
-
-
-def test_local_is_what_the_library_calls_local_where_nodes_lack_something(
-    launched: Launched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of CPUs without memory, memory that only a GPU reaches well, one as near to two nodes."""
-
-    def node(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> model.Node:
-        far = {other: 10 + 10 * (other != number) for other in range(5)}
-        return model.Node(number, cpus, size, size, size, far, near)
-
-    topology = shown(
-        node(0, (0,), 2**30, ()),
-        node(1, (1,), 0, ()),
-        node(2, (), 2**30, (4,)),
-        node(3, (), 2**30, ()),
-        node(4, (), 2**30, (1, 4)),
-    )
-    assert [topology.local_nodes(number) for number in (0, 1)] == [(0, 3), (3, 4)]
-    assert_alike(launched, monkeypatch, topology)
-
-
 def shown(*nodes: model.Node) -> model.Topology:
     return model.Topology(nodes, (), (), (), "", model.HbmFinding((), "", (), False))
 
 
-def assert_alike(
-    launched: Launched, monkeypatch: pytest.MonkeyPatch, topology: model.Topology
+def lacking(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> model.Node:
+    far = {other: 10 + 10 * (other != number) for other in range(5)}
+    return model.Node(number, cpus, size, size, size, far, near)
+
+
+LACKING = shown(
+    lacking(0, (0,), 2**30, ()),
+    lacking(1, (1,), 0, ()),
+    lacking(2, (), 2**30, (4,)),
+    lacking(3, (), 2**30, ()),
+    lacking(4, (), 2**30, (1, 4)),
+)
+"""With CPUs without memory, memory that only a GPU reaches well, one as near to two nodes."""
+EMULATED = {
+    f"{name}{', HBM online' * online}": shown(*nodes_as_shown(description.load(name), online))
+    for name in machine_names()
+    for online in (False, True)
+}
+
+
+def test_memory_is_local_although_nodes_lack_something() -> None:
+    assert [LACKING.local_nodes(number) for number in (0, 1)] == [(0, 3), (3, 4)]
+
+
+@pytest.mark.parametrize("topology", [*EMULATED.values(), LACKING], ids=[*EMULATED, "lacking"])
+def test_local_is_what_the_library_calls_local_on_every_machine(
+    monkeypatch: pytest.MonkeyPatch, topology: model.Topology
 ) -> None:
-    """That a result of the machine tells the same of it as the library."""
     monkeypatch.setattr(hbmcomm, "topology", lambda *_: topology)
     cpus = [cpu for node in topology.nodes for cpu in node.cpus]
-    launch = launched("sixty-four", ranks=len(cpus), kinds=("regular",))
+    launch = make_launch("sixty-four", ranks=len(cpus), kinds=("regular",))
     launch["environment"]["topology"] = measured.nodes()
     for rank, cpu in zip(launch["ranks"], cpus, strict=True):
         rank["cpu"] = cpu
@@ -158,13 +150,8 @@ def assert_alike(
         home = topology.node_of_cpu(cpu)
         assert page_map.node_of(rank) == home
         assert page_map.panels[0].pages[rank].near == topology.local_nodes(home)
-    assert_owned(page_map.nodes, topology)
-
-
-def assert_owned(nodes: Sequence[Node], topology: model.Topology) -> None:
-    """That memory without CPUs belongs to the nodes that it is local to."""
-    homes = [node for node in nodes if node.cpus]
-    for node in nodes:
+    homes = [node for node in page_map.nodes if node.cpus]
+    for node in page_map.nodes:
         best = [home.id for home in homes if node.id in topology.local_nodes(home.id)]
         if not node.cpus and best:
             assert owners(node, homes) == best
@@ -189,16 +176,16 @@ def test_memory_belongs_to_the_nodes_that_it_serves_best(memory: Node, nearest: 
     assert owners(memory, homes) == nearest
 
 
-def test_bytes_on_no_node_are_counted_as_not_where_asked(launched: Launched) -> None:
-    launch = launched(ranks=1, placed={("regular", "local", 0): {0: MIB}}, localities=("local",))
+def test_bytes_on_no_node_are_counted_as_not_where_asked() -> None:
+    launch = make_launch(ranks=1, placed={("regular", "local", 0): {0: MIB}}, localities=("local",))
     pages = only(page_maps([launch])).panels[0].pages[0]
     assert (pages.unknown, pages.total, pages.as_asked) == (MIB, 2 * MIB, 0.5)
     del launch["ranks"][0]["pools"][0]["bytes"]  # an older result does not say how many there are
     assert only(page_maps([launch])).panels[0].pages[0].unknown == 0
 
 
-def test_what_was_not_measured_has_a_panel_with_the_reason(launched: Launched) -> None:
-    page_map = only(page_maps([launched("plain", ranks=2, skipped="no HBM")]))
+def test_what_was_not_measured_has_a_panel_with_the_reason() -> None:
+    page_map = only(page_maps([make_launch("plain", ranks=2, skipped="no HBM")]))
     assert [panel.skipped for panel in page_map.panels] == ["", "", "no HBM", "no HBM"]
     assert page_map.panels[2].pages == ()
 
@@ -222,8 +209,8 @@ def test_what_a_guest_with_hbm_nodes_recorded_is_one_map_of_both_arms() -> None:
     assert len(frame(launches)) == 2 * 4 * 4
 
 
-def test_a_row_says_who_where_what_was_asked_and_what_was_found(launched: Launched) -> None:
-    rows = frame([launched(block=block, **PREFERRED, placed=SPILT) for block in range(2)])
+def test_a_row_says_who_where_what_was_asked_and_what_was_found() -> None:
+    rows = frame([make_launch(block=block, **PREFERRED, placed=SPILT) for block in range(2)])
     assert len(rows) == 8
     row = rows[rows["rank"] == 3].iloc[0].to_dict()
     assert row == {
@@ -250,8 +237,8 @@ def test_a_row_says_who_where_what_was_asked_and_what_was_found(launched: Launch
     }
 
 
-def test_older_results_and_programs_that_tell_no_pages_fill_no_map(launched: Launched) -> None:
-    old, silent = launched(), launched()
+def test_older_results_and_programs_that_tell_no_pages_fill_no_map() -> None:
+    old, silent = make_launch(), make_launch()
     del old["environment"]["topology"], old["environment"]["machine"]
     for rank in silent["ranks"]:
         rank["pools"] = []
