@@ -52,14 +52,6 @@ class Evaluation:
         """The rows of `times` that no model was fitted on."""
         return pd.DataFrame(self.times[~self.times["fitted"]])
 
-    def of_direct(self) -> dict[str, costmodel.Model]:
-        """The models of transport direct by operation, of the first MPI that has one."""
-        return {
-            operation: model
-            for (_, transport, operation), model in reversed(self.models.items())
-            if transport == DIRECT
-        }
-
 
 def evaluate(measured: Measured) -> Evaluation:
     """Fit and judge.

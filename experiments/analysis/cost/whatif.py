@@ -115,7 +115,12 @@ def _counts(most: int) -> list[int]:
 
 
 def _models(found: Evaluation) -> dict[str, costmodel.Model]:
-    models = found.of_direct()
+    """The models of transport direct by operation, of the first MPI that has one."""
+    models = {
+        operation: model
+        for (_, transport, operation), model in reversed(found.models.items())
+        if transport == DIRECT
+    }
     if not models:
         raise CannotModel(
             "the campaign has no times of transport direct, which what-if is about; measure some: "
