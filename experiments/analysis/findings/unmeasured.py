@@ -32,8 +32,6 @@ def levels(campaign: Campaign) -> dict[str, str]:
     for column, wanted in asked_for.items():
         for level in wanted:
             if level not in set(cells[column]):
-                lacking.setdefault(str(level), reasons.get(str(level), UNFINISHED))
-    for ranks in asked.launches.ranks:
-        if ranks not in set(cells["ranks"]):
-            lacking[f"{ranks} ranks"] = UNFINISHED
-    return lacking
+                lacking.setdefault(level, reasons.get(level, UNFINISHED))
+    few = [ranks for ranks in asked.launches.ranks if ranks not in set(cells["ranks"])]
+    return lacking | {f"{ranks} ranks": UNFINISHED for ranks in few}

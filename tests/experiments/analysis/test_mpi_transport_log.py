@@ -13,6 +13,7 @@ MPICH = {"library": "MPICH", "ranks": "2", "nodes": "1", "copies": "one"}
 INTEL = {"library": "Intel MPI", "ranks": "2", "nodes": "1", "copies": "two"}
 TWICE = {"copies": "two"}
 APART = {"copies": "two", "nodes": "2"}
+FULL = {"ranks": "4", "nodes": "2"}
 
 
 def ways(shown: dict[str, str], log: str, cma: str = "works") -> tuple[str, str, str]:
@@ -36,6 +37,9 @@ def ways(shown: dict[str, str], log: str, cma: str = "works") -> tuple[str, str,
         (INTEL, "impi-host", ("shm", "none", "none")),
         (INTEL | APART, "impi-isolated", ("none", "none", "libfabric tcp over eth0")),
         (INTEL, "impi-ofi", ("none", "none", "libfabric tcp over lo")),
+        # ranks of two full nodes have both ways
+        (MPICH | FULL, "mpich-isolated", ("posix", "CMA", "UCX tcp over eth0")),
+        (INTEL | FULL, "impi-isolated", ("shm", "none", "libfabric tcp over eth0")),
     ],
 )
 def test_a_real_log_tells_the_ways(
@@ -71,16 +75,9 @@ def test_ucx_under_open_mpi_names_its_lanes() -> None:
         "  on-host:  all connections are ucx=posix;memory,xpmem;memory,rc_mlx5;mlx5_2:1\n"
         "  off-host: all connections are ucx=rc_mlx5;mlx5_2:1\n"
     )
-    found = chosen({"told": OPENMPI | {"nodes": "2", "ranks": "4"}, "cma": "works"}, log)
+    found = chosen({"told": OPENMPI | FULL, "cma": "works"}, log)
     assert found["shared memory"] == "UCX posix, UCX xpmem"
     assert found["network"] == "UCX rc_mlx5"
-
-
-def test_ranks_of_two_full_nodes_have_both_ways() -> None:
-    both = MPICH | {"ranks": "4", "nodes": "2"}
-    assert ways(both, "mpich-isolated") == ("posix", "CMA", "UCX tcp over eth0")
-    both = INTEL | {"ranks": "4", "nodes": "2"}
-    assert ways(both, "impi-isolated") == ("shm", "none", "libfabric tcp over eth0")
 
 
 @pytest.mark.parametrize(

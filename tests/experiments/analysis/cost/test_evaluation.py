@@ -94,10 +94,8 @@ def test_a_campaign_of_few_sizes_is_refused_with_what_to_measure(campaign_folder
 
 
 def test_a_campaign_of_many_sizes_is_modelled(tmp_path: Path) -> None:
-    folder = write_campaign(
-        tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1
-    )
-    found = evaluate(of_campaign(load(folder)))
+    write_campaign(tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1)
+    found = evaluate(of_campaign(load(tmp_path / "many")))
     held = found.held_out
     assert quantiles(relative_error(held["model"], held["seconds"]))[0] < 0.1
 
