@@ -61,43 +61,39 @@ def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
         "seen" comes from numa_maps: for each rank's segment, {node: bytes} that this rank has
         touched. Instead of either: {"error": the error's class, "text"}.
     """
-    return {"private": _private(kind, nbytes, comm.rank), "arena": _arena(comm, kind, nbytes)}
+    found: Answer = {}
+    for where, ask in (("private", _private), ("arena", _arena)):
+        try:
+            found[where] = ask(comm, kind, nbytes)
+        except hbmcomm.HbmcommError as error:
+            found[where] = {"error": type(error).__name__, "text": str(error)}
+    return found
 
 
-def _private(kind: str, nbytes: int, rank: int) -> Answer:
-    try:
-        array = hbmcomm.empty(nbytes, "uint8", kind=kind)
-        array[:] = rank
-        witness = numa_maps.of_memory(array.ctypes.data, array.nbytes)
-        return _pages(array) | {"witness": witness, "source": hbmcomm.source(array)}
-    except hbmcomm.HbmcommError as error:
-        return _refusal(error)
+def _private(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
+    array = hbmcomm.empty(nbytes, "uint8", kind=kind)
+    array[:] = comm.rank
+    witness = numa_maps.of_memory(array.ctypes.data, array.nbytes)
+    return _pages(array) | {"witness": witness, "source": hbmcomm.source(array)}
 
 
 def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
     """Exchange all with all, so that every rank touches every other rank's segment."""
-    try:
-        with hbmcomm.Communicator(comm, kind=kind, transport="direct") as shared:
-            send = shared.full(nbytes, comm.rank, "uint8")
-            recv = shared.zeros(nbytes, "uint8")
-            shared.Alltoall(send, recv)
-            senders = np.repeat(np.arange(comm.size), nbytes // comm.size)
-            if not (recv == senders).all():
-                raise SystemExit(f"rank {comm.rank}: wrong bytes came through the arena ({kind})")
-            mappings = numa_maps.mappings()
-            own = numa_maps.containing(send.ctypes.data, mappings).file
-            seen = [numa_maps.of_file(file, mappings) for file in comm.allgather(own)]
-            return _pages(send) | {"seen": seen}
-    except hbmcomm.HbmcommError as error:
-        return _refusal(error)
+    with hbmcomm.Communicator(comm, kind=kind, transport="direct") as shared:
+        send = shared.full(nbytes, comm.rank, "uint8")
+        recv = shared.zeros(nbytes, "uint8")
+        shared.Alltoall(send, recv)
+        senders = np.repeat(np.arange(comm.size), nbytes // comm.size)
+        if not (recv == senders).all():
+            raise SystemExit(f"rank {comm.rank}: wrong bytes came through the arena ({kind})")
+        mappings = numa_maps.mappings()
+        own = numa_maps.containing(send.ctypes.data, mappings).file
+        seen = [numa_maps.of_file(file, mappings) for file in comm.allgather(own)]
+        return _pages(send) | {"seen": seen}
 
 
 def _pages(array: NDArray[Any]) -> Answer:
     return {"pages": hbmcomm.placement(array), "way": hbmcomm.placement_method(array)}
-
-
-def _refusal(error: hbmcomm.HbmcommError) -> Answer:
-    return {"error": type(error).__name__, "text": str(error)}
 
 
 def _memkind(comm: MPI.Intracomm, node: int) -> Answer | None:

@@ -309,7 +309,7 @@ def _check_found(found: Found, nodes: Sequence[Node], online: bool, place: str) 
             raise SpecError(f"{place}: node {strange[0]} is none of the nodes 0-{len(nodes) - 1}")
         if list(listed) != sorted(set(listed)):
             raise SpecError(f"{place}: {key} {list(listed)} must name each node once, in order")
-    hbm = tuple(node.id for node in nodes if node.is_hbm and (node.memory_bytes or online))
+    hbm = tuple(node.id for node in nodes if node.memory.hbm and (node.memory_bytes or online))
     if found.hbm != hbm:
         raise SpecError(
             f"{place}: hbm {list(found.hbm)}, and the nodes of memory with hbm = true are "

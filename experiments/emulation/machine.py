@@ -58,10 +58,6 @@ class Node:
     initiator: int
     memory: Memory
 
-    @property
-    def is_hbm(self) -> bool:
-        return self.memory.hbm
-
 
 @dataclass(frozen=True)
 class Dax:
@@ -140,7 +136,7 @@ class Description:
     @property
     def hbm_nodes(self) -> tuple[Node, ...]:
         """The nodes that are HBM on the modelled machine, online or not."""
-        return tuple(node for node in self.nodes if node.is_hbm)
+        return tuple(node for node in self.nodes if node.memory.hbm)
 
     @property
     def dax(self) -> tuple[Dax, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.emulation import placement_check
 from experiments.emulation.machine import MIB, Description, Found, Node
+from experiments.emulation.placement_check import numbers
 from experiments.emulation.question import HBW_KINDS, KINDS
 from experiments.emulation.rows import Row, by_node, same
 from experiments.programs.machine.facts import parse_list
@@ -55,8 +56,8 @@ def rows(
     version = found["memkind_version"]
     yield Row(
         "memkind",
-        f"asked from nodes {placement_check.numbers(node.id for node in description.cpu_nodes)}",
-        f"version {version}, from nodes {placement_check.numbers(answered)}",
+        f"asked from nodes {numbers(node.id for node in description.cpu_nodes)}",
+        f"version {version}, from nodes {numbers(answered)}",
         bool(version) and set(answered) == {node.id for node in description.cpu_nodes},
     )
     for kind, one in expected.items():
@@ -106,7 +107,7 @@ def _own_kind(kind: str, expected: Expected, answered: Mapping[int, Mapping[str,
         f"memkind's own {kind.upper()}, by node of the CPU",
         by_node(
             {
-                cpu: f"{expected.policy}:{placement_check.numbers(nodes)}" if nodes else "none"
+                cpu: f"{expected.policy}:{numbers(nodes)}" if nodes else "none"
                 for cpu, nodes in expected.nodes.items()
             }
         ),
@@ -133,7 +134,7 @@ def _in_words(answer: Mapping[str, Any]) -> str:
         return f"no answer ({answer.get('error', 'not asked')})"
     policy, pages = answer["policy"], set(answer.get("nodes", ()))
     held = pages and pages <= set(parse_list(policy.partition(":")[2]))
-    return policy if held else f"{policy}, its page on {placement_check.numbers(pages)}"
+    return policy if held else f"{policy}, its page on {numbers(pages)}"
 
 
 def _givers(

@@ -60,12 +60,13 @@ def arguments(
         accelerator: one of ACCELERATORS.
         shell: the guest runs a shell on this terminal.
     """
+    cores = machine.cpus // machine.sockets
     return [
         PROGRAM,
         *("-accel", ACCELERATORS[accelerator]),
         *("-machine", _machine(machine)),
         *("-cpu", _cpu(machine.processor)),
-        *("-smp", f"{machine.cpus},sockets={machine.sockets},{_cores(machine)},threads=1"),
+        *("-smp", f"{machine.cpus},sockets={machine.sockets},cores={cores},threads=1"),
         *("-m", _memory(machine)),
         *("-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none"),
@@ -77,7 +78,7 @@ def arguments(
         *(_hmat(machine) if machine.has_hmat else ()),
         *_dax(machine),
         *_devices(files),
-        *(_terminal() if shell else _log(files.console)),
+        *_console(files.console, shell),
         *("-kernel", str(files.kernel)),
         *("-initrd", str(files.initramfs)),
         *("-append", " ".join((*KERNEL_PARAMETERS, *(("hbmcomm.shell",) if shell else ())))),
@@ -98,10 +99,6 @@ def _cpu(processor: Processor | None) -> str:
         f"max,vendor={processor.vendor},family={processor.family},model={processor.model},"
         f"model-id={processor.name}"
     )
-
-
-def _cores(machine: Description) -> str:
-    return f"cores={machine.cpus // machine.sockets}"
 
 
 def _memory(machine: Description) -> str:
@@ -172,17 +169,13 @@ def _devices(files: Files) -> list[str]:
     ]
 
 
-def _log(console: Path) -> list[str]:
-    return ["-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console"]
-
-
-def _terminal() -> list[str]:
-    """Ctrl-C goes to the guest; Ctrl-a x ends QEMU."""
-    return [
-        *("-chardev", "stdio,id=console,mux=on,signal=off"),
-        *("-serial", "chardev:console"),
-        *("-mon", "chardev=console"),
-    ]
+def _console(log: Path, shell: bool) -> list[str]:
+    """A log, or this terminal: there, Ctrl-C goes to the guest and Ctrl-a x ends QEMU."""
+    if shell:
+        device, monitor = "stdio,id=console,mux=on,signal=off", ["-mon", "chardev=console"]
+    else:
+        device, monitor = f"file,id=console,path={_escaped(log)}", []
+    return ["-chardev", device, "-serial", "chardev:console", *monitor]
 
 
 def _escaped(path: Path) -> str:

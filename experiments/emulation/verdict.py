@@ -10,6 +10,7 @@ from rich.text import Text
 from experiments.console.output import printed
 from experiments.emulation import memkind_rows, placement_check
 from experiments.emulation.machine import MIB, PAGE, Description, Found, Node
+from experiments.emulation.placement_check import Pages, Promise, numbers, together
 from experiments.emulation.question import HBW_KINDS, KINDS, nbytes
 from experiments.emulation.rows import Row, by_node, same
 
@@ -66,10 +67,11 @@ def _topology(
     seen = {node["id"]: node for node in found["nodes"]}
     yield same(
         "CPUs of the nodes",
-        by_node({node.id: placement_check.numbers(node.cpus) for node in nodes}),
-        by_node({number: placement_check.numbers(node["cpus"]) for number, node in seen.items()}),
+        by_node({node.id: numbers(node.cpus) for node in nodes}),
+        by_node({number: numbers(node["cpus"]) for number, node in seen.items()}),
     )
-    sizes = {node.id: node.memory_bytes or _online_bytes(description, node.id) for node in nodes}
+    later = {device.node: device.online_bytes for device in description.dax}
+    sizes = {node.id: node.memory_bytes or later[node.id] for node in nodes}
     totals = {number: node["total_bytes"] for number, node in seen.items()}
     yield Row(
         "memory of the nodes, MiB",
@@ -116,19 +118,18 @@ def _devices(description: Description, found: Mapping[str, Any], online: bool) -
 
 
 def _detection(wanted: Found, found: Mapping[str, Any]) -> Iterator[Row]:
-    yield same(
-        "HBM nodes", placement_check.numbers(wanted.hbm), placement_check.numbers(found["nodes"])
-    )
-    sayings = [(f"node {node}: ", wanted.evidence) for node in wanted.hbm]
-    named = all(
-        any(text.startswith(node) and words in text for text in found["evidence"])
-        for node, words in sayings
-    )
+    yield same("HBM nodes", numbers(wanted.hbm), numbers(found["nodes"]))
+    named = {
+        node
+        for node in wanted.hbm
+        for text in found["evidence"]
+        if text.startswith(f"node {node}: ") and wanted.evidence in text
+    }
     yield Row(
         "by what evidence",
         wanted.evidence + (", of each of them" if len(wanted.hbm) > 1 else ""),
         found["rule"],
-        wanted.evidence in found["rule"] and named and not found["emulated"],
+        wanted.evidence in found["rule"] and named == set(wanted.hbm) and not found["emulated"],
     )
 
 
@@ -137,7 +138,7 @@ def _ranks(description: Description, ranks: Sequence[Mapping[str, Any]]) -> Iter
     home = {cpu: node.id for node in description.cpu_nodes for cpu in node.cpus}
     yield Row(
         "ranks and their CPUs",
-        f"ranks on nodes {placement_check.numbers(node.id for node in description.cpu_nodes)}",
+        f"ranks on nodes {numbers(node.id for node in description.cpu_nodes)}",
         "; ".join(f"rank {rank['rank']}: CPU {rank['cpu']}, {rank['node']}" for rank in ranks),
         set(home.values()) == {rank["node"] for rank in ranks}
         and all(home.get(rank["cpu"]) == rank["node"] for rank in ranks),
@@ -173,20 +174,16 @@ def _memory(
         yield _seen(kind, promised, [each.get("arena") for each in answers], size)
 
 
-def _promise(
-    kind: str, node: int, description: Description, wanted: Found
-) -> placement_check.Promise:
+def _promise(kind: str, node: int, description: Description, wanted: Found) -> Promise:
     """The nodes of a kind for a rank on a node, if all of them have free memory.
 
     A strict kind of several nodes fills the nearest first, as the kernel does; so does `regular`.
     """
     if kind == "regular":
-        return placement_check.Promise((node,))
+        return Promise((node,))
     if kind == "hbw_interleave":
-        return placement_check.Promise(wanted.hbm, evenly=True)
-    return placement_check.Promise(
-        tuple(each.id for each in description.local_hbm(node, wanted.hbm))
-    )
+        return Promise(wanted.hbm, evenly=True)
+    return Promise(tuple(each.id for each in description.local_hbm(node, wanted.hbm)))
 
 
 def _refused(kind: str, where: str, wanted: Found, answers: Sequence[Mapping[str, Any]]) -> Row:
@@ -200,11 +197,7 @@ def _refused(kind: str, where: str, wanted: Found, answers: Sequence[Mapping[str
 
 
 def _placed(
-    what: str,
-    promised: Sequence[placement_check.Promise],
-    answers: Sequence[Any],
-    size: int,
-    private: bool,
+    what: str, promised: Sequence[Promise], answers: Sequence[Any], size: int, private: bool
 ) -> Row:
     """The nodes of arrays to the last byte: by hbmcomm and, for private arrays, by the kernel.
 
@@ -222,9 +215,7 @@ def _placed(
     return Row(what, placement_check.ranks(promised), text, all(right) and bool(found))
 
 
-def _seen(
-    kind: str, promised: Sequence[placement_check.Promise], answers: Sequence[Any], size: int
-) -> Row:
+def _seen(kind: str, promised: Sequence[Promise], answers: Sequence[Any], size: int) -> Row:
     """Each segment in the page tables: all of it in its owner's, parts of it in the others'.
 
     The owner has touched both of its arrays. Every other rank has read its own part of what the
@@ -232,7 +223,7 @@ def _seen(
     """
     owns = [_view(answer, owner, 2 * size) for owner, answer in enumerate(answers)]
     others = [
-        placement_check.together(
+        together(
             _view(answer, owner, size // len(answers))
             for viewer, answer in enumerate(answers)
             if viewer != owner
@@ -251,15 +242,11 @@ def _seen(
     return Row(what, placement_check.ranks(promised), text, right and bool(answers))
 
 
-def _view(answer: Mapping[str, Any] | None, owner: int, least: int) -> placement_check.Pages:
+def _view(answer: Mapping[str, Any] | None, owner: int, least: int) -> Pages:
     """What a rank has touched of the owner's segment: `least` bytes or more."""
     if answer and "seen" in answer:
         return placement_check.of({"pages": answer["seen"][owner]}, least, more=True)
     return placement_check.of(answer, least, more=True)
-
-
-def _online_bytes(description: Description, node: int) -> int:
-    return sum(device.online_bytes for device in description.dax if device.node == node)
 
 
 def _mib(sizes: Mapping[int, int]) -> dict[int, int]:

@@ -106,12 +106,6 @@ def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
     assert description.load("plain").local_hbm(0) == ()
 
 
-def test_eight_ranks_have_a_cpu_each_over_four_quadrants() -> None:
-    machine = description.load("knl-snc4-flat")
-    assert machine.cpus == 8
-    assert [node.cpus for node in machine.cpu_nodes] == [(0, 1), (2, 3), (4, 5), (6, 7)]
-
-
 def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
     """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
     machine = description.load("hbm-as-dax")

@@ -8,6 +8,9 @@ import pytest
 
 from experiments.emulation import numa_maps
 
+needs_numa_maps = pytest.mark.skipif(
+    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
+)
 MAPS = """\
 7f0000000000-7f0000200000 rw-s 00000000 00:01 2049                       /memfd:hbmcomm (deleted)
 7f0000200000-7f0000400000 rw-s 00200000 00:01 2049                       /memfd:hbmcomm (deleted)
@@ -45,9 +48,7 @@ def test_an_address_is_in_one_mapping_or_in_none() -> None:
         numa_maps.containing(16, found)
 
 
-@pytest.mark.skipif(
-    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-)
+@needs_numa_maps
 def test_of_a_shared_file_a_process_tells_what_it_touched() -> None:
     descriptor = os.memfd_create("touched")
     os.ftruncate(descriptor, 2**20)
@@ -61,9 +62,7 @@ def test_of_a_shared_file_a_process_tells_what_it_touched() -> None:
     os.close(descriptor)
 
 
-@pytest.mark.skipif(
-    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-)
+@needs_numa_maps
 def test_a_stretch_of_memory_is_told_apart_from_its_mapping() -> None:
     """Three touched pages of four, among a hundred."""
     with mmap.mmap(-1, 200 * 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as whole:
