@@ -147,24 +147,32 @@ class Hosts:
 
     def _inside(self, name: str) -> set[int]:
         """PIDs of all in the PID namespace of a host but its keeper."""
-        keeper, found = self._keeper(name).pid, set[int]()
-        if not tracking.lives(self._keeper(name).process):
+        keeper, found = self._keeper(name), set[int]()
+        if not tracking.lives(keeper.process):
             return found
-        own = Path(f"/proc/{keeper}/ns/pid").readlink()
+        own = Path(f"/proc/{keeper.pid}/ns/pid").readlink()
         for path in Path("/proc").glob("[0-9]*/ns/pid"):
             with contextlib.suppress(OSError):
                 pid = int(path.parts[2])
                 if path.readlink() == own and tracking.identity(pid):
                     found.add(pid)
-        return found - {keeper}
+        return found - {keeper.pid}
 
     def kill(self, name: str) -> None:
         """End a host as a loss of power does: all its processes, its memory, its link."""
-        self._end(self._keeper(name))
+        keeper = self._keeper(name)
+        with contextlib.suppress(ProcessLookupError):
+            if tracking.lives(keeper.process):
+                os.kill(keeper.pid, signal.SIGKILL)
+        deadline = time.monotonic() + END_PATIENCE
+        while tracking.lives(keeper.process):  # until the last process of its namespace has ended
+            if time.monotonic() > deadline:
+                raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
+            time.sleep(POLL)
 
     def end(self) -> None:
         """End all hosts, whoever made them; nothing of them is left then."""
-        self._end(self._keeper(CONTROLLER))
+        self.kill(CONTROLLER)
 
     def wire(self, plan: Plan) -> None:
         """Link the hosts to the switch, as planned."""
@@ -231,26 +239,10 @@ class Hosts:
             raise HostsRefused(f"the network of {name} does not do as asked: {said}")
         return found.stdout
 
-    @staticmethod
-    def _end(keeper: Keeper) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            if tracking.lives(keeper.process):
-                os.kill(keeper.pid, signal.SIGKILL)
-        deadline = time.monotonic() + END_PATIENCE
-        while tracking.lives(keeper.process):  # until the last process of its namespace has ended
-            if time.monotonic() > deadline:
-                raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
-            time.sleep(POLL)
-
 
 @contextlib.contextmanager
 def up(count: int, rate: str = RATE, delay: str = "") -> Iterator[Hosts]:
-    """Emulated hosts for the time of the block. Nothing of them outlives it, or this process.
-
-    Args:
-        count: of hosts.
-        rate: of each link in each direction, as tc(8) writes it.
-        delay: of each link in each direction, as Plan has it.
+    """Emulated hosts, as Plan has them, for the block. Nothing of them outlives this process.
 
     Raises:
         HostsRefused: this process is not root's, or the system refuses.
@@ -266,9 +258,6 @@ def up(count: int, rate: str = RATE, delay: str = "") -> Iterator[Hosts]:
 
 def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
     """Hosts that are up, and the process that ends them when it ends: keepers.end, keepers.stay.
-
-    Args:
-        name: of the set, on this machine.
 
     Raises:
         HostsRefused: as up().

@@ -67,9 +67,6 @@ def refuse() -> None:
 def start(plan: Plan, name: str) -> tuple[Process, dict[str, Keeper]]:
     """Start the keepers of a set, which end with this process; returns them when they are ready.
 
-    Args:
-        name: of the set, on this machine.
-
     Raises:
         HostsRefused: with what the system says.
     """
@@ -132,13 +129,8 @@ def all_found() -> dict[str, dict[str, Keeper]]:
     sets: dict[str, dict[str, Keeper]] = {}
     for process, value in tracking.carrying(VARIABLE).items():
         name, _, host = value.rpartition("/")
-        numbers = _numbers(tracking.pid_of(process))
-        if numbers[-1:] == [1]:  # the parent of a keeper carries the variable as well
-            sets.setdefault(name, {})[host] = Keeper(process, numbers[1])
+        # its PIDs, from this PID namespace to its own; none of one that has ended
+        numbers = status(Path(f"/proc/{tracking.pid_of(process)}/status")).get("NSpid", "").split()
+        if numbers[-1:] == ["1"]:  # the parent of a keeper carries the variable as well
+            sets.setdefault(name, {})[host] = Keeper(process, int(numbers[1]))
     return sets
-
-
-def _numbers(pid: int) -> list[int]:
-    """The PIDs of a process, from this PID namespace to its own; none of one that has ended."""
-    found = status(Path(f"/proc/{pid}/status")).get("NSpid", "")
-    return [int(number) for number in found.split()]
