@@ -85,7 +85,7 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         ranks = question.ranks(machine)
         argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
         words = Process(tuple(argv), variables).words()
-        code = execute(inside(booted.socket, folder, words), log, None, _wait)
+        code = execute(inside(booted.socket, folder, words), log, None, lambda: None)
         found = folder / question.FOUND
         if code or not found.exists():
             raise BootFailed(
@@ -115,7 +115,3 @@ def _disk(machine: Description, mpi: str, base: str, stages: Stages) -> Disk:
 def _folder() -> contextlib.AbstractContextManager[Path]:
     """A folder to exchange files with a guest; that of a killed command goes with the next one."""
     return scratch.folder(Path(tempfile.gettempdir()), "hbmcomm-vm-")
-
-
-def _wait() -> None:
-    """Nothing to look at while a check runs."""

@@ -51,23 +51,16 @@ def test_where_nobody_listens_there_is_no_guest(tmp_path: Path) -> None:
         pass
 
 
-def test_a_guest_that_closes_is_gone(tmp_path: Path) -> None:
+def test_a_guest_that_is_silent_or_closes_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "socket"))
-        listener.listen(1)
+        listener.bind(str(path))
+        listener.listen(2)
+        with pytest.raises(GuestLost, match="does not answer"), agent.connected(path, 0.3):
+            pass
+        listener.accept()[0].close()
         closer = threading.Thread(target=lambda: listener.accept()[0].close())
         closer.start()
-        with pytest.raises(GuestLost, match="gone"), agent.connected(tmp_path / "socket", 2.0):
+        with pytest.raises(GuestLost, match="gone"), agent.connected(path, 2.0):
             pass
         closer.join()
-
-
-def test_a_guest_that_is_silent_is_told_so(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "socket"))
-        listener.listen(1)
-        with (
-            pytest.raises(GuestLost, match="does not answer"),
-            agent.connected(tmp_path / "socket", 0.3),
-        ):
-            pass

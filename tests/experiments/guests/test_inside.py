@@ -87,12 +87,8 @@ def test_what_is_ended_here_ends_there(plain: Guest, folder: Path, number: signa
 
 
 def test_a_guest_that_is_gone_is_reported_in_a_line(folder: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "import experiments.guests.inside as i; i.PATIENCE = 0.3; i.main()",
-    ]
-    command += ["--agent", str(tmp_path / "none"), "--folder", str(folder), "--", "true"]
-    found = ended(command)
+    program = "import experiments.guests.inside as i; i.PATIENCE = 0.3; i.main()"
+    options = ("--agent", str(tmp_path / "none"), "--folder", str(folder))
+    found = ended([sys.executable, "-c", program, *options, "--", "true"])
     assert found.returncode == os.EX_UNAVAILABLE
     assert found.stderr.count("\n") == 1 and "nobody listens" in found.stderr

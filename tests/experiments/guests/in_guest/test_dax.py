@@ -42,14 +42,11 @@ def online(there: Any) -> Any:
     return frames, blocks.split(), command.checked(there.guest, online=True)
 
 
-@pytest.mark.visit(MACHINE, bare)
-def test_the_arena_lives_on_the_device(brought: Any) -> None:
-    assert brought.code == 0, brought.output
-    assert brought.output.splitlines().count("on the device") == RANKS
-
-
-@pytest.mark.visit(MACHINE, contained)
-def test_in_a_container_too(brought: Any) -> None:
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param(each, marks=pytest.mark.visit(MACHINE, each)) for each in (bare, contained)],
+)
+def test_the_arena_lives_on_the_device(where: object, brought: Any) -> None:
     assert brought.code == 0, brought.output
     assert brought.output.splitlines().count("on the device") == RANKS
 
