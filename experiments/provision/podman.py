@@ -22,12 +22,12 @@ from experiments.provision.engines import dockerd, engine
 from experiments.provision.engines.engine import EngineMissing
 from experiments.provision.images import base_image, image
 from experiments.provision.images.image import Image
+from experiments.provision.packages.system import as_root
 
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer
 SYS_RESOURCE = 24  # the bit of CAP_SYS_RESOURCE, linux/capability.h
 PID_MAX = Path("/proc/sys/kernel/pid_max")
-INSTALL = "apt-get install -y podman"
 
 
 @contextlib.contextmanager
@@ -61,15 +61,14 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
     Args:
         driver: a process that may have started a service, used if this user's does not answer.
     """
-    own = engine.answering(own_address())
+    own = engine.answering(os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock")
     return own or (engine.answering(started_address(driver)) if driver else None)
 
 
 def hindrance() -> EngineMissing | None:
     """The reason why running() would fail; None where it would not."""
     if executables.find("podman") is None:
-        remedy = INSTALL if os.geteuid() == 0 else f"sudo {INSTALL}"
-        return EngineMissing("Podman is not installed", remedy)
+        return EngineMissing("Podman is not installed", as_root("apt-get install -y podman"))
     if os.geteuid() != 0:
         return EngineMissing(
             "Podman without root gives containers user numbers of its own, so that they cannot "
@@ -77,11 +76,6 @@ def hindrance() -> EngineMissing | None:
             "as root, or with --env docker or charliecloud",
         )
     return None
-
-
-def own_address() -> str:
-    """The address of this user's service: CONTAINER_HOST, else the default socket."""
-    return os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock"
 
 
 def started_address(driver: int) -> str:

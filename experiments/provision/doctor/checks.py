@@ -5,7 +5,6 @@ Every check answers, also where a file, a library or a privilege is missing; non
 """
 
 import os
-import platform
 import shlex
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from experiments.environments import profiles
 from experiments.programs.machine import facts
 from experiments.provision.engines import engine
 from experiments.provision.packages import system
+from experiments.provision.packages.system import as_root
 
 ROOT = Path("/")
 MIB = 2**20
@@ -48,16 +48,13 @@ class Finding:
     remedy: str | None = None
 
 
-def python() -> Finding:
-    return Finding("Python", platform.python_version(), ok=True)
-
-
 def distribution(name: str, package: str) -> Finding:
     """An installed Python package."""
     try:
-        return Finding(name, metadata.version(package), ok=True)
+        version = metadata.version(package)
     except metadata.PackageNotFoundError:
-        return Finding(name, "not installed", False, "no rank can start", f"pip install {package}")
+        version = None
+    return _version(name, version, "no rank can start", f"pip install {package}")
 
 
 def compiler() -> Finding:
@@ -83,16 +80,9 @@ def mpi() -> Finding:
 
 
 def memkind() -> Finding:
-    version = hbmcomm.memkind_version()
-    if version:
-        return Finding("memkind", version, ok=True)
-    return Finding(
-        "memkind",
-        "not installed",
-        False,
-        "private arrays in a kind other than regular need it",
-        as_root(system.remedy((system.MEMKIND,))),
-    )
+    lack = "private arrays in a kind other than regular need it"
+    remedy = as_root(system.remedy((system.MEMKIND,)))
+    return _version("memkind", hbmcomm.memkind_version(), lack, remedy)
 
 
 def hbm() -> Finding:
@@ -103,13 +93,8 @@ def hbm() -> Finding:
         return Finding("HBM", "unknown", None, str(error))
     evidence = "; ".join((found.rule, *found.evidence))
     if not found.nodes:
-        return Finding(
-            "HBM",
-            f"none ({evidence})",
-            None,
-            "kind hbw is an error here",
-            "./inv run --emulate-hbw",
-        )
+        lack, remedy = "kind hbw is an error here", "./inv run --emulate-hbw"
+        return Finding("HBM", f"none ({evidence})", None, lack, remedy)
     nodes = ", ".join(str(node) for node in found.nodes)
     kind = "emulated on" if found.emulated else "on"
     return Finding("HBM", f"{kind} node {nodes} ({evidence})", ok=None if found.emulated else True)
@@ -148,21 +133,13 @@ def system_packages() -> Finding:
     if not wanted:
         return Finding("system packages", "all there", ok=True)
     names = ", ".join(package.name for package in wanted)
-    return Finding(
-        "system packages",
-        f"missing: {names}",
-        False,
-        "wanted for " + ", ".join(package.purpose for package in wanted),
-        as_root(system.remedy(wanted)),
-    )
+    lack = "wanted for " + ", ".join(package.purpose for package in wanted)
+    remedy = as_root(system.remedy(wanted))
+    return Finding("system packages", f"missing: {names}", False, lack, remedy)
 
 
 def privileges(root: Path = ROOT) -> Finding:
-    effective = facts.status(root / "proc/self/status").get("CapEff", "0")
-    try:
-        bits = int(effective, 16)
-    except ValueError:
-        bits = 0
+    bits = int(facts.status(root / "proc/self/status").get("CapEff", "0"), 16)
     held = [name for name, bit in CAPABILITIES.items() if bits >> bit & 1]
     user = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
     return Finding("privileges", f"{user}; capabilities {', '.join(held) or 'none of ours'}")
@@ -176,35 +153,23 @@ def seccomp(root: Path = ROOT) -> Finding:
 def ptrace_scope(root: Path = ROOT) -> Finding:
     """Yama's rule about reading another process's memory, which single-copy transports do."""
     scope = facts.read(root / "proc/sys/kernel/yama/ptrace_scope")
-    if scope in ("0", "not found"):
-        return Finding("ptrace_scope", "0" if scope == "0" else "no Yama", ok=True)
-    return Finding(
-        "ptrace_scope",
-        scope,
-        False,
-        "ranks may not read each other's memory: the MPI copies twice",
-        as_root("sysctl -w kernel.yama.ptrace_scope=0"),
-    )
+    shown = scope.replace(facts.NOT_FOUND, "no Yama")
+    lack = "ranks may not read each other's memory: the MPI copies twice"
+    remedy = as_root("sysctl -w kernel.yama.ptrace_scope=0")
+    return _setting("ptrace_scope", shown, shown in ("0", "no Yama"), lack, remedy)
 
 
 def shared_memory(root: Path = ROOT) -> Finding:
     """Size of /dev/shm; too small a one ends ranks with SIGBUS."""
     size = facts.shm_bytes(str(root / "dev/shm"))
     if not size.isdigit():
-        return Finding(
-            "/dev/shm", size, False, "the MPIs need it", as_root("mount -t tmpfs shm /dev/shm")
-        )
+        remedy = as_root("mount -t tmpfs shm /dev/shm")
+        return Finding("/dev/shm", size, False, "the MPIs need it", remedy)
     wanted = profiles.shared_memory(len(os.sched_getaffinity(0)))
+    lack = f"a rank on every core wants {wanted // MIB} MiB"
+    remedy = as_root(f"mount -o remount,size={wanted // MIB}m /dev/shm")
     value = f"{int(size) / MIB:.0f} MiB"
-    if int(size) >= wanted:
-        return Finding("/dev/shm", value, ok=True)
-    return Finding(
-        "/dev/shm",
-        value,
-        False,
-        f"a rank on every core wants {wanted // MIB} MiB",
-        as_root(f"mount -o remount,size={wanted // MIB}m /dev/shm"),
-    )
+    return _setting("/dev/shm", value, int(size) >= wanted, lack, remedy)
 
 
 def nameless_memory() -> Finding:
@@ -234,11 +199,10 @@ def numa_balancing(root: Path = ROOT) -> Finding:
 
 def governor(root: Path = ROOT) -> Finding:
     cpu = "sys/devices/system/cpu"
-    value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor")
-    shown = "" if value == facts.NOT_FOUND else value
+    value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor").replace(facts.NOT_FOUND, "")
     remedy = _write("performance", f"{cpu}/cpu*/cpufreq/scaling_governor")
     good = value == "performance"
-    return _setting("CPU governor", shown, good, "the clock follows the load", remedy)
+    return _setting("CPU governor", value, good, "the clock follows the load", remedy)
 
 
 def turbo(root: Path = ROOT) -> Finding:
@@ -255,16 +219,18 @@ def turbo(root: Path = ROOT) -> Finding:
     return Finding("turbo", NOT_SHOWN)
 
 
+def _version(name: str, version: str | None, lack: str, remedy: str) -> Finding:
+    """Software of this version; None where it is not installed."""
+    if version:
+        return Finding(name, version, ok=True)
+    return Finding(name, "not installed", False, lack, remedy)
+
+
 def _setting(name: str, value: str, good: bool, lack: str, remedy: str) -> Finding:
-    """A setting of the kernel; "" where this machine does not show it."""
+    """A setting of the system; "" where this machine does not show it."""
     if not value:
         return Finding(name, NOT_SHOWN)
     return Finding(name, value, True) if good else Finding(name, value, False, lack, remedy)
-
-
-def as_root(command: str) -> str:
-    """The command as this user has to type it."""
-    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 def _write(value: str, path: str) -> str:

@@ -5,10 +5,11 @@ absence is no fault.
 """
 
 from experiments.model.environment import machine_names
-from experiments.provision.doctor.checks import Finding, as_root
+from experiments.provision.doctor.checks import Finding
 from experiments.provision.packages import distro_releases, system
 from experiments.provision.qemu import accelerator, qemu_binary
 
+NAME = "emulated machines"
 HOW = {
     "kvm": "KVM",
     "tcg": "TCG: slower, alike in all else (KVM does not work here)",
@@ -16,30 +17,22 @@ HOW = {
 
 
 def emulated_machines() -> Finding:
-    lacking = system.missing(system.EMULATION)
-    if lacking:
-        return Finding(
-            "emulated machines",
-            f"missing: {', '.join(package.name for package in lacking)}",
-            None,
-            f"none of {', '.join(machine_names())} can be shown",
-            as_root(system.remedy(lacking)),
-        )
+    if lacking := system.missing(system.EMULATION):
+        names = ", ".join(package.name for package in lacking)
+        lack = f"none of {', '.join(machine_names())} can be shown"
+        remedy = system.as_root(system.remedy(lacking))
+        return Finding(NAME, f"missing: {names}", None, lack, remedy)
     try:
         version = qemu_binary.version()
     except qemu_binary.QemuMissing as broken:
-        return Finding("emulated machines", "QEMU does not start", None, str(broken))
+        return Finding(NAME, "QEMU does not start", None, str(broken))
     found = f"{_brief(version)}, {HOW[accelerator.best()]}"
     suite = distro_releases.with_python(distro_releases.host_python())
     if not suite.makes_guests:
-        return Finding(
-            "emulated machines",
-            found,
-            None,
-            f"their guests stand on Debian, and images for this Python on {suite.image}",
-            f"./inv vm --machine plain --check --base {distro_releases.GUESTS.image}",
-        )
-    return Finding("emulated machines", found, ok=True)
+        lack = f"their guests stand on Debian, and images for this Python on {suite.image}"
+        remedy = f"./inv vm --machine plain --check --base {distro_releases.GUESTS.image}"
+        return Finding(NAME, found, None, lack, remedy)
+    return Finding(NAME, found, ok=True)
 
 
 def _brief(version: str) -> str:

@@ -10,20 +10,15 @@ from pathlib import Path
 from experiments.processes import executables
 from experiments.programs.machine.facts import read
 from experiments.provision import podman as podman_service
-from experiments.provision.doctor.checks import ROOT, Finding, as_root
+from experiments.provision.doctor.checks import ROOT, Finding
+from experiments.provision.packages.system import as_root
 
 USER_NAMESPACES = {
-    "proc/sys/user/max_user_namespaces": ("0", "sysctl -w user.max_user_namespaces=10000"),
-    "proc/sys/kernel/unprivileged_userns_clone": (
-        "0",
-        "sysctl -w kernel.unprivileged_userns_clone=1",
-    ),
-    "proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
-        "1",
-        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
+    "user/max_user_namespaces": ("0", "10000"),
+    "kernel/unprivileged_userns_clone": ("0", "1"),
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
 }
-"""Settings, the value of each that keeps ordinary users from making namespaces, and its remedy."""
+"""Settings: a value that keeps ordinary users from making namespaces, and one that does not."""
 
 
 def podman() -> Finding:
@@ -40,12 +35,12 @@ def charliecloud(root: Path = ROOT) -> Finding:
         remedy = as_root("apt-get install -y charliecloud")
         return Finding("Charliecloud", "not installed", None, "no arm charliecloud", remedy)
     if os.geteuid() != 0:
-        for path, (forbids, remedy) in USER_NAMESPACES.items():
+        for name, (forbids, allows) in USER_NAMESPACES.items():
+            path = f"proc/sys/{name}"
             if read(root / path) == forbids:
                 lack = f"no arm charliecloud: /{path} is {forbids}, so users make no namespaces"
-                return Finding(
-                    "Charliecloud", f"{version}, not allowed", None, lack, as_root(remedy)
-                )
+                remedy = as_root(f"sysctl -w {name.replace('/', '.')}={allows}")
+                return Finding("Charliecloud", f"{version}, not allowed", None, lack, remedy)
     return Finding("Charliecloud", version, ok=True)
 
 

@@ -15,26 +15,31 @@ from experiments.model.checkout import BUILD
 from experiments.processes import executables
 from experiments.provision.engines import engine
 
-LOCK_PATIENCE = 300  # seconds that apt waits for another apt to finish
+APT = ("apt-get", "-o", "DPkg::Lock::Timeout=300")  # seconds that it waits for another apt
 LOG = BUILD / "apt.log"
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package by its Debian and Ubuntu name, and what it is good for."""
+    """A package by its Debian and Ubuntu name, what it is good for, and its program or library."""
 
     name: str
     purpose: str
+    file: str
+
+    def is_here(self) -> bool:
+        """Whether the program is installed, or the library can be loaded."""
+        return _loads(self.file) if ".so." in self.file else executables.find(self.file) is not None
 
 
-ENGINE = Package("docker.io", "container engine")
-IPTABLES = Package("iptables", "container engine's networks")
-MMDEBSTRAP = Package("mmdebstrap", "base image where no registry answers")
-MEMKIND = Package("libmemkind0", "memory kinds")
+ENGINE = Package("docker.io", "container engine", "dockerd")
+IPTABLES = Package("iptables", "container engine's networks", "iptables")
+MMDEBSTRAP = Package("mmdebstrap", "base image where no registry answers", "mmdebstrap")
+MEMKIND = Package("libmemkind0", "memory kinds", "libmemkind.so.0")
 PACKAGES = (ENGINE, IPTABLES, MMDEBSTRAP, MEMKIND)
 """For host and containers."""
-QEMU = Package("qemu-system-x86", "emulated machines")
-E2FSPROGS = Package("e2fsprogs", "disks of emulated machines")
+QEMU = Package("qemu-system-x86", "emulated machines", qemu_command.PROGRAM)
+E2FSPROGS = Package("e2fsprogs", "disks of emulated machines", "mkfs.ext4")
 EMULATION = (QEMU, E2FSPROGS)
 """Needed beside PACKAGES for emulated machines."""
 
@@ -56,16 +61,11 @@ def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
 
     A docker command alone is no engine: dockerd on the machine is, or anything that answers.
     """
-    engine_answers = bool({ENGINE, IPTABLES} & set(wanted)) and engine.version() is not None
-    present = {
-        ENGINE: engine_answers or executables.find("dockerd") is not None,
-        IPTABLES: engine_answers or executables.find("iptables") is not None,
-        MMDEBSTRAP: executables.find("mmdebstrap") is not None,
-        MEMKIND: _loads("libmemkind.so.0"),
-        QEMU: executables.find(qemu_command.PROGRAM) is not None,
-        E2FSPROGS: executables.find("mkfs.ext4") is not None,
-    }
-    return tuple(package for package in wanted if not present[package])
+    lacking = tuple(package for package in wanted if not package.is_here())
+    of_engine = {ENGINE, IPTABLES}
+    if of_engine & set(lacking) and engine.version() is not None:
+        return tuple(package for package in lacking if package not in of_engine)
+    return lacking
 
 
 def ensure(
@@ -81,9 +81,8 @@ def ensure(
     if not lacking:
         return None
     hindrance = obstacle(lacking, executables.find("apt-get") is not None, os.geteuid() == 0)
-    if hindrance:
-        return hindrance
-    return install(lacking, say, None if yes or not _on_terminal() else _prompt)
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
+    return hindrance or install(lacking, say, _prompt if asks else None)
 
 
 def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
@@ -132,22 +131,15 @@ def remedy(packages: tuple[Package, ...]) -> str:
     return f"apt-get install -y --no-install-recommends {names}"
 
 
+def as_root(command: str) -> str:
+    """The command as this user has to type it."""
+    return command if os.geteuid() == 0 else f"sudo {command}"
+
+
 def install_command(packages: tuple[Package, ...]) -> list[str]:
     """The command that installs them without a question, waiting for a running apt to finish."""
-    return [
-        "apt-get",
-        "-o",
-        f"DPkg::Lock::Timeout={LOCK_PATIENCE}",
-        "install",
-        "-y",
-        "--no-install-recommends",
-        *(package.name for package in packages),
-    ]
-
-
-def update_command() -> list[str]:
-    """The command that fetches apt's lists."""
-    return ["apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_PATIENCE}", "update"]
+    names = [package.name for package in packages]
+    return [*APT, "install", "-y", "--no-install-recommends", *names]
 
 
 def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
@@ -172,15 +164,11 @@ def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
 
         if run(install_command(packages)):
             return packages, ""
-        run(update_command())  # one mirror of several may fail and the rest still suffice
+        run([*APT, "update"])  # one mirror of several may fail and the rest still suffice
         offered = tuple(package for package in packages if run(["apt-cache", "show", package.name]))
         if not offered or run(install_command(offered)):
             return offered, ""
     return offered, _last_error()
-
-
-def _on_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _prompt(question: str) -> str:

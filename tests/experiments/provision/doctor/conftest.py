@@ -1,5 +1,6 @@
 """Machines on which only the programs of a test are installed."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,19 @@ from experiments.processes import executables
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder whose programs are the only ones installed."""
+def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], Path]:
+    """install(name, script): makes a program of a shell script; no other one is installed."""
     folder = tmp_path / "bin"
     folder.mkdir()
 
     def find(name: str) -> str | None:
         return str(folder / name) if (folder / name).exists() else None
 
+    def make(name: str, script: str) -> Path:
+        program = folder / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return program
+
     monkeypatch.setattr(executables, "find", find)
-    return folder
+    return make

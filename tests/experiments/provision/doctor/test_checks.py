@@ -5,6 +5,9 @@ import pytest
 from experiments.provision.doctor import checks
 
 CPU = "sys/devices/system/cpu"
+GOVERNOR = f"{CPU}/cpu0/cpufreq/scaling_governor"
+THP = "sys/kernel/mm/transparent_hugepage/enabled"
+YAMA, BALANCING = "proc/sys/kernel/yama/ptrace_scope", "proc/sys/kernel/numa_balancing"
 SUDO = "" if os.geteuid() == 0 else "sudo "
 
 
@@ -40,12 +43,6 @@ def test_a_machine_that_tells_nothing_still_gets_an_answer(check, tmp_path):
     assert finding.value
 
 
-def test_yama_in_the_way_of_single_copy_is_a_lack(machine):
-    finding = checks.ptrace_scope(machine("proc/sys/kernel/yama/ptrace_scope", "1"))
-    assert (finding.value, finding.ok) == ("1", False)
-    assert finding.remedy == f"{SUDO}sysctl -w kernel.yama.ptrace_scope=0"
-
-
 def test_memory_that_ranks_cannot_share_without_a_name_is_told(monkeypatch):
     assert checks.nameless_memory().ok
 
@@ -58,35 +55,26 @@ def test_memory_that_ranks_cannot_share_without_a_name_is_told(monkeypatch):
     assert "/dev/shm" in finding.lack
 
 
-def test_huge_pages_that_are_never_given_are_a_lack(machine):
-    path = "sys/kernel/mm/transparent_hugepage/enabled"
-    assert checks.huge_pages(machine(path, "always [madvise] never")).ok
-    finding = checks.huge_pages(machine(path, "always madvise [never]"))
-    assert finding.ok is False
-    assert finding.remedy == f"echo madvise | {SUDO}tee /{path}"
-
-
-def test_a_kernel_that_moves_pages_is_a_lack(machine):
-    assert checks.numa_balancing(machine("proc/sys/kernel/numa_balancing", "0")).ok
-    assert checks.numa_balancing(machine("proc/sys/kernel/numa_balancing", "1")).ok is False
-
-
-def test_a_clock_that_follows_the_load_is_a_lack(machine):
-    path = f"{CPU}/cpu0/cpufreq/scaling_governor"
-    assert checks.governor(machine(path, "performance")).ok
-    finding = checks.governor(machine(path, "powersave"))
-    assert finding.ok is False
-    assert finding.remedy == f"echo performance | {SUDO}tee /{CPU}/cpu*/cpufreq/scaling_governor"
-
-
 @pytest.mark.parametrize(
-    ("path", "off", "on"), [("intel_pstate/no_turbo", "1", "0"), ("cpufreq/boost", "0", "1")]
+    ("check", "path", "good", "bad", "shown", "remedy"),
+    [
+        (checks.ptrace_scope, YAMA, "0", "1", "1", "sysctl -w kernel.yama.ptrace_scope=0"),
+        (checks.numa_balancing, BALANCING, "0", "1", "on", "sysctl -w kernel.numa_balancing=0"),
+        (checks.huge_pages, THP, "[madvise] never", "madvise [never]", "never", "madvise"),
+        (checks.governor, GOVERNOR, "performance", "powersave", "powersave", "performance"),
+        (checks.turbo, f"{CPU}/intel_pstate/no_turbo", "1", "0", "on", "1"),
+        (checks.turbo, f"{CPU}/cpufreq/boost", "0", "1", "on", "0"),
+    ],
 )
-def test_turbo_is_read_from_either_switch(machine, path, off, on):
-    assert checks.turbo(machine(f"{CPU}/{path}", off)).ok
-    finding = checks.turbo(machine(f"{CPU}/{path}", on))
-    assert (finding.value, finding.ok) == ("on", False)
-    assert finding.remedy == f"echo {off} | {SUDO}tee /{CPU}/{path}"
+def test_a_setting_that_disturbs_is_a_lack_with_its_command(
+    machine, check, path, good, bad, shown, remedy
+):
+    """The remedy is a command, or the value that is written for all CPUs."""
+    assert check(machine(path, good)).ok
+    finding = check(machine(path, bad))
+    assert (finding.value, finding.ok) == (shown, False)
+    written = f"echo {remedy} | {SUDO}tee /{path.replace('cpu0', 'cpu*')}"
+    assert finding.remedy == (f"{SUDO}{remedy}" if "sysctl" in remedy else written)
 
 
 def test_capabilities_and_seccomp_are_named(machine):

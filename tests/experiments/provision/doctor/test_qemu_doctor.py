@@ -1,6 +1,7 @@
 """What the doctor says of emulated machines, where QEMU is and where it is not."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,14 @@ from experiments.provision.doctor import qemu_doctor
 from experiments.provision.packages import distro_releases
 from experiments.provision.qemu import accelerator
 
-
-def install(folder: Path, name: str, says: str) -> None:
-    (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
-    (folder / name).chmod(0o755)
+Install = Callable[[str, str], Path]
 
 
 def test_what_lacks_is_no_fault_and_has_one_command(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
+    install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    install(installed, "mkfs.ext4", "")
+    install("mkfs.ext4", "")
     finding = qemu_doctor.emulated_machines()
     assert (finding.value, finding.ok) == ("missing: qemu-system-x86", None)
     assert "knl-snc4-flat" in str(finding.lack)
@@ -35,24 +33,24 @@ def test_what_lacks_is_no_fault_and_has_one_command(
     ],
 )
 def test_qemu_is_reported_with_its_version_and_with_what_helps_it(
-    installed: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: str, shown: str
+    install: Install, monkeypatch: pytest.MonkeyPatch, says: str, found: str, shown: str
 ) -> None:
     monkeypatch.setattr(accelerator, "best", lambda: found)
     monkeypatch.setattr(distro_releases, "host_python", lambda: "3.11")
-    install(installed, "mkfs.ext4", "")
-    install(installed, "qemu-system-x86_64", says)
+    install("mkfs.ext4", "")
+    install("qemu-system-x86_64", f"echo '{says}'")
     finding = qemu_doctor.emulated_machines()
     assert finding.value.startswith(shown)
     assert finding.ok
 
 
 def test_where_images_stand_on_ubuntu_the_base_for_guests_is_named(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
+    install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accelerator, "best", lambda: "tcg")
     monkeypatch.setattr(distro_releases, "host_python", lambda: "3.12")
-    install(installed, "mkfs.ext4", "")
-    install(installed, "qemu-system-x86_64", "QEMU emulator version 8.2.2")
+    install("mkfs.ext4", "")
+    install("qemu-system-x86_64", "echo QEMU emulator version 8.2.2")
     finding = qemu_doctor.emulated_machines()
     assert finding.value.startswith("QEMU 8.2.2, TCG")
     assert finding.ok is None
@@ -60,13 +58,9 @@ def test_where_images_stand_on_ubuntu_the_base_for_guests_is_named(
     assert finding.remedy == "./inv vm --machine plain --check --base debian:bookworm-slim"
 
 
-def test_a_qemu_that_does_not_start_is_reported_with_its_last_words(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(installed, "mkfs.ext4", "")
-    install(installed, "qemu-system-x86_64", "")
-    qemu = installed / "qemu-system-x86_64"
-    qemu.write_text("#!/bin/sh\necho libslirp.so.0: not found >&2; exit 127\n")
+def test_a_qemu_that_does_not_start_is_reported_with_its_last_words(install: Install) -> None:
+    install("mkfs.ext4", "")
+    qemu = install("qemu-system-x86_64", "echo libslirp.so.0: not found >&2; exit 127")
     finding = qemu_doctor.emulated_machines()
     assert (finding.value, finding.ok) == ("QEMU does not start", None)
     assert str(finding.lack).startswith(
