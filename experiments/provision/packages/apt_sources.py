@@ -6,6 +6,7 @@ Knows the two formats of sources.list(5); fetches nothing.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email import message_from_string
 from pathlib import Path
 
 ETC_APT = Path("/etc/apt")
@@ -60,20 +61,13 @@ def _one_line(text: str) -> Iterator[Source]:
 
 
 def _deb822(text: str) -> Iterator[Source]:
-    """Paragraphs of `Field: values`; a line that starts with a blank continues the field above."""
-    for paragraph in re.split(r"\n\s*\n", _without_comments(text)):
-        joined = re.sub(r"\n[ \t]+", " ", paragraph)
-        fields = {
-            key.strip().lower(): value.split()
-            for key, _, value in (line.partition(":") for line in joined.splitlines())
-        }
-        enabled = [value.lower() for value in fields.get("enabled", ["yes"])]
-        if "deb" not in fields.get("types", []) or enabled in (["no"], ["false"], ["0"]):
+    """Paragraphs of `Field: values`, as the header of a mail has them."""
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)):
+        header = message_from_string(paragraph.lstrip())
+        fields = {key.lower(): value.split() for key, value in header.items()}
+        enabled = " ".join(fields.get("enabled", [])).lower()
+        if "deb" not in fields.get("types", []) or enabled in ("no", "false", "0"):
             continue
         for uri in fields.get("uris", []):
             for suite in fields.get("suites", []):
                 yield Source(uri.rstrip("/"), suite, tuple(fields.get("components", [])))
-
-
-def _without_comments(text: str) -> str:
-    return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("#"))

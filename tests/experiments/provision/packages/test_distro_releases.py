@@ -27,11 +27,3 @@ def test_guests_are_made_of_debian_alone():
 def test_an_unknown_suite_is_none():
     assert distro_releases.named("potato") is None
     assert distro_releases.named("noble") == distro_releases.with_python("3.12")
-
-
-def test_each_suite_lies_here_under_its_own_tag():
-    assert {suite.bootstrapped for suite in distro_releases.SUITES} == {
-        "hbmcomm-base:bookworm",
-        "hbmcomm-base:noble",
-        "hbmcomm-base:trixie",
-    }
