@@ -80,9 +80,9 @@ def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict
     return {
         "format": FORMAT,
         "system": {"python": platform.python_version(), "packages": installed.of_system()},
-        "driver": installed.of_python(Path(sys.prefix)),
+        "driver": mpi.distributions(Path(sys.prefix)),
         "mpis": {
-            flavour: installed.of_python(Path(python) if python else mpi.prefix(flavour))
+            flavour: mpi.distributions(Path(python) if python else mpi.prefix(flavour))
             for flavour in experiment.launches.mpis
             if not experiment.machine
         },

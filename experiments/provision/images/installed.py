@@ -1,4 +1,4 @@
-"""Which packages are installed, and in which version: of Python, of the system, in an image. Reads.
+"""Which packages are installed on the system and in an image, and in which version. Reads.
 
 An empty answer means that there is no dpkg, on the system or in the image.
 """
@@ -8,8 +8,6 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Iterable
-from importlib import metadata
-from pathlib import Path
 
 import docker
 
@@ -23,13 +21,6 @@ SYSTEM = (
 )
 """Debian packages that containers, MPI and memory of the host come from, as dpkg's patterns."""
 STATUS = "/var/lib/dpkg/status"
-
-
-def of_python(prefix: Path) -> dict[str, str]:
-    """{distribution: version} in a Python environment."""
-    folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
-    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=folders))
-    return dict(sorted(found, key=lambda each: each[0].lower()))
 
 
 def of_system(patterns: Iterable[str] = SYSTEM) -> dict[str, str]:

@@ -66,6 +66,13 @@ def ensure(
     return folder
 
 
+def distributions(prefix: Path) -> dict[str, str]:
+    """{distribution: version} in a Python environment."""
+    folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
+    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=folders))
+    return dict(sorted(found, key=lambda each: each[0].lower()))
+
+
 def install_command(python: Path, root: Path, *wanted: str) -> list[str]:
     """The command that installs pinned distributions into the environment of a Python."""
     return [
@@ -77,13 +84,9 @@ def install_command(python: Path, root: Path, *wanted: str) -> list[str]:
 
 
 def _run(command: list[str], flavour: str, lock: int) -> None:
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=_clean_environment(),
-        pass_fds=(lock,),
+        command, capture_output=True, text=True, check=False, env=clean, pass_fds=(lock,)
     )
     if done.returncode:
         lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
@@ -91,10 +94,6 @@ def _run(command: list[str], flavour: str, lock: int) -> None:
             f"the environment for {flavour} could not be made:\n{lines}\n"
             "see that pip reaches its registry, then try again"
         )
-
-
-def _clean_environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 
 def pins(root: Path, python: str = "") -> str:

@@ -5,7 +5,6 @@ Also in the running environment, if ranks run in that one.
 
 import subprocess
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
@@ -30,7 +29,8 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     folder = mpi.prefix(flavour, root)
     python = folder / "bin/python"
     with scratch.locked(folder, ".torch.lock"):
-        if lacking := sorted(set(OF_WORKLOADS) - _installed(folder)):
+        held = {name.lower() for name in mpi.distributions(folder)}
+        if lacking := sorted(set(OF_WORKLOADS) - held):
             say(f"torch: installing {' and '.join(lacking)} for {flavour}")
             done = _run(mpi.install_command(python, root, *lacking))
             if done.returncode:
@@ -42,12 +42,6 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         done = _run([str(python), "-m", "hbmcomm.torch", "build"])
         if done.returncode:
             say(f"torch is left out for {flavour}: {done.stderr.strip()}")
-
-
-def _installed(folder: Path) -> set[str]:
-    """The distributions in an environment."""
-    folders = [str(found) for found in folder.glob("lib/python3*/site-packages")]
-    return {each.metadata["Name"].lower() for each in metadata.distributions(path=folders)}
 
 
 def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":

