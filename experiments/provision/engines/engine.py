@@ -39,13 +39,13 @@ class EngineMissing(ExperimentsError):
 
 
 @contextlib.contextmanager
-def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
+def running() -> Iterator[docker.DockerClient]:
     """A client of an engine that answers. A dockerd that had to be started ends with its last user.
 
     Raises:
         EngineMissing: when none answers and none can be started here.
     """
-    with engine_refcount.counted(dockerd.end_ours), contextlib.closing(_reached(log)) as client:
+    with engine_refcount.counted(dockerd.end_ours), contextlib.closing(_reached()) as client:
         yield client
 
 
@@ -163,7 +163,7 @@ def _hindrance(silence: str) -> EngineMissing | None:
     return None
 
 
-def _reached(log: Path) -> docker.DockerClient:
+def _reached() -> docker.DockerClient:
     """A client of the running engine, or of one that is started."""
     with engine_refcount.starting():
         client, silence = _connect()
@@ -171,31 +171,31 @@ def _reached(log: Path) -> docker.DockerClient:
             return client
         if refusal := _hindrance(silence):
             raise refusal
-        daemon = _start(log)
+        daemon = _start()
         try:
-            return _await_answer(daemon, log)
+            return _await_answer(daemon)
         except BaseException:
             if daemon is not None:
                 dockerd.end(daemon)
             raise
 
 
-def _start(log: Path) -> Process | None:
+def _start() -> Process | None:
     """Start the engine; its process if this driver must end it, None if it is a service."""
     if has_systemd():
         subprocess.run(["systemctl", "start", "docker"], capture_output=True, check=False)
         return None
     if dockerd.clear_leftovers():
         return None
-    return dockerd.start(log)
+    return dockerd.start(LOG)
 
 
-def _await_answer(daemon: Process | None, log: Path) -> docker.DockerClient:
+def _await_answer(daemon: Process | None) -> docker.DockerClient:
     if client := awaited(daemon, START_PATIENCE):
         return client
-    read = f"read {log.parent.name}/{log.name}"
+    read = f"read {LOG.parent.name}/{LOG.name}"
     if daemon is not None and daemon.poll() is not None:
-        raise EngineMissing(f"dockerd ended while it started: {dockerd.complaint(log)}", read)
+        raise EngineMissing(f"dockerd ended while it started: {dockerd.complaint(LOG)}", read)
     silence = f"does not answer within {START_PATIENCE:.0f} s: {_connect()[1]}"
     where = "journalctl -u docker" if has_systemd() else read
     raise EngineMissing(f"the container engine {silence}", where)

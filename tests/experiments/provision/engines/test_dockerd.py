@@ -23,12 +23,6 @@ def own_name():
     return Path("/proc/self/comm").read_text().strip()
 
 
-def test_dockerd_runs_with_its_default_paths():
-    command = dockerd.command()
-    assert len(command) == 1
-    assert Path(command[0]).name == "dockerd"
-
-
 def test_the_pidfile_of_a_living_dockerd_stays(pidfile, socket_path):
     pidfile.write_text(f"{os.getpid()}\n")
     assert not dockerd.clear_leftovers({pidfile: own_name()}, socket_path)

@@ -55,13 +55,6 @@ def test_an_engine_that_dies_between_two_questions_has_no_version(monkeypatch):
         serving.join()
 
 
-def test_the_hindrance_is_split_into_lack_and_remedy(monkeypatch):
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    hindrance = engine_provision.hindrance()
-    assert hindrance is not None
-    assert str(hindrance) == f"{hindrance.lack}; {hindrance.remedy}"
-
-
 @pytest.mark.parametrize(
     ("systemd", "remedy"),
     [(True, "sudo systemctl enable --now docker"), (False, "sudo service docker start")],
