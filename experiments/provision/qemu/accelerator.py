@@ -12,7 +12,6 @@ PATIENCE = 3.0  # seconds; either takes a fifth of one. A KVM that is emulated i
 PORT = 0xF4
 SAID = 16
 PROOF = SAID << 1 | 1  # QEMU's exit code when SAID is written to isa-debug-exit
-SECTOR = 512
 SIZE = 2**20  # of the disk: the BIOS does not read one of a single sector
 # To 64 bits, as Linux goes, and there an instruction that its allocator is made of: a KVM that runs
 # in a machine which is emulated itself may know everything but that.
@@ -60,7 +59,7 @@ def runs(accelerator: str) -> bool:
 
 def boot_sector() -> bytes:
     """A disk's first sector, which a BIOS loads and runs."""
-    return BOOT.ljust(SECTOR - 2, b"\0") + b"\x55\xaa"
+    return BOOT.ljust(510, b"\0") + b"\x55\xaa"
 
 
 def trial(accelerator: str, disk: str) -> list[str]:

@@ -49,18 +49,14 @@ def test_an_accelerator_that_qemu_does_not_know_runs_nothing() -> None:
     assert not accelerator.runs("xen-of-tomorrow")
 
 
-def test_the_best_is_kvm_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    for works, expected in ((True, "kvm"), (False, "tcg")):
-        accelerator.best.cache_clear()
-        monkeypatch.setattr(accelerator, "runs", lambda name, works=works: works)
-        monkeypatch.setattr(accelerator.os, "access", lambda path, mode: True)
-        assert accelerator.best() == expected
+@pytest.mark.parametrize(
+    ("device", "works", "best"), [(True, True, "kvm"), (True, False, "tcg"), (False, None, "tcg")]
+)
+def test_the_best_is_kvm_where_it_works(
+    monkeypatch: pytest.MonkeyPatch, device: bool, works: bool | None, best: str
+) -> None:
     accelerator.best.cache_clear()
-
-
-def test_without_the_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    accelerator.best.cache_clear()
-    monkeypatch.setattr(accelerator.os, "access", lambda path, mode: False)
-    monkeypatch.setattr(accelerator, "runs", lambda name: pytest.fail("it was tried"))
-    assert accelerator.best() == "tcg"
+    monkeypatch.setattr(accelerator.os, "access", lambda path, mode: device)
+    monkeypatch.setattr(accelerator, "runs", lambda name: works if device else pytest.fail("tried"))
+    assert accelerator.best() == best
     accelerator.best.cache_clear()
