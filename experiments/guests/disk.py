@@ -91,8 +91,10 @@ def ensure(
                         _make(client, image, built, new, progress)
                         scratch.settle(new / "disk", folder)
                         scratch.remove_superseded(folder, new)
-                    # not earlier: the new image itself may be nameless by now
-                    _remove_superseded(client)
+                    # older guest images of this checkout, which lost their name to a new one; not
+                    # earlier: the new image itself may be nameless by now
+                    ours = [f"{STAGE_LABEL}=guest", f"{CHECKOUT_LABEL}={checkout()}"]
+                    client.images.prune(filters={"dangling": True, "label": ours})
             except OSError as error:
                 raise GuestMissing(
                     f"the guest's disk could not be made in {DISKS}: {error}; it takes some 2 GiB: "
@@ -143,12 +145,6 @@ def mkfs_command(tree: Path, image: Path) -> list[str]:
 
 def _recipe() -> list[tuple[str, Path]]:
     return [(path.name, path) for path in sorted(RECIPE.iterdir())]
-
-
-def _remove_superseded(client: docker.DockerClient) -> None:
-    """Remove this checkout's older guest images, which lost their name to a new one."""
-    ours = [f"{STAGE_LABEL}=guest", f"{CHECKOUT_LABEL}={checkout()}"]
-    client.images.prune(filters={"dangling": True, "label": ours})
 
 
 def _refuse_others(image: Image) -> None:

@@ -3,8 +3,9 @@
 Chooses so that host and container have the same minor version of Python. Builds nothing on top.
 """
 
+import contextlib
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import docker
@@ -19,7 +20,7 @@ from experiments.provision.packages import distro_releases
 AUTO, BOOTSTRAP = "auto", "bootstrap"
 REGISTRY_PATIENCE = 5  # seconds for a registry to answer at all
 PULL_PATIENCE = 120  # seconds of silence in the middle of a pull
-OLDEST_PYTHON = (3, 11)
+OLDEST_MINOR = 11  # of Python 3
 
 # Prints the version of an image's python3, else the suite that its python3 will come from.
 ASK_PYTHON = (
@@ -63,12 +64,11 @@ def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], N
     if choice == BOOTSTRAP:
         return _bootstrapped(client, wanted, progress)
     if choice == AUTO:
-        return (
-            _here(client, wanted.image, wanted.python)
-            or _bootstrapped_before(client, wanted)
-            or _pulled(client, wanted.image, wanted.python, progress)
-            or _bootstrapped(client, wanted, progress)
-        )
+        plan = bootstrap.recipe(wanted)
+        base = _here(client, wanted.image, wanted.python)
+        if base is None and not (plan and bootstrap.is_current(client, plan.suite)):
+            base = _pulled(client, wanted.image, wanted.python, progress)
+        return base or _bootstrapped(client, wanted, progress)
     base = _here(client, choice) or _pulled(client, choice, None, progress)
     if base is None:
         raise BaseMissing(
@@ -105,16 +105,10 @@ def _pulled(
     return _here(client, reference, python)
 
 
-def _bootstrapped_before(client: docker.DockerClient, wanted: distro_releases.Suite) -> Base | None:
-    plan = bootstrap.recipe(wanted)
-    if plan is None or not bootstrap.is_current(client, plan.suite):
-        return None
-    return _here(client, plan.suite.bootstrapped, plan.suite.python)
-
-
 def _bootstrapped(
     client: docker.DockerClient, wanted: distro_releases.Suite, progress: Callable[[str], None]
 ) -> Base:
+    """The base that is made here, now or before."""
     plan = bootstrap.recipe(wanted)
     if plan is None:
         raise BaseMissing(
@@ -146,11 +140,8 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
     answered = answer.decode(errors="replace").strip()
     suite = distro_releases.named(answered)
     python = suite.python if suite else answered
-    try:
-        recent = tuple(int(part) for part in python.split(".")) >= OLDEST_PYTHON
-    except ValueError:
-        recent = False
-    if not recent:
+    version = re.fullmatch(r"3\.(\d+)", python)
+    if not version or int(version[1]) < OLDEST_MINOR:
         known = ", ".join(suite.image for suite in distro_releases.SUITES)
         raise BaseMissing(
             f"base image {reference} offers Python '{answered}', 3.11 or later is needed; "
@@ -159,7 +150,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
     return python
 
 
-@contextmanager
+@contextlib.contextmanager
 def _patience(client: docker.DockerClient, seconds: int) -> Iterator[None]:
     """Set the timeout of the requests in the block."""
     usual = client.api.timeout

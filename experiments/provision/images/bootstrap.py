@@ -54,13 +54,11 @@ def recipe(wanted: Suite, etc: Path = apt_sources.ETC_APT) -> Recipe | None:
     None where apt is configured for neither. A distribution keeps all its suites on one mirror.
     """
     host = _os_release()
-    mirror = apt_sources.mirror(wanted.name, etc)
     own = host.get("VERSION_CODENAME", "")
-    if mirror is None and host.get("ID") == wanted.distribution:
-        mirror = apt_sources.mirror(own, etc)
-    if mirror is not None:
-        return Recipe(wanted, mirror)
     own_suite, own_mirror = distro_releases.named(own), apt_sources.mirror(own, etc)
+    holds_all = host.get("ID") == wanted.distribution
+    if mirror := apt_sources.mirror(wanted.name, etc) or (own_mirror if holds_all else None):
+        return Recipe(wanted, mirror)
     return Recipe(own_suite, own_mirror) if own_suite and own_mirror else None
 
 

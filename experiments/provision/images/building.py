@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import docker
+from docker.errors import DockerException
 
 from experiments.model.errors import ExperimentsError
 from experiments.processes.logs import last_lines
@@ -51,16 +52,20 @@ def build(
             ):
                 output.write(answer.get("stream", ""))
                 if "error" in answer:
-                    output.write(answer["error"] + "\n")
-                    raise _failed(options["tag"], output, log)
+                    raise DockerException(answer["error"])
+            output.flush()
+            built = BUILT.findall(log.read_text(encoding="utf-8", errors="replace"))
+            if not built:
+                raise DockerException("the engine names no image")
         except FAILURES as error:
             output.write(f"{error}\n")
-            raise _failed(options["tag"], output, log) from error
-        output.flush()
-        built = BUILT.findall(log.read_text(encoding="utf-8", errors="replace"))
-        if not built:
-            raise _failed(options["tag"], output, log)
-        return str(built[-1])
+            output.flush()
+            raise ImageBuildFailed(
+                f"the image {options['tag']} does not build; its log ends with\n"
+                + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
+                + f"\nthe whole of it is in {log.parent.name}/{log.name}"
+            ) from error
+    return str(built[-1])
 
 
 def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:
@@ -75,12 +80,3 @@ def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     """Readable for every user of the image, whatever the umask of this checkout was."""
     entry.mode = 0o755 if entry.mode & 0o100 else 0o644
     return entry
-
-
-def _failed(tag: str, output: IO[str], log: Path) -> ImageBuildFailed:
-    output.flush()
-    return ImageBuildFailed(
-        f"the image {tag} does not build; its log ends with\n"
-        + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
-        + f"\nthe whole of it is in {log.parent.name}/{log.name}"
-    )

@@ -28,11 +28,10 @@ INPUTS_LABEL = "hbmcomm.inputs"
 CHECKOUT_LABEL = "hbmcomm.checkout"
 MPI_LABEL = "hbmcomm.mpi"
 OTHERS_KEPT = "72h"  # how long nameless images of other checkouts stay: longer than a campaign
+NO_WHEELS = Wheelhouse(Path(), (), "")
 PREFIX = Path("/opt/hbmcomm")  # the environment in the image, as the Dockerfile makes it
 TORCH_VARIABLES = {"TORCH_EXTENSIONS_DIR": str(PREFIX / "extensions")}
 """What ranks need to find the C++ part of hbmcomm.torch in the image."""
-SUITE = ("pyproject.toml", "experiments")
-"""The parts of the checkout in the image: programs of ranks, and the file that marks a checkout."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def ensure(
     """
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    more = wheelhouse.ensure_torch(foundation.python, progress) if torch else None
+    more = wheelhouse.ensure_torch(foundation.python, progress) if torch else NO_WHEELS
     name = tag(variant(mpi, torch))
     dockerfile = DOCKERFILE.read_bytes()
     programs = suite()
@@ -95,7 +94,7 @@ def ensure(
     if found is None:
         progress(f"image: building {name} on {foundation.reference}")
         options = build_options(name, mpi, foundation, wheels, inputs, revision(), torch)
-        files = context(DOCKERFILE, wheels.wheels, programs, more.wheels if more else ())
+        files = context(DOCKERFILE, wheels.wheels, programs, more.wheels)
         built = building.build(client, options, files, LOG)
         remove_superseded(client, mpi)
         found = str(client.images.get(built).id)
@@ -110,7 +109,7 @@ def ensure(
         rebuilt,
         foundation.id,
         dockerfile.decode(),
-        (*wheels.wheels, *(more.wheels if more else ())),
+        (*wheels.wheels, *more.wheels),
     )
 
 
@@ -153,10 +152,8 @@ def build_options(
 
 
 def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
-    """Files of a checkout that the image holds, each with its name in the build context."""
-    found: list[Path] = []
-    for name in SUITE:
-        found += sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
+    """Programs of ranks and the mark of a checkout, each with its name in the build context."""
+    found = [root / "pyproject.toml", *sorted((root / "experiments").rglob("*"))]
     return [
         (f"suite/{path.relative_to(root)}", path)
         for path in found
@@ -188,10 +185,10 @@ def inputs_hash(
     base: Base,
     wheels: Wheelhouse,
     suite: Iterable[tuple[str, Path]],
-    torch: Wheelhouse | None = None,
+    torch: Wheelhouse = NO_WHEELS,
 ) -> str:
     """Changes exactly when the image would."""
-    words = f"{base.id} {base.reference} {wheels.hash}{torch.hash if torch else ''}"
+    words = f"{base.id} {base.reference} {wheels.hash}{torch.hash}"
     return digest(dockerfile + words.encode(), suite)
 
 

@@ -38,7 +38,7 @@ def ensure(
     progress: Callable[[str], None] = print,
     trees: Path = TREES,
 ) -> Path:
-    """The folder with the image's files, made if it is missing or out of date.
+    """The folder with the image's files and a mount point for a launch's folder, up to date.
 
     Raises:
         UnpackingFailed: the engine or the disk refuses.
@@ -50,17 +50,20 @@ def ensure(
             return tree
         progress(f"image: unpacking {image.tag}")
         incoming = tree.with_suffix(".incoming")
-        _remove(incoming)
+        shutil.rmtree(incoming, ignore_errors=True)
         try:
-            _export(client, image.id, incoming)
+            incoming.mkdir()
+            # they belong to this user, root included: no other reads them, and ranks are never root
+            exported.tree(client, image.id, incoming, "--no-same-owner")
+            (incoming / FOLDER.strip("/")).mkdir()
         except (*FAILURES, OSError) as error:
-            _remove(incoming)
+            shutil.rmtree(incoming, ignore_errors=True)
             raise UnpackingFailed(
                 f"{image.tag} could not be unpacked to {tree}: {error}; see that the engine runs "
                 "(./inv doctor) and the disk has room (df -h)"
             ) from error
         stamp.unlink(missing_ok=True)
-        _remove(tree)
+        shutil.rmtree(tree, ignore_errors=True)
         incoming.rename(tree)
         with whole_file(stamp) as described:
             described.write_text(json.dumps(asdict(image), default=str), encoding="utf-8")
@@ -87,16 +90,3 @@ def recall(variant: str, trees: Path = TREES) -> Image:
 def _stamp(tree: Path) -> Path:
     """The file that describes the image that a folder is complete of."""
     return tree.with_suffix(".json")
-
-
-def _export(client: docker.DockerClient, image: str, folder: Path) -> None:
-    """Copy all files of the image, except for devices; add a mount point for a launch's folder."""
-    folder.mkdir()
-    # files belong to this user, root included: no other user reads them, and ranks are never root
-    exported.tree(client, image, folder, "--no-same-owner")
-    (folder / FOLDER.strip("/")).mkdir()
-
-
-def _remove(tree: Path) -> None:
-    if tree.exists():
-        shutil.rmtree(tree)

@@ -26,19 +26,17 @@ def on(monkeypatch, distribution, codename):
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
 
 
-def test_a_suite_that_apt_names_comes_from_there(monkeypatch, etc):
+@pytest.mark.parametrize(
+    ("wanted", "made"),
+    [
+        (BOOKWORM, BOOKWORM),
+        (TRIXIE, TRIXIE),  # a mirror holds all suites of its distribution
+        (NOBLE, BOOKWORM),  # another distribution gives way to the host's own suite
+    ],
+)
+def test_what_is_made_comes_from_apts_mirror(monkeypatch, etc, wanted, made):
     on(monkeypatch, "debian", "bookworm")
-    assert bootstrap.recipe(BOOKWORM, etc) == Recipe(BOOKWORM, MIRROR)
-
-
-def test_a_mirror_holds_the_other_suites_of_its_distribution_too(monkeypatch, etc):
-    on(monkeypatch, "debian", "bookworm")
-    assert bootstrap.recipe(TRIXIE, etc) == Recipe(TRIXIE, MIRROR)
-
-
-def test_another_distribution_gives_way_to_the_hosts_own_suite(monkeypatch, etc):
-    on(monkeypatch, "debian", "bookworm")
-    assert bootstrap.recipe(NOBLE, etc) == Recipe(BOOKWORM, MIRROR)
+    assert bootstrap.recipe(wanted, etc) == Recipe(made, MIRROR)
 
 
 def test_without_any_mirror_there_is_no_recipe(monkeypatch, tmp_path):
