@@ -80,18 +80,18 @@ class Agent:
             time.sleep(POLL)
         return found
 
-    def read(self, path: str, offset: int = 0, most: float = math.inf) -> bytes:
-        """A file of the guest from an offset on. FileNotFoundError if it cannot be opened.
+    def read(self, path: str, offset: int = 0, most: float = math.inf) -> bytes | None:
+        """A file of the guest from an offset on; None if it cannot be opened.
 
         Args:
             most: bytes at which reading stops, after a whole message; for a file that grows.
         """
         try:
-            opened = self._open(path, "rb")
-        except Refused as refusal:
-            raise FileNotFoundError(str(refusal)) from None
+            handle = self._open(path, "rb")
+        except Refused:
+            return None
         parts, got = [], 0
-        with opened as handle:
+        with self._closing(handle):
             if offset:
                 position = {"handle": handle, "offset": offset, "whence": "set"}
                 self._ask("guest-file-seek", position)
@@ -105,20 +105,19 @@ class Agent:
 
     def write(self, path: str, content: bytes) -> None:
         """Make or replace a file of the guest, as root. Refused if there is no room."""
-        with self._open(path, "wb") as handle:
+        handle = self._open(path, "wb")
+        with self._closing(handle):
             for start in range(0, len(content), CHUNK):
                 chunk = base64.b64encode(content[start : start + CHUNK]).decode()
                 self._ask("guest-file-write", {"handle": handle, "buf-b64": chunk})
 
-    def _open(self, path: str, mode: str) -> contextlib.AbstractContextManager[int]:
-        """The handle of an open file, closed at the end of the block."""
-        handle = int(self._ask("guest-file-open", {"path": path, "mode": mode}))
-        return self._closing(handle)
+    def _open(self, path: str, mode: str) -> int:
+        return int(self._ask("guest-file-open", {"path": path, "mode": mode}))
 
     @contextlib.contextmanager
-    def _closing(self, handle: int) -> Iterator[int]:
+    def _closing(self, handle: int) -> Iterator[None]:
         try:
-            yield handle
+            yield
         finally:
             self._ask("guest-file-close", {"handle": handle})
 

@@ -5,7 +5,6 @@ progress file up to date, and copies back what the command wrote. Ends with the 
 """
 
 import argparse
-import math
 import os
 import shlex
 import signal
@@ -58,8 +57,7 @@ def run(socket: Path, folder: Path, words: Sequence[str], root: bool, after: str
 def _bring(guest: Agent, folder: Path, remote: str) -> set[str]:
     """Copy the folder's files to the guest, owned by its user; their names."""
     files = [path for path in folder.iterdir() if path.is_file()]
-    made = f"rm -rf {shlex.quote(remote)} && mkdir -p {shlex.quote(remote)}"
-    _do(guest, made)
+    _do(guest, f"rm -rf {shlex.quote(remote)} && mkdir -p {shlex.quote(remote)}")
     for path in files:
         guest.write(f"{remote}/{path.name}", path.read_bytes())
     _do(guest, f"chown -R {USER}:{USER} {shlex.quote(remote)}")
@@ -96,7 +94,7 @@ def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list
                 more = _relay(guest, remote, relayed)
                 relayed += more
             return found.code if found.code >= 0 else 128 - found.code
-        progress = _read(guest, f"{remote}/{PROGRESS}")
+        progress = guest.read(f"{remote}/{PROGRESS}")
         if progress is not None:
             (folder / PROGRESS).write_bytes(progress)
         if signals:
@@ -108,7 +106,7 @@ def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list
 
 def _relay(guest: Agent, remote: str, relayed: int) -> int:
     """Relay new output, as much as one look takes; its length."""
-    more = _read(guest, _log(remote), relayed, LOOK) or b""
+    more = guest.read(_log(remote), relayed, LOOK) or b""
     sys.stdout.buffer.write(more)
     sys.stdout.buffer.flush()
     return len(more)
@@ -131,7 +129,7 @@ def _fetch(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
     names = guest.run("/bin/sh", "-c", line).output.split("\n")
     for name in names:
         if name and name not in brought:
-            content = _read(guest, f"{remote}/{name}")
+            content = guest.read(f"{remote}/{name}")
             if content is not None:
                 (folder / name).write_bytes(content)
     _do(guest, f"rm -rf {shlex.quote(remote)} {shlex.quote(_log(remote))}")
@@ -140,13 +138,6 @@ def _fetch(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
 def _log(remote: str) -> str:
     """The log, beside the folder because it is relayed and not fetched. The user makes it."""
     return f"/tmp/{Path(remote).name}.log"
-
-
-def _read(guest: Agent, path: str, offset: int = 0, most: float = math.inf) -> bytes | None:
-    try:
-        return guest.read(path, offset, most)
-    except FileNotFoundError:
-        return None
 
 
 def _do(guest: Agent, line: str) -> None:
