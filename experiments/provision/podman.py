@@ -43,8 +43,9 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
             if refusal := hindrance():
                 raise refusal
             address = started_address(os.getpid())
+            stack.callback(Path(address.removeprefix("unix://")).unlink, missing_ok=True)
             service = start(address, log)
-            stack.callback(_end, service, address)
+            stack.callback(dockerd.end, service)
             client = engine.awaited(service, START_PATIENCE, address)
         if client is None:
             raise EngineMissing(
@@ -156,8 +157,3 @@ def bring(
         archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
         target.images.load(archive)
         image.remove_superseded(target, found.mpi)
-
-
-def _end(service: Process, address: str) -> None:
-    dockerd.end(service)
-    Path(address.removeprefix("unix://")).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 Knows when an existing one is up to date; does not know when one is needed.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -53,7 +54,9 @@ def recipe(wanted: Suite, etc: Path = apt_sources.ETC_APT) -> Recipe | None:
 
     None where apt is configured for neither. A distribution keeps all its suites on one mirror.
     """
-    host = _os_release()
+    host: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        host = platform.freedesktop_os_release()
     own = host.get("VERSION_CODENAME", "")
     own_suite, own_mirror = distro_releases.named(own), apt_sources.mirror(own, etc)
     holds_all = host.get("ID") == wanted.distribution
@@ -155,10 +158,3 @@ def _hash(suite: Suite) -> str:
     """Identifies how a suite is made; the mirror is not part of it."""
     words = command(Recipe(suite, "http://mirror"), Path("base.tar"))
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
-
-
-def _os_release() -> dict[str, str]:
-    try:
-        return platform.freedesktop_os_release()
-    except OSError:
-        return {}
