@@ -62,11 +62,8 @@ def remove_late(
             came, failure = None, error
         removed += came or []
         now = time.monotonic()
-        if came is None or came:
-            silent_since = None
-        elif silent_since is None:
-            silent_since = now
-        elif now - silent_since > settle:
+        silent_since = (silent_since or now) if came == [] else None
+        if silent_since and now - silent_since > settle:
             return removed
         time.sleep(POLL)
     raise failure

@@ -1,11 +1,12 @@
 """Users of an engine that one of them started: the last one ends it, and nobody before."""
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -75,39 +76,31 @@ def test_without_rights_nothing_is_ended_and_nothing_fails(tmp_path: Path) -> No
         assert not engine_refcount.in_use(nowhere)
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[tuple[Path, "subprocess.Popen[bytes]"]]:
-    """A process by the name of dockerd, as a driver starts it, and the file that names it."""
-    program, pidfile = tmp_path / "dockerd", tmp_path / "docker.pid"
-    shutil.copy(shutil.which("sleep") or "sleep", program)
-    process = subprocess.Popen(
-        [program, "600"], env=tracking.daemon_environment(os.environ), start_new_session=True
-    )
-    while not Path(f"/proc/{process.pid}/environ").read_bytes():  # Popen returns a little before
-        time.sleep(0.001)
-    pidfile.write_text(str(process.pid))
-    yield pidfile, process
-    process.kill()
-    process.wait()
+@contextlib.contextmanager
+def daemon(folder: Path, variables: Mapping[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process by the name of dockerd, which folder/docker.pid names."""
+    shutil.copy(shutil.which("sleep") or "sleep", folder / "dockerd")
+    with subprocess.Popen([folder / "dockerd", "600"], env=variables, start_new_session=True) as it:
+        while not Path(f"/proc/{it.pid}/environ").read_bytes():  # Popen returns a little before
+            time.sleep(0.001)
+        (folder / "docker.pid").write_text(str(it.pid))
+        yield it
+        it.kill()
 
 
-def test_an_engine_of_ours_is_known_and_ended_and_no_zombie_stays(
-    daemon: tuple[Path, "subprocess.Popen[bytes]"],
-) -> None:
-    pidfile, process = daemon
-    assert dockerd.ours(pidfile) == tracking.identity(process.pid)
-    dockerd.end_ours(pidfile)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(process.pid, os.WNOHANG)
-    assert dockerd.ours(pidfile) == ""
+def test_an_engine_of_ours_is_known_and_ended_and_no_zombie_stays(tmp_path: Path) -> None:
+    pidfile = tmp_path / "docker.pid"
+    with daemon(tmp_path, tracking.daemon_environment(os.environ)) as process:
+        assert dockerd.ours(pidfile) == tracking.identity(process.pid)
+        dockerd.end_ours(pidfile)
+        with pytest.raises(ChildProcessError):
+            os.waitpid(process.pid, os.WNOHANG)
+        assert dockerd.ours(pidfile) == ""
 
 
 def test_an_engine_of_the_machine_is_left_alone(tmp_path: Path) -> None:
-    program, pidfile = tmp_path / "dockerd", tmp_path / "docker.pid"
-    shutil.copy(shutil.which("sleep") or "sleep", program)
-    with subprocess.Popen([program, "600"]) as process:
-        pidfile.write_text(str(process.pid))
+    pidfile = tmp_path / "docker.pid"
+    with daemon(tmp_path, os.environ) as process:
         assert dockerd.ours(pidfile) == ""
         dockerd.end_ours(pidfile)
         assert process.poll() is None
-        process.kill()
