@@ -1,8 +1,15 @@
-"""What Linux shows of an emulated machine once it is booted."""
+"""What Linux shows of an emulated machine once it is booted, and of this machine."""
 
+import pytest
+
+from experiments.emulation import numa_maps
 from experiments.emulation.machine import Description
 from hbmcomm.memory.topology.hbm_detection import Clues
 from hbmcomm.memory.topology.model import DaxDevice, Node
+
+needs_numa_maps = pytest.mark.skipif(
+    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
+)
 
 
 def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:

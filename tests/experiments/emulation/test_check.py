@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 import hbmcomm
-from experiments.emulation import numa_maps
 from experiments.emulation.question import FOUND, HBW_KINDS, QUESTION
+from tests.experiments.emulation.kernel_view import needs_numa_maps
 
 pytestmark = [
     pytest.mark.ranks,
-    pytest.mark.skipif(
-        not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-    ),
+    needs_numa_maps,
     pytest.mark.skipif(
         len(hbmcomm.topology().nodes) > 1, reason="written for a machine with one node"
     ),

@@ -3,17 +3,16 @@
 import pytest
 
 import hbmcomm
-from experiments.emulation import memkind_alone, numa_maps
+from experiments.emulation import memkind_alone
 from experiments.emulation.memkind_rows import UNAVAILABLE
+from tests.experiments.emulation.kernel_view import needs_numa_maps
 
 pytestmark = [
     pytest.mark.skipif(
         hbmcomm.memkind_version() is None,
         reason="libmemkind is not installed (apt-get install libmemkind0)",
     ),
-    pytest.mark.skipif(
-        not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-    ),
+    needs_numa_maps,
 ]
 
 

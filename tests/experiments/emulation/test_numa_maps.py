@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from experiments.emulation import numa_maps
+from tests.experiments.emulation.kernel_view import needs_numa_maps
 
-needs_numa_maps = pytest.mark.skipif(
-    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-)
 MAPS = """\
 7f0000000000-7f0000200000 rw-s 00000000 00:01 2049                       /memfd:hbmcomm (deleted)
 7f0000200000-7f0000400000 rw-s 00200000 00:01 2049                       /memfd:hbmcomm (deleted)
