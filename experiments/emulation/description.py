@@ -25,8 +25,6 @@ from experiments.model.environment import MACHINES, machine_names
 from experiments.model.errors import SpecError, unknown
 from experiments.model.validation import A_LIST, Flag, Form, Line, Number, Numbers, read, whole
 
-__all__ = ["Description", "from_dict", "load"]
-
 BANDWIDTH_STEP = 128 * MIB
 """bytes/s. HMAT holds bandwidths as 16-bit multiples of a common unit, the kernel in MiB/s."""
 FASTEST, SLOWEST = 8795, 2**16 - 2

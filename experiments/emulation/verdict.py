@@ -14,8 +14,6 @@ from experiments.emulation.placement_check import Pages, Promise, numbers, toget
 from experiments.emulation.question import HBW_KINDS, KINDS, nbytes
 from experiments.emulation.rows import Row, by_node, same
 
-__all__ = ["Row", "rows", "to_table"]
-
 LEAST_MEMORY = 0.8
 """Least share of a node's memory; the kernel keeps some, much of a small node with CPUs."""
 LONGEST = 90  # letters of a refusal in a table

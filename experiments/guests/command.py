@@ -15,7 +15,7 @@ from experiments.console.output import printed
 from experiments.console.stages import Stages
 from experiments.emulation import description, question, verdict
 from experiments.emulation.machine import Description
-from experiments.emulation.verdict import Row
+from experiments.emulation.rows import Row
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.environments.vm import LAUNCHES, inside

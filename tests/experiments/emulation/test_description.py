@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments.emulation import description
-from experiments.emulation.machine import MIB
+from experiments.emulation.machine import MIB, Description
 from experiments.model.environment import MACHINES
 from experiments.model.errors import SpecError
 
@@ -24,7 +24,7 @@ found = { hbm = [1], evidence = "6.0 times", memkind = [1] }
 """
 
 
-def written(folder: Path, *changes: tuple[str, str]) -> description.Description:
+def written(folder: Path, *changes: tuple[str, str]) -> Description:
     """SMALL with changes, as a file of its own."""
     text = SMALL
     for old, new in changes:

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.emulation import description, question, verdict
 from experiments.emulation.question import HBW_KINDS
-from experiments.emulation.verdict import Row
+from experiments.emulation.rows import Row
 
 MIB = 2**20
 NBYTES = 512 * 1024

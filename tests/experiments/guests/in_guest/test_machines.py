@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.emulation import verdict
-from experiments.emulation.verdict import Row
+from experiments.emulation.rows import Row
 from experiments.guests import command
 from experiments.model.environment import machine_names
 
