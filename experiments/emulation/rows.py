@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One expectation and what was found.
-
-    Attributes:
-        why: the reason, where the expectation is not the obvious one.
-    """
+    """One expectation and what was found; why, where the expectation is not the obvious one."""
 
     what: str
     expected: str

@@ -44,12 +44,7 @@ class GuestMissing(ExperimentsError):
 
 @dataclass(frozen=True)
 class Disk:
-    """What a guest boots from.
-
-    Attributes:
-        image: of an ext4 file system, raw.
-        id: hash of its inputs.
-    """
+    """What a guest boots from; image is a raw ext4 file system, id a hash of its inputs."""
 
     kernel: Path
     initramfs: Path

@@ -34,12 +34,7 @@ class SiteRefused(ExperimentsError):
 
 @dataclass(frozen=True)
 class SitePython:
-    """What an environment holds.
-
-    Attributes:
-        flavour: its MPI, one of MPIS.
-        versions: of Python and its packages, by name.
-    """
+    """The MPI of an environment, one of MPIS; versions of its Python and packages, by name."""
 
     flavour: str
     versions: Mapping[str, str]

@@ -58,17 +58,8 @@ class Hosts:
         self.name, self._keepers = name, dict(found)
         self.names = sorted(found.keys() - {CONTROLLER}, key=number)
 
-    @property
-    def controller(self) -> list[str]:
-        """The words before a command that run it on the controller."""
-        return self.enter(CONTROLLER)
-
     def enter(self, name: str, folder: str = "/tmp") -> list[str]:
-        """The words before a command that run it on a host.
-
-        Args:
-            folder: the command's working directory.
-        """
+        """The words before a command that run it in a folder on a host or on the controller."""
         return entering(self._keeper(name).pid, folder)
 
     def packed(self, *counts: int) -> list[str]:
@@ -89,16 +80,12 @@ class Hosts:
         places = {
             name: f"{enter.NAMESPACES}{keeper.inner}" for name, keeper in self._keepers.items()
         }
-        return WaysIn(tuple(self.names), tuple(self.controller), places, HOME)
+        return WaysIn(tuple(self.names), tuple(self.enter(CONTROLLER)), places, HOME)
 
     def mpi(
         self, flavour: str, prefix: Path, ranks: Sequence[str], cores: int, program: Sequence[str]
     ) -> Process:
-        """The command that starts an MPI job on the hosts; see job().
-
-        Args:
-            ranks: the host of each; as packed() or in_turn() gives them.
-        """
+        """The command of an MPI job; ranks are their hosts, as packed() or in_turn() gives them."""
         return job(flavour, prefix, ranks, cores, program, self.ways)
 
     def traffic(self, name: str) -> Traffic:
@@ -133,11 +120,7 @@ class Hosts:
         self._run(CONTROLLER, [f"ip link set {name} up"])
 
     def slow(self, name: str, rate: str) -> None:
-        """Change the rate of a host's link, in both directions.
-
-        Args:
-            rate: as tc(8) writes it, such as 10mbit.
-        """
+        """Change the rate of a host's link in both directions: 10mbit, as tc(8) writes it."""
         self._run(CONTROLLER, [shaping(name, rate)])
         self._run(name, [shaping(LINK, rate)])
 

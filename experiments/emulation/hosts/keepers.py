@@ -33,12 +33,7 @@ class HostsRefused(ExperimentsError):
 
 @dataclass(frozen=True)
 class Keeper:
-    """A process that keeps the namespaces of a host, or of the switch.
-
-    Attributes:
-        process: its identity.
-        inner: its PID on the switch.
-    """
+    """The identity of what keeps the namespaces of a host or the switch; its PID on the switch."""
 
     process: str
     inner: int

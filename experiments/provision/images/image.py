@@ -167,11 +167,7 @@ def context(
     suite: Iterable[tuple[str, Path]],
     torch: Iterable[Path] = (),
 ) -> list[tuple[str, Path]]:
-    """All files of the build, each with its name in the build context.
-
-    Args:
-        torch: wheels of torch and of what it needs.
-    """
+    """All files of the build, wheels of torch included, each with its name in the build context."""
     return [
         ("Dockerfile", dockerfile),
         *((f"wheelhouse/{wheel.name}", wheel) for wheel in wheels),
