@@ -44,11 +44,27 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def refuse_existing(folder: Path) -> None:
-    """Fail before any work is done for a folder that cannot take it.
+    """Fail before any work is done for a folder that cannot take a new campaign.
 
     Raises:
-        ResultsError: when another campaign's results are already there.
+        ResultsError: when a campaign's results or other files are already there.
     """
+    _refuse_campaign(folder)
+    refuse_occupied(folder)
+
+
+def refuse_occupied(folder: Path) -> None:
+    """Fail for a folder with files in it, except for hidden ones: results need their own.
+
+    Raises:
+        ResultsError: naming one of the files.
+    """
+    files = sorted(path.name for path in folder.glob("[!.]*"))
+    if files:
+        raise ResultsError(f"{folder} is not empty: it has {files[0]}; name a new folder by --out")
+
+
+def _refuse_campaign(folder: Path) -> None:
     if (folder / "campaign.json").exists():
         raise ResultsError(
             f"{folder} already holds a campaign; pass --resume to complete it, or another --out"
@@ -61,7 +77,7 @@ def create(folder: Path, header: Mapping[str, Any]) -> None:
     Raises:
         ResultsError: when another campaign's results are already there.
     """
-    refuse_existing(folder)
+    _refuse_campaign(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
     write_json(folder / "campaign.json", {"format": FORMAT, **header})
 

@@ -25,7 +25,7 @@ def run(
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    store.refuse_existing(out)
+    results.refuse_occupied(out)
     try:
         driver.run(question, out, seed, stages, plan)
     finally:

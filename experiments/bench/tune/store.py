@@ -54,20 +54,9 @@ class Tuned:
 
 
 def create(folder: Path, header: Mapping[str, Any]) -> None:
-    """Begin a folder; refuse_existing comes first."""
+    """Begin a folder; results.store.refuse_occupied comes first."""
     (folder / "launches").mkdir(parents=True, exist_ok=True)
     store.write_json(folder / HEADER, {"format": FORMAT, **header})
-
-
-def refuse_existing(folder: Path) -> None:
-    """Fail before any work is done for a folder that holds other results.
-
-    Raises:
-        ResultsError: naming it.
-    """
-    for name in (HEADER, "campaign.json"):
-        if (folder / name).exists():
-            raise ResultsError(f"{folder} already holds {name}; name another --out")
 
 
 def load(folder: Path) -> Tuned:

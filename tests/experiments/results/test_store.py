@@ -157,6 +157,15 @@ def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
         begin(tmp_path)
 
 
+def test_a_folder_with_other_files_is_no_place_for_results(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").touch()
+    store.refuse_existing(tmp_path)
+    store.refuse_existing(tmp_path / "new")
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(ResultsError, match=r"is not empty: it has thesis\.tex; name a new folder"):
+        store.refuse_existing(tmp_path)
+
+
 def test_a_launch_that_fails_leaves_nothing(tmp_path: Path) -> None:
     begin(tmp_path)
     with pytest.raises(KeyboardInterrupt), store.incoming(tmp_path, "0000-host") as place:

@@ -229,7 +229,7 @@ def test_a_way_that_the_kernel_refuses_is_not_proposed(tmp_path: Path) -> None:
 
 def test_a_folder_with_results_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "campaign.json").write_text("{}")
-    with pytest.raises(ResultsError, match=r"already holds campaign\.json; name another --out"):
+    with pytest.raises(ResultsError, match=r"has campaign\.json; name a new folder"):
         command.run(TINY, tmp_path, 1, Stages(), as_json=False)
 
 
