@@ -17,11 +17,11 @@ from typing import Any
 
 from torch import distributed
 
-from hbmcomm.collectives.core.native import Core, Setting, lib, setting
+from hbmcomm.collectives.core.native import Core
+from hbmcomm.collectives.core.opening import Opened, open_core, open_on_all
 from hbmcomm.errors import ArenaUnavailable, HbmcommError
 from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.shared import consensus
-from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import MOST_RANKS, create_arena
 from hbmcomm.memory.shared.consensus import Allgather
 from hbmcomm.memory.shared.pool import Pool
@@ -76,7 +76,9 @@ def _create(
         return _gloo(store, rank, size, timeout)
     _pools.add(arena.pool)
     between = f", and gloo between {len(hosts)} hosts" if len(hosts) > 1 else ""
-    _say(rank, f"{' + '.join(str(len(each)) for each in hosts)} ranks by shared memory{between}")
+    if rank == 0:
+        ranks = " + ".join(str(len(each)) for each in hosts)
+        _log.info("hbm: a process group of %s ranks by shared memory%s", ranks, between)
     loopback = len(set(gather(_network()))) == 1  # containers of one host may have networks apart
     companion = _companion(
         distributed.PrefixStore("companion", store), rank, size, timeout, loopback
@@ -129,49 +131,24 @@ def _by_host(numbers: Sequence[int]) -> list[list[int]]:
     return list(found.values())
 
 
-def _say(rank: int, what: str) -> None:
-    if rank == 0:
-        _log.info("hbm: a process group of %s", what)
-
-
 def _share_memory(
     gather: Allgather, store: distributed.Store, rank: int, hosts: list[list[int]], timeout: Any
-) -> tuple[Core, Arena]:
+) -> Opened:
     """What the ranks of this one's host share; collective over the ranks of all hosts.
 
     Raises:
         HbmcommError, ValueError: On every rank: the first such error of any rank.
     """
     own = next(each for each in hosts if rank in each)
+    create, number = partial(create_arena, kind=_kind), own.index(rank)
     if len(hosts) == 1:
-        return _open(gather, own, rank)
+        return open_core(create, gather, number, own)
     inside = distributed.PrefixStore(f"host/{own[0]}", store)
-    made: list[tuple[Core, Arena]] = []
 
-    def make() -> None:
-        among = allgather(inside, own.index(rank), len(own), timeout)
-        made.append(_open(among, own, rank))
+    def make() -> Opened:
+        return open_core(create, allgather(inside, number, len(own), timeout), number, own)
 
-    try:
-        consensus.run_on_all(gather, make)
-    except HbmcommError:
-        for core, _ in made:
-            core.close()
-        raise
-    return made[0]
-
-
-def _open(gather: Allgather, ranks: list[int], rank: int) -> tuple[Core, Arena]:
-    own = ranks.index(rank)
-    states: list[Core] = []
-
-    def begin(arena: Arena, settings: list[Setting]) -> None:
-        states[:] = [Core(arena, own, settings, ranks)]
-
-    control = int(lib.hbm_control_bytes())
-    arena, _ = create_arena(gather, own, len(ranks), _kind, control, extra=setting, begin=begin)
-    (core,) = states
-    return core, arena
+    return open_on_all(gather, make)
 
 
 def _kind() -> Kind:

@@ -80,18 +80,13 @@ class Core:
     """One rank's state in the C core; `handle` is what its calls take.
 
     Args:
-        names: The numbers by which errors name the ranks; left out: those from 0 on.
+        names: The numbers by which errors name the ranks.
     """
 
     def __init__(
-        self,
-        arena: Arena,
-        rank: int,
-        settings: Sequence[Setting],
-        names: Sequence[int] | None = None,
+        self, arena: Arena, rank: int, settings: Sequence[Setting], names: Sequence[int]
     ) -> None:
-        self._rank, self._arena = rank, arena
-        self._names = range(len(settings)) if names is None else names
+        self._rank, self._arena, self._names = rank, arena, names
         self.tuning = agreed_tuning(settings)
         peers = ffi.new("hbm_peer[]", len(settings))
         for peer, place, each in zip(peers, arena.ranks, settings, strict=True):

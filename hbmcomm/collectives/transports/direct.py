@@ -13,7 +13,6 @@ from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 from hbmcomm.collectives.core.native import FOREIGN, OPERATIONS, REDUCTIONS, lib
 from hbmcomm.collectives.transports.direct_base import DirectBase
-from hbmcomm.collectives.transports.direct_plans import DirectPlans
 from hbmcomm.collectives.transports.nonblocking import Nonblocking
 
 _barrier, _bcast, _blocks, _fold = lib.hbm_barrier, lib.hbm_bcast, lib.hbm_blocks, lib.hbm_reduce
@@ -26,7 +25,7 @@ _REDUCE_SCATTER_BLOCK = lib.HBM_REDUCE_SCATTER_BLOCK
 _code = {id(getattr(MPI, name)): code for code, name in enumerate(REDUCTIONS)}.get
 
 
-class Direct(DirectPlans, Nonblocking, DirectBase):
+class Direct(Nonblocking, DirectBase):
     """The collectives of the C core; arguments, results and errors as in mpi4py."""
 
     def Barrier(self) -> None:

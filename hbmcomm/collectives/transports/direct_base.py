@@ -16,8 +16,11 @@ from mpi4py import MPI
 from hbmcomm.collectives.buffers.arguments import READ, Operands, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
 from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
+from hbmcomm.collectives.calls.direct_plan import DirectPlan
+from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
+from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib
+from hbmcomm.collectives.core.opening import open_core
 from hbmcomm.collectives.transports.transport import Neighbours, Transport
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.dax import dax_arena
@@ -53,23 +56,11 @@ class DirectBase(Transport):
     def _begin(self) -> None:
         mpi_progress.join()
         numpy_arrays.register()
-        gather, control, rank = super().allgather, int(lib.hbm_control_bytes()), self.rank
-        states: list[Core] = []
-
-        def begin(arena: Arena, settings: list[Any]) -> None:
-            states[:] = [Core(arena, rank, settings)]
-
-        how: dict[str, Any] = {"extra": setting, "begin": begin}
+        create = partial(create_arena, kind=partial(resolve, self.kind, self.nodes))
         if self.device is not None:
-            self._arena, _ = dax_arena.create_arena(
-                gather, rank, self.size, self.device, control, **how
-            )
-        else:
-            kind, nodes = self.kind, self.nodes
-            self._arena, _ = create_arena(
-                gather, rank, self.size, lambda: resolve(kind, nodes), control, **how
-            )
-        (self._state,) = states
+            create = partial(dax_arena.create_arena, path=self.device)
+        opened = open_core(create, super().allgather, self.rank, range(self.size))
+        self._state, self._arena = opened
         self._core = self._state.handle
 
     def _neighbours(self) -> Neighbours | None:
@@ -152,6 +143,17 @@ class DirectBase(Transport):
         if status == _COPY_FIRST:
             operands = with_copied_input(name, operands, self.size)
         return operands
+
+    def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
+        """A plan of the core; MPI's where only MPI can do the collective."""
+        status = _UNREADABLE
+        call = self._read(status, name, *arguments)
+        if not isinstance(call, Call):
+            return super()._plan(name, info, *arguments)
+        if lib.hbm_must_copy(self._core, call.call):
+            status = _COPY_FIRST
+            call = self._read(status, name, *arguments)
+        return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
 
     def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:
         """MPI's own call, once all ranks are known to make it."""

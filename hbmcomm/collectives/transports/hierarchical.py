@@ -20,7 +20,8 @@ from hbmcomm.collectives.calls.engine import Engine
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib, setting
+from hbmcomm.collectives.core.native import FOREIGN, ffi, lib, setting
+from hbmcomm.collectives.core.opening import open_core, open_on_all
 from hbmcomm.collectives.hierarchical import flat, operations
 from hbmcomm.collectives.hierarchical.hosts import watch
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
@@ -37,7 +38,6 @@ from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.errors import ArenaUnavailable, CallMismatch, HbmcommError, PeerError
 from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import consensus
-from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import create_arena
 
 _UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
@@ -72,42 +72,17 @@ class Hierarchical(Direct):
         on_each = [len({nodes[each] for each in ranks}) for ranks in hosts]
         layout = Layout(hosts, rank, chosen.leaders or min(on_each), nodes)
         among = MPI.Intracomm(own.Split(layout.host, rank))
-        made: list[tuple[Core, Arena]] = []
+        create = partial(create_arena, kind=partial(resolve, self.kind, self.nodes))
+        here = (create, among.allgather, layout.index, layout.inside, _PATIENT)
         try:
-            consensus.run_on_all(
-                own.allgather, lambda: made.append(self._share_memory(among, layout))
-            )
-        except HbmcommError:
-            for core, _ in made:
-                core.close()
-            raise
+            self._state, self._arena = open_on_all(own.allgather, partial(open_core, *here))
         finally:
             among.Free()
-        ((self._state, self._arena),) = made
         inside = Inside(self._state.handle, self._check)
         self._engine = Engine()
         self._watch = watch.create(own.allgather, layout) if len(hosts) > 1 else None
         wire = Wire(own.Dup(), self._look, self._refuse_lost)
         self._ways = Ways(layout, inside, wire, chosen)
-
-    def _share_memory(self, among: MPI.Intracomm, layout: Layout) -> tuple[Core, Arena]:
-        """What the ranks of this host share."""
-        states: list[Core] = []
-
-        def begin(arena: Arena, given: list[Any]) -> None:
-            patient = [each._replace(tuning={**_PATIENT, **each.tuning}) for each in given]
-            states[:] = [Core(arena, layout.index, patient, layout.inside)]
-
-        arena, _ = create_arena(
-            among.allgather,
-            layout.index,
-            len(layout.inside),
-            lambda: resolve(self.kind, self.nodes),
-            int(lib.hbm_control_bytes()),
-            extra=setting,
-            begin=begin,
-        )
-        return states[0], arena
 
     def _leave(self) -> None:
         if self._state is None or self._ways is None:
@@ -257,12 +232,11 @@ class Hierarchical(Direct):
 
     def _announce(self, name: str) -> None:
         """Ranks of this host agree that they make a call of MPI."""
-        if self._ways is None:
+        ways, guard = self._ways, self._watch
+        if ways is None:
             return
         operation = lib.HBM_FOREIGN + FOREIGN.index(name)
         call = ffi.new("hbm_call *", {"operation": operation})
-        ways, guard = self._ways, self._watch
-        assert ways is not None
 
         def act() -> None:
             if guard is not None:

@@ -12,8 +12,7 @@ from mpi4py import MPI
 from promising import keep, promise
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError
-from hbmcomm.collectives.core import native
-from hbmcomm.collectives.transports import direct_base
+from hbmcomm.collectives.core import native, opening
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
@@ -93,7 +92,7 @@ def a_file_of_the_system_that_cannot_be_read() -> None:
     for rank in range(RANKS):
         problem = PermissionError(13, "denied")
         all_fail_alike(
-            on(rank, mock.patch.object(direct_base, "setting", side_effect=problem)), "denied"
+            on(rank, mock.patch.object(opening, "setting", side_effect=problem)), "denied"
         )
 
 
