@@ -5,138 +5,64 @@ Each call returns a `Plan`: MPI's own persistent request unless a transport has 
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
 
 from mpi4py import MPI
-from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 from hbmcomm.collectives.calls.plan import Plan
 
-Info = MPI.Info
+P = ParamSpec("P")
+
+
+def _planned(
+    original: Callable[Concatenate[Any, P], MPI.Prequest],
+) -> Callable[Concatenate[Persistent, P], Plan]:
+    """A call of MPI's, by way of `_plan`."""
+    name, signature = original.__name__.removesuffix("_init"), inspect.signature(original)
+    defaults = [each.default for each in signature.parameters.values()]
+    least = defaults.count(inspect.Parameter.empty)
+
+    @functools.wraps(original)
+    def init(self: Persistent, /, *arguments: P.args, **named: P.kwargs) -> Plan:
+        given: list[Any] = [self, *arguments]
+        if named or not least <= len(given) <= len(defaults):
+            try:
+                bound = signature.bind(*given, **named)
+            except TypeError:
+                original(self, *arguments, **named)  # raises mpi4py's error
+                raise
+            bound.apply_defaults()
+            given = [*bound.arguments.values()]
+        _, *values, info = *given, *defaults[len(given) :]
+        return self._plan(name, info, *values)
+
+    return init
 
 
 class Persistent(MPI.Intracomm):
     """MPI's `*_init` calls by way of one `_plan`."""
 
-    def Barrier_init(self, info: Info = MPI.INFO_NULL) -> Plan:
-        return self._plan("Barrier", info)
+    Barrier_init = _planned(MPI.Intracomm.Barrier_init)
+    Bcast_init = _planned(MPI.Intracomm.Bcast_init)
+    Gather_init = _planned(MPI.Intracomm.Gather_init)
+    Scatter_init = _planned(MPI.Intracomm.Scatter_init)
+    Allgather_init = _planned(MPI.Intracomm.Allgather_init)
+    Alltoall_init = _planned(MPI.Intracomm.Alltoall_init)
+    Gatherv_init = _planned(MPI.Intracomm.Gatherv_init)
+    Scatterv_init = _planned(MPI.Intracomm.Scatterv_init)
+    Allgatherv_init = _planned(MPI.Intracomm.Allgatherv_init)
+    Alltoallv_init = _planned(MPI.Intracomm.Alltoallv_init)
+    Reduce_init = _planned(MPI.Intracomm.Reduce_init)
+    Allreduce_init = _planned(MPI.Intracomm.Allreduce_init)
+    Reduce_scatter_block_init = _planned(MPI.Intracomm.Reduce_scatter_block_init)
+    Reduce_scatter_init = _planned(MPI.Intracomm.Reduce_scatter_init)
+    Scan_init = _planned(MPI.Intracomm.Scan_init)
+    Exscan_init = _planned(MPI.Intracomm.Exscan_init)
 
-    def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = MPI.INFO_NULL) -> Plan:
-        return self._plan("Bcast", info, buf, root)
-
-    def Gather_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB | None,
-        root: int = 0,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Gather", info, sendbuf, recvbuf, root)
-
-    def Scatter_init(
-        self,
-        sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | InPlace,
-        root: int = 0,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Scatter", info, sendbuf, recvbuf, root)
-
-    def Allgather_init(
-        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
-    ) -> Plan:
-        return self._plan("Allgather", info, sendbuf, recvbuf)
-
-    def Alltoall_init(
-        self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB, info: Info = MPI.INFO_NULL
-    ) -> Plan:
-        return self._plan("Alltoall", info, sendbuf, recvbuf)
-
-    def Gatherv_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV | None,
-        root: int = 0,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Gatherv", info, sendbuf, recvbuf, root)
-
-    def Scatterv_init(
-        self,
-        sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | InPlace,
-        root: int = 0,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Scatterv", info, sendbuf, recvbuf, root)
-
-    def Allgatherv_init(
-        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
-    ) -> Plan:
-        return self._plan("Allgatherv", info, sendbuf, recvbuf)
-
-    def Alltoallv_init(
-        self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV, info: Info = MPI.INFO_NULL
-    ) -> Plan:
-        return self._plan("Alltoallv", info, sendbuf, recvbuf)
-
-    def Reduce_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec | None,
-        op: MPI.Op = MPI.SUM,
-        root: int = 0,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Reduce", info, sendbuf, recvbuf, op, root)
-
-    def Allreduce_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        op: MPI.Op = MPI.SUM,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Allreduce", info, sendbuf, recvbuf, op)
-
-    def Reduce_scatter_block_init(
-        self,
-        sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpec | BufSpecB,
-        op: MPI.Op = MPI.SUM,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Reduce_scatter_block", info, sendbuf, recvbuf, op)
-
-    def Reduce_scatter_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        recvcounts: Any = None,
-        op: MPI.Op = MPI.SUM,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Reduce_scatter", info, sendbuf, recvbuf, recvcounts, op)
-
-    def Scan_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        op: MPI.Op = MPI.SUM,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Scan", info, sendbuf, recvbuf, op)
-
-    def Exscan_init(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        op: MPI.Op = MPI.SUM,
-        info: Info = MPI.INFO_NULL,
-    ) -> Plan:
-        return self._plan("Exscan", info, sendbuf, recvbuf, op)
-
-    def _plan(self, name: str, info: Info, *arguments: Any) -> Plan:
+    def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
         """A plan of the collective `name`.
 
         Args:

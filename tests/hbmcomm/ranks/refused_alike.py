@@ -78,6 +78,8 @@ MISUSES: dict[str, Call] = {
     "no buffer at all": lambda comm: comm.Bcast(),  # type: ignore[call-arg]
     "unknown keyword": lambda comm: comm.Bcast(np.zeros(4), source=0),  # type: ignore[call-arg]
     "one too many": lambda comm: comm.Bcast(np.zeros(4), 0, 0),  # type: ignore[call-arg]
+    "no buffer for a plan": lambda comm: comm.Bcast_init(),  # type: ignore[call-arg]
+    "too many for a plan": lambda comm: comm.Barrier_init(MPI.INFO_NULL, 0),  # type: ignore[call-arg]
     "a word for root": lambda comm: comm.Bcast(np.zeros(4), "0"),  # type: ignore[arg-type]
     "a word for operation": lambda comm: comm.Allreduce(np.zeros(4), np.zeros(4), "SUM"),  # type: ignore[arg-type]
 }
