@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.collectives.buffers.message import Message, Unreadable, read, read_each
+from hbmcomm.collectives.buffers.message import Message, Unreadable, in_place, read, read_each
 from hbmcomm.collectives.buffers.operand import Operand, blocks, foreign, operand
 from hbmcomm.collectives.core.native import REDUCTIONS, lib
 
@@ -58,7 +58,7 @@ def gather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operand
 
 def allgather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     taken = _read(recvbuf, comm.size, writable=True, given=False)
-    if not _in_place(sendbuf):
+    if not in_place(sendbuf):
         return _alike(Operands(_read(sendbuf), taken))
     own = taken.block(comm.rank) if taken.packed is None else None
     return Operands(own or operand([_message(recvbuf, comm.size).part(comm.rank)]), taken)
@@ -68,14 +68,14 @@ def scatter(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operan
     if _root(comm, root) != comm.rank:
         return Operands(None, _read(recvbuf, writable=True, given=False), root)
     send = _read(sendbuf, comm.size)
-    if not _in_place(recvbuf):
+    if not in_place(recvbuf):
         return _alike(Operands(send, _read(recvbuf, writable=True, given=False), root))
     return Operands(send, send.block(root), root)
 
 
 def alltoall(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     taken = _read(recvbuf, comm.size, writable=True, given=False)
-    if not _in_place(sendbuf):
+    if not in_place(sendbuf):
         return _alike(Operands(_read(sendbuf, comm.size), taken))
     return Operands(_read(recvbuf, comm.size).copied(comm.size), taken)
 
@@ -89,7 +89,7 @@ def gatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operan
 def allgatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     every = read_each(recvbuf, comm.size, writable=True)
     taken = _each(every, given=False)
-    if not _in_place(sendbuf):
+    if not in_place(sendbuf):
         return Operands(_read(sendbuf), taken)
     own = taken.block(comm.rank) if taken.packed is None else operand([every[comm.rank]])
     return Operands(own, taken)
@@ -99,7 +99,7 @@ def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Opera
     if _root(comm, root) != comm.rank:
         return Operands(None, _read(recvbuf, writable=True, given=False), root)
     send = _each(read_each(sendbuf, comm.size))
-    if not _in_place(recvbuf):
+    if not in_place(recvbuf):
         return Operands(send, _read(recvbuf, writable=True, given=False), root)
     return Operands(send, send.block(root), root)
 
@@ -107,7 +107,7 @@ def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Opera
 def alltoallv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     every = read_each(recvbuf, comm.size, writable=True)
     taken = _each(every, given=False)
-    if not _in_place(sendbuf):
+    if not in_place(sendbuf):
         return Operands(_each(read_each(sendbuf, comm.size)), taken)
     return Operands(_each(every).copied(), taken)
 
@@ -122,18 +122,18 @@ def reduce(
 
 def allreduce(_comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> Operands:
     taken = _folded(recvbuf, op, writable=True)
-    given = taken if _in_place(sendbuf) else _folded(sendbuf, op)
-    return _equal(Operands(given, taken, reduction=_number(op), op=op))
+    given = taken if in_place(sendbuf) else _folded(sendbuf, op)
+    return _alike(Operands(given, taken, reduction=_number(op), op=op), Unreadable)
 
 
 def reduce_scatter_block(
     comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM
 ) -> Operands:
-    if _in_place(sendbuf):
+    if in_place(sendbuf):
         taken = _folded(recvbuf, op, comm.size, writable=True)
         return Operands(taken.copied(comm.size), taken, reduction=_number(op), op=op)
     taken, given = _folded(recvbuf, op, writable=True), _folded(sendbuf, op, comm.size)
-    return _equal(Operands(given, taken, reduction=_number(op), op=op))
+    return _alike(Operands(given, taken, reduction=_number(op), op=op), Unreadable)
 
 
 def reduce_scatter(
@@ -143,8 +143,8 @@ def reduce_scatter(
         raise Unserved  # mpi4py asks the other ranks for theirs
     counts = [operator.index(count) for count in recvcounts]
     taken = _folded(recvbuf, op, writable=True)
-    given = taken.copied() if _in_place(sendbuf) else _folded(sendbuf, op)
-    own = sum(counts) if _in_place(sendbuf) else counts[comm.rank]
+    given = taken.copied() if in_place(sendbuf) else _folded(sendbuf, op)
+    own = sum(counts) if in_place(sendbuf) else counts[comm.rank]
     if len(counts) != comm.size or min(counts) < 0:
         raise Unreadable
     if (given.entries, taken.entries) != (sum(counts), own) or given.dtype != taken.dtype:
@@ -228,32 +228,19 @@ def _message(spec: Any, count: int, writable: bool = False) -> Message:
     return message
 
 
-def _alike(found: Operands) -> Operands:
-    """Both operands of a call that moves data, if they have the same type and length.
+def _alike(found: Operands, otherwise: type[Exception] = Unserved) -> Operands:
+    """Both operands, if they have the same type and length.
 
-    Raises:
-        Unserved: They differ. mpi4py does not mind, but ranks that are in the core must hear of it.
+    Args:
+        otherwise: Raised where they differ. Calls that move data are Unserved: mpi4py does not
+            mind, but ranks that are in the core must hear of it. Reductions are Unreadable: mpi4py
+            refuses them.
     """
-    if not _are_equal(found):
-        raise Unserved
-    return found
-
-
-def _equal(found: Operands) -> Operands:
-    """Both operands of a reduction, if they have the same type and length.
-
-    Raises:
-        Unreadable: They differ; mpi4py refuses them.
-    """
-    if not _are_equal(found):
-        raise Unreadable
-    return found
-
-
-def _are_equal(found: Operands) -> bool:
     sent, received = found.sent, found.received
     assert sent and received
-    return (sent.entries, sent.dtype) == (received.entries, received.dtype)
+    if (sent.entries, sent.dtype) != (received.entries, received.dtype):
+        raise otherwise
+    return found
 
 
 def _of_half(spec: Any, found: Operand) -> Operand:
@@ -271,10 +258,6 @@ def _root(comm: MPI.Comm, root: int) -> int:
     if not 0 <= root < comm.size:
         raise Unreadable
     return root
-
-
-def _in_place(spec: object) -> bool:
-    return spec is None or spec is MPI.IN_PLACE
 
 
 _NUMBERS = {getattr(MPI, name).handle: number for number, name in enumerate(REDUCTIONS)}

@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 from hbmcomm.collectives.buffers.dlpack import Exported, exported
 
 Bytes = NDArray[np.uint8]
+_PAIR = (list, tuple)
 
 
 class Unreadable(Exception):
     """mpi4py refuses this buffer, or only mpi4py can read it: pass the whole call to it."""
+
+
+def in_place(spec: object) -> bool:
+    """Whether a buffer is left out: its data is where the result goes."""
+    return spec is None or spec is MPI.IN_PLACE
 
 
 class Message(NamedTuple):  # not a dataclass: every call creates one, and this is faster
@@ -90,7 +96,7 @@ def read_each(spec: Any, blocks: int, writable: bool = False) -> tuple[Message, 
         Unreadable: As for `read`.
     """
     try:
-        return _read_each(*_vector_items(spec), blocks, writable)
+        return _read_each(*_items(spec, tuple), blocks, writable)
     except (TypeError, ValueError, BufferError, AttributeError, MPI.Exception) as error:
         raise Unreadable from error
 
@@ -107,13 +113,17 @@ def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
         Unreadable: Also for absolute addresses (MPI.BOTTOM), which only mpi4py can read.
     """
     try:
-        return _read(*_items(spec), blocks, writable)
+        return _read(*_items(spec, _PAIR), blocks, writable)
     except (TypeError, ValueError, BufferError, AttributeError, MPI.Exception) as error:
         raise Unreadable from error
 
 
-def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
-    """Buffer, count, displacement and type, None where left out."""
+def _items(spec: Any, pair: Any) -> tuple[Any, Any, Any, Any]:
+    """Buffer, count, displacement and type, None where left out.
+
+    Args:
+        pair: The types in which count and displacement come together.
+    """
     if not isinstance(spec, list | tuple):
         return spec, None, None, None
     if len(spec) == 4:
@@ -122,22 +132,8 @@ def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
         return spec[0], None, None, spec[1]
     buffer, count, *rest = spec
     (datatype,) = rest or [None]
-    count, displacement = count if isinstance(count, list | tuple) else (count, None)
+    count, displacement = count if isinstance(count, pair) else (count, None)
     return buffer, count, displacement, datatype
-
-
-def _vector_items(spec: Any) -> tuple[Any, Any, Any, Any]:
-    """Buffer, counts, displacements and type, None where left out."""
-    if not isinstance(spec, list | tuple):
-        return spec, None, None, None
-    if len(spec) == 4:
-        return spec[0], spec[1], spec[2], spec[3]
-    if len(spec) == 2 and isinstance(spec[1], MPI.Datatype | str):
-        return spec[0], None, None, spec[1]
-    buffer, counts, *rest = spec
-    (datatype,) = rest or [None]
-    counts, displacements = counts if isinstance(counts, tuple) else (counts, None)
-    return buffer, counts, displacements, datatype
 
 
 def _read_each(

@@ -46,7 +46,6 @@ class Operand(NamedTuple):
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of one entry."""
         return (
             self.datatype.size if self.datatype is not None else int(lib.hbm_dtype_size(self.dtype))
         )

@@ -17,7 +17,7 @@ from mpi4py.typing import BufSpec, BufSpecB, InPlace
 from numpy.typing import NDArray
 
 from hbmcomm.collectives.buffers.c_types import C_TYPES
-from hbmcomm.collectives.buffers.message import Message, Unreadable, read
+from hbmcomm.collectives.buffers.message import Message, Unreadable, in_place, read
 from hbmcomm.collectives.transports.transport import Transport
 
 Array = NDArray[Any]
@@ -67,7 +67,7 @@ class Pickles(Transport):
 
     def Scatter(self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
         at_root = self.rank == root
-        stays = at_root and _in_place(recvbuf)
+        stays = at_root and in_place(recvbuf)
         try:
             given = read(sendbuf, self.size) if at_root else None
             taken = None if stays else read(recvbuf, writable=True)
@@ -79,7 +79,7 @@ class Pickles(Transport):
     def Alltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> None:
         try:
             taken = read(recvbuf, self.size, writable=True)
-            given = taken if _in_place(sendbuf) else read(sendbuf, self.size)
+            given = taken if in_place(sendbuf) else read(sendbuf, self.size)
         except Unreadable:
             return super().Alltoall(sendbuf, recvbuf)
         return _store_each(taken, self.alltoall(self._load_each(given)))
@@ -109,7 +109,7 @@ class Pickles(Transport):
 
     def _own_part(self, sendbuf: BufSpec | InPlace, taken: Message | None) -> Message:
         """This rank's contribution; in place, it is at its final position."""
-        return taken.part(self.rank) if taken and _in_place(sendbuf) else read(sendbuf)
+        return taken.part(self.rank) if taken and in_place(sendbuf) else read(sendbuf)
 
     def _load_each(self, given: Message) -> list[Array]:
         return [given.part(rank).load() for rank in range(self.size)]
@@ -122,10 +122,6 @@ def _store_each(taken: Message | None, messages: list[Array] | None) -> None:
             taken.part(rank).store(data)
 
 
-def _in_place(spec: object) -> bool:
-    return spec is None or spec is MPI.IN_PLACE
-
-
 def _operands(
     sendbuf: BufSpec | InPlace, taken: Message | None, op: MPI.Op
 ) -> tuple[Array, Callable[[Array, Array], Array]]:
@@ -136,7 +132,7 @@ def _operands(
     Raises:
         Unreadable: MPI itself must reduce this, or refuse it.
     """
-    given = taken if taken and _in_place(sendbuf) else read(sendbuf)
+    given = taken if taken and in_place(sendbuf) else read(sendbuf)
     if taken and (taken.datatype, taken.entries) != (given.datatype, given.entries):
         raise Unreadable
     ufunc, kinds = OPERATIONS.get(getattr(op, "handle", 0), (None, ""))
