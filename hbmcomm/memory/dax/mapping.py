@@ -50,7 +50,6 @@ class DeviceMapping(Pool):
         return self.table + owner_table.TABLE_BYTES + line * self._slice
 
     def release(self) -> None:
-        """Release the device now."""
         self._release()
 
     def limit_idle(self, nbytes: int) -> None:

@@ -73,7 +73,7 @@ def usable_cpus(locations: Sequence[CpuLocation]) -> float:
 
 
 def _usable_cpus(ranks: Sequence[tuple[frozenset[int], tuple[Quota, ...]]]) -> float:
-    """`capacity`, given the limits with the outermost first."""
+    """`usable_cpus`, given the limits with the outermost first."""
     free = _union(cpus for cpus, quotas in ranks if not quotas)
     limited = sorted((quotas, sorted(cpus)) for cpus, quotas in ranks if quotas)
     total = float(len(free))

@@ -39,22 +39,18 @@ NUMBERS = {
 """System call numbers by architecture (arch/*/include, asm-generic/unistd.h)."""
 
 # include/uapi/linux/mempolicy.h and include/uapi/asm-generic/mman-common.h
-_MODES = {"default": 0, "preferred": 1, "bind": 2, "interleave": 3}
+_MODES: dict[Policy, int] = {"default": 0, "preferred": 1, "bind": 2, "interleave": 3}
 _PREFERRED_MANY = 5  # since 5.15; "preferred" with more than one node
-_MODE_NAMES: dict[int, Policy] = {
-    0: "default",
-    1: "preferred",
-    2: "bind",
-    3: "interleave",
-    _PREFERRED_MANY: "preferred",
-}
+_POLICIES: dict[int, Policy] = {number: name for name, number in _MODES.items()}
+_POLICIES[_PREFERRED_MANY] = "preferred"
 _MODE_FLAGS = 0b111 << 13
 _BY_ADDRESS = 2
 _NODE_OF_ADDRESS = 1 | _BY_ADDRESS
 _REMOVE = 9  # MADV_REMOVE
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
 _COLLAPSE = 25  # MADV_COLLAPSE, since 6.1
-_PROT_NONE, _MAP_FIXED, _MAP_NORESERVE = 0, 0x10, 0x4000
+_PROT_NONE, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 _MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_NOEXEC_SEAL = 1, 2, 8  # the last since 6.3
 _ADD_SEALS, _GET_SEALS = 1033, 1034  # F_ADD_SEALS, F_GET_SEALS
 LENGTH_SEALS = 0b111  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW: the length is final
@@ -64,11 +60,7 @@ _WORD = 64
 
 def map_private(nbytes: int) -> int:
     """The address of `nbytes` of new, zero, private memory, page-aligned and not yet populated."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = _libc.mmap(_ffi.NULL, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if int(_ffi.cast("intptr_t", address)) == -1:
-        raise _refused("mmap")
-    return int(_ffi.cast("uintptr_t", address))
+    return _map(0, nbytes, _READ_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
@@ -77,22 +69,18 @@ def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:
     It takes address space but no memory until its first access, and is not in core dumps.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    room = _libc.mmap(_ffi.NULL, nbytes + alignment, _PROT_NONE, flags, -1, 0)
-    if int(_ffi.cast("intptr_t", room)) == -1:
-        raise _refused("mmap")
-    start = int(_ffi.cast("uintptr_t", room))
+    start = _map(0, nbytes + alignment, _PROT_NONE, flags)
     address = -(-start // alignment) * alignment
     flags = mmap.MAP_SHARED | _MAP_FIXED | _MAP_NORESERVE
-    access = mmap.PROT_READ | mmap.PROT_WRITE
-    mapped = _libc.mmap(_pointer(address), nbytes, access, flags, descriptor, 0)
-    if int(_ffi.cast("intptr_t", mapped)) == -1:
-        refused = _refused("mmap")
+    try:
+        _map(address, nbytes, _READ_WRITE, flags, descriptor)
+    except OSError:
         unmap(start, nbytes + alignment)
-        raise refused
+        raise
     for edge, length in ((start, address - start), (address + nbytes, start + alignment - address)):
         if length:
             unmap(edge, length)
-    _libc.madvise(mapped, nbytes, mmap.MADV_DONTDUMP)
+    _libc.madvise(_pointer(address), nbytes, mmap.MADV_DONTDUMP)
     return address
 
 
@@ -134,8 +122,7 @@ def current_cpu() -> int | None:
 
 
 def unmap(address: int, nbytes: int) -> None:
-    """Remove a mapping."""
-    if _libc.munmap(_ffi.cast("void *", address), nbytes) != 0:
+    if _libc.munmap(_pointer(address), nbytes) != 0:
         raise _refused("munmap")
 
 
@@ -155,7 +142,7 @@ def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
     flags = _long(_BY_ADDRESS)
     _call("get_mempolicy", mode, mask, _long(_MASK_BITS), _pointer(address), flags)
     nodes = tuple(bit for bit in range(_MASK_BITS) if mask[bit // _WORD] >> bit % _WORD & 1)
-    return _MODE_NAMES.get(mode[0] & ~_MODE_FLAGS, "default"), nodes
+    return _POLICIES.get(mode[0] & ~_MODE_FLAGS, "default"), nodes
 
 
 def node_of(address: int) -> int:
@@ -176,13 +163,13 @@ def nodes_of(first: int, pages: int) -> list[int]:
 def advise_huge_pages(address: int, nbytes: int) -> None:
     """Ask for transparent huge pages in a range; a kernel without them is no error."""
     first, length = _whole_pages(address, nbytes)
-    _libc.madvise(_ffi.cast("void *", first), length, mmap.MADV_HUGEPAGE)
+    _libc.madvise(_pointer(first), length, mmap.MADV_HUGEPAGE)
 
 
 def populate(address: int, nbytes: int) -> None:
     """Put memory under the pages of a range, contents unchanged; OSError where it is short."""
     first, length = _whole_pages(address, nbytes)
-    if _libc.madvise(_ffi.cast("void *", first), length, _POPULATE_WRITE) == 0:
+    if _libc.madvise(_pointer(first), length, _POPULATE_WRITE) == 0:
         return
     if _ffi.errno != errno.EINVAL:
         raise _refused("madvise(MADV_POPULATE_WRITE)")
@@ -192,8 +179,7 @@ def populate(address: int, nbytes: int) -> None:
 
 
 def zero(address: int, nbytes: int) -> None:
-    """Fill a range with zeros."""
-    _libc.memset(_ffi.cast("void *", address), 0, nbytes)
+    _libc.memset(_pointer(address), 0, nbytes)
 
 
 def discard(address: int, nbytes: int, shared: bool) -> None:
@@ -202,12 +188,19 @@ def discard(address: int, nbytes: int, shared: bool) -> None:
     first, last = -(-address // PAGE) * PAGE, (address + nbytes) & -PAGE
     if last > first:
         advice = _REMOVE if shared else mmap.MADV_DONTNEED
-        _libc.madvise(_ffi.cast("void *", first), last - first, advice)
+        _libc.madvise(_pointer(first), last - first, advice)
 
 
 def collapse(address: int, nbytes: int) -> None:
     """Move populated memory into huge pages where it fills them (since 6.1); ignores a refusal."""
-    _libc.madvise(_ffi.cast("void *", address), nbytes, _COLLAPSE)
+    _libc.madvise(_pointer(address), nbytes, _COLLAPSE)
+
+
+def _map(address: int, nbytes: int, access: int, flags: int, descriptor: int = -1) -> int:
+    found = _libc.mmap(_pointer(address), nbytes, access, flags, descriptor, 0)
+    if int(_ffi.cast("intptr_t", found)) == -1:
+        raise _refused("mmap")
+    return int(_ffi.cast("uintptr_t", found))
 
 
 def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -53,8 +54,7 @@ class _Meaning:
     policy: Policy
 
 
-def _hbm(topology: Topology) -> Nodes:
-    return topology.hbm.nodes
+_hbm, _any_memory = attrgetter("hbm.nodes"), attrgetter("memory_nodes")
 
 
 def _dax(topology: Topology) -> Nodes:
@@ -75,10 +75,6 @@ def _dax(topology: Topology) -> Nodes:
 
 def _ordinary(topology: Topology) -> Nodes:
     return tuple(node.id for node in topology.nodes if node.cpus and node.total_bytes)
-
-
-def _any_memory(topology: Topology) -> Nodes:
-    return topology.memory_nodes
 
 
 def _all(_topology: Topology, candidates: Nodes, _cpu_nodes: Nodes) -> Nodes:

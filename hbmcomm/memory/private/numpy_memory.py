@@ -24,12 +24,8 @@ _NAME = "memkind "
 
 
 class _Allocator(ctypes.Structure):
-    _fields_ = (
-        ("context", ctypes.c_void_p),
-        ("malloc", ctypes.c_void_p),
-        ("calloc", ctypes.c_void_p),
-        ("realloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p),
+    _fields_ = tuple(
+        (name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")
     )
 
 

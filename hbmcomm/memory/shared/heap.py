@@ -98,12 +98,10 @@ class Heap:
         return number
 
     def release(self, number: int) -> None:
-        """End a hold."""
         _check(lib.hbm_heap_release(self.handle, number))
 
     @property
     def usage(self) -> Usage:
-        """The usage now."""
         found = ffi.new("hbm_heap_usage *")
         lib.hbm_heap_use(self.handle, found)
         return Usage(

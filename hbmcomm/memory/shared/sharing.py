@@ -59,7 +59,8 @@ class SegmentProvider:
         self.pool: Pool = own
         self.locator: Any = own.segment.locator
         self.unlinked = own.unlinked
-        self._segments, self._unlink = segments, own.unlink
+        self.unlink = own.unlink
+        self._segments = segments
         self._has_claim = isinstance(own, OrdinarySegment)
 
     def attach(self, locator: Any) -> PeerMemory:
@@ -67,10 +68,6 @@ class SegmentProvider:
         found = self._segments.attach(Locator(*locator))
         claim = found.address if self._has_claim else 0
         return PeerMemory(found.address, found.nbytes, claim, found)
-
-    def unlink(self) -> None:
-        """Remove the segment's name."""
-        self._unlink()
 
 
 def ordinary_segments(segments: SegmentCache, backing: Backing) -> ProviderFactory:

@@ -95,7 +95,6 @@ def caches(sysfs: Path) -> tuple[Cache, ...]:
 
 
 def online_cpus(sysfs: Path) -> tuple[int, ...]:
-    """The CPUs that are online."""
     return parse_list(_text(sysfs / "devices/system/cpu/online") or "0")
 
 
@@ -103,14 +102,9 @@ def _node(folder: Path, number: int, numbers: tuple[int, ...]) -> Node:
     memory = parse_meminfo(_text(folder / "meminfo") or "")
     distances = [int(value) for value in (_text(folder / "distance") or "").split()]
     # access1 considers CPUs only; access0 any initiator, which may be a GPU.
-    access = next(
-        (
-            path
-            for name in ("access1", "access0")
-            if (path := folder / name / "initiators").is_dir()
-        ),
-        folder / "access0/initiators",
-    )
+    access = folder / "access1/initiators"
+    if not access.is_dir():
+        access = folder / "access0/initiators"
     return Node(
         id=number,
         cpus=parse_list(_text(folder / "cpulist") or ""),
