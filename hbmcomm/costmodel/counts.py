@@ -49,8 +49,8 @@ def _doubling_steps(ranks: int) -> tuple[int, int]:
     return exchanges, 0 if ranks == 1 << exchanges else 2
 
 
-def bcast_flat(p: int, n: float) -> Counts:
-    """The root sends to each rank."""
+def one_for_each(p: int, n: float) -> Counts:
+    """One message for each other rank: to or from a root, or around a ring."""
     return Counts(p - 1, (p - 1) * n)
 
 
@@ -110,19 +110,9 @@ def allreduce_ring(p: int, n: float) -> Counts:
     return Counts(2 * (p - 1), 2 * share, share)
 
 
-def gather_flat(p: int, n: float) -> Counts:
-    """The root receives from each rank."""
-    return Counts(p - 1, (p - 1) * n)
-
-
 def gather_binomial(p: int, n: float) -> Counts:
     """In each round a rank passes on all that it has received."""
     return Counts(rounds(p), (p - 1) * n)
-
-
-def allgather_ring(p: int, n: float) -> Counts:
-    """Each block goes around."""
-    return Counts(p - 1, (p - 1) * n)
 
 
 def allgather_doubling(p: int, n: float) -> Counts:
@@ -142,27 +132,25 @@ def reduce_scatter_halving(p: int, n: float) -> Counts:
     return Counts(exchanges + more, share + more * p * n / 2, share)
 
 
-def _after(first: Counting, second: Counting, grown: bool = False) -> Counting:
-    """One after the other; `grown`: the second one moves the blocks of all ranks."""
+def _after(first: Counting, second: Counting) -> Counting:
+    """One after the other."""
 
     def both(p: int, n: float) -> Counts:
-        pairs = zip(first(p, n), second(p, p * n if grown else n), strict=True)
-        return Counts(*(one + other for one, other in pairs))
+        return Counts(*map(sum, zip(first(p, n), second(p, n), strict=True)))
 
     return both
 
 
-def _reduce_then_scatter(p: int, n: float) -> Counts:
-    """A tree in each direction: all blocks to the root, then each block to its rank."""
-    to_root, back = _reduction(bcast_binomial)(p, p * n), gather_binomial(p, n)
-    return Counts(*(one + other for one, other in zip(to_root, back, strict=True)))
+def _of_all(count: Counting) -> Counting:
+    """With the blocks of all ranks as the message."""
+    return lambda p, n: count(p, p * n)
 
 
-_FLAT, _TREE, _CHAIN = (_reduction(each) for each in (bcast_flat, bcast_binomial, bcast_chain))
+_FLAT, _TREE, _CHAIN = (_reduction(each) for each in (one_for_each, bcast_binomial, bcast_chain))
 
 ALGORITHMS: dict[str, dict[str, Counting]] = {
     "bcast": {
-        "flat": bcast_flat,
+        "flat": one_for_each,
         "binomial": bcast_binomial,
         "chain": bcast_chain,
         "ring": bcast_ring,
@@ -174,22 +162,22 @@ ALGORITHMS: dict[str, dict[str, Counting]] = {
         "rabenseifner": reduce_rabenseifner,
     },
     "allreduce": {
-        "flat": _after(_FLAT, bcast_flat),
+        "flat": _after(_FLAT, one_for_each),
         "binomial": _after(_TREE, bcast_binomial),
         "chain": _after(_CHAIN, bcast_chain),
         "ring": allreduce_ring,
         "recursive-doubling": allreduce_doubling,
         "rabenseifner": allreduce_rabenseifner,
     },
-    "gather": {"flat": gather_flat, "binomial": gather_binomial},
+    "gather": {"flat": one_for_each, "binomial": gather_binomial},
     "allgather": {
-        "flat": _after(gather_flat, bcast_flat, grown=True),
-        "binomial": _after(gather_binomial, bcast_binomial, grown=True),
-        "ring": allgather_ring,
+        "flat": _after(one_for_each, _of_all(one_for_each)),
+        "binomial": _after(gather_binomial, _of_all(bcast_binomial)),
+        "ring": one_for_each,
         "recursive-doubling": allgather_doubling,
     },
     "reduce_scatter": {
-        "binomial": _reduce_then_scatter,
+        "binomial": _after(_of_all(_TREE), gather_binomial),
         "ring": reduce_scatter_ring,
         "rabenseifner": reduce_scatter_halving,
     },

@@ -126,8 +126,8 @@ def _candidates(
     columns = {
         name: np.array(
             [
-                parts_of_a_time(count(each.ranks, each.nbytes), each, machine, kind, share)
-                for each in samples
+                parts_of_a_time(count(ranks, nbytes), ranks, nbytes, machine, kind, share)
+                for ranks, nbytes, _ in samples
             ]
         )
         / times[:, None]

@@ -70,21 +70,19 @@ def _limited(own: float, most: float, cores: int) -> Memory:
     return Memory(tuple(threads), tuple(min(each * own, most) for each in threads))
 
 
-def _knights_landing() -> Machine:
-    threads, ddr4, mcdram = zip(*_stream(), strict=True)
-    return Machine(
+_THREADS, _DDR4, _MCDRAM = zip(*_stream(), strict=True)
+
+MACHINES: Mapping[str, Machine] = {
+    "knl": Machine(
         name="Knights Landing",
         cores=68,
         nodes=4,
         cache_bytes=34 * 2.0**20,
         cache=_limited(_of_a_core(12, 91), math.inf, 68),
-        memories={"regular": Memory(threads, ddr4), "hbw": Memory(threads, mcdram)},
+        memories={"regular": Memory(_THREADS, _DDR4), "hbw": Memory(_THREADS, _MCDRAM)},
         latency=91e-9,
-    )
-
-
-def _xeon_max() -> Machine:
-    return Machine(
+    ),
+    "xeon-max": Machine(
         name="Xeon Max 9480",
         cores=56,
         nodes=4,
@@ -95,11 +93,8 @@ def _xeon_max() -> Machine:
             "hbw": _limited(_of_a_core(16, 130), 4 * 409.6 * GB, 56),
         },
         latency=51e-9,
-    )
-
-
-def _gh200() -> Machine:
-    return Machine(
+    ),
+    "gh200": Machine(
         name="GH200",
         cores=72,
         nodes=1,
@@ -110,13 +105,7 @@ def _gh200() -> Machine:
             "hbw": _limited(_of_a_core(32, 800), 2 * 297 * GB, 72),
         },
         latency=46e-9,
-    )
-
-
-MACHINES: Mapping[str, Machine] = {
-    "knl": _knights_landing(),
-    "xeon-max": _xeon_max(),
-    "gh200": _gh200(),
+    ),
 }
 
 NETWORKS: Mapping[str, Network] = {

@@ -6,7 +6,7 @@ Where they come from is fitting.py's business.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hbmcomm.costmodel.counts import ALGORITHMS, Counts
 from hbmcomm.costmodel.machine import Machine
@@ -56,23 +56,6 @@ class Part(NamedTuple):
     parameters: Parameters
 
 
-class Message(Protocol):
-    """So many ranks with a message of so many bytes each."""
-
-    @property
-    def ranks(self) -> int: ...
-
-    @property
-    def nbytes(self) -> int: ...
-
-
-class Place(NamedTuple):
-    """A message."""
-
-    ranks: int
-    nbytes: int
-
-
 class Model(NamedTuple):
     """How long an operation takes.
 
@@ -114,7 +97,8 @@ class Model(NamedTuple):
         count = {**ALGORITHMS[self.operation], "shared": SHARED[self.operation]}[part.algorithm]
         parts = parts_of_a_time(
             count(ranks, nbytes),
-            Place(ranks, nbytes),
+            ranks,
+            nbytes,
             machine,
             kind or self.kind,
             self.share,
@@ -138,7 +122,8 @@ class Model(NamedTuple):
 
 def parts_of_a_time(
     counts: Counts,
-    message: Message,
+    ranks: int,
+    nbytes: int,
     machine: Machine,
     kind: str,
     share: float,
@@ -151,17 +136,17 @@ def parts_of_a_time(
     Where ranks outnumber cores, they wait for the others' turns. What all ranks send and receive in
     a cycle is in caches until it is more than a share of them, and in none from twice that on.
     """
-    turns = max(1.0, message.ranks / machine.cores)
-    touched = 2.0 * message.ranks * max(message.nbytes, cycle)  # what is sent, and as much received
+    turns = max(1.0, ranks / machine.cores)
+    touched = 2.0 * ranks * max(nbytes, cycle)  # what is sent, and as much received
     room = share * machine.cache_bytes
     missed = min(1.0, max(0.0, (touched - room) / room))
-    near, far = 1 - missed, missed / machine.speed(kind, message.ranks, packed)
+    near, far = 1 - missed, missed / machine.speed(kind, ranks, packed)
     own = machine.cache.speed(1) / turns
     return (
         1.0,
         counts.messages * machine.latency,
         counts.messages * (turns - 1),
         counts.sent * near / own,
-        counts.sent * message.ranks * far,
+        counts.sent * ranks * far,
         counts.folded * near / own,
     )

@@ -26,7 +26,7 @@ def flags(ranks: int) -> float:
     return levels
 
 
-def _bcast(p: int, n: float) -> Counts:
+def _moved(p: int, n: float) -> Counts:
     return Counts(flags(p), 2 * n)
 
 
@@ -38,10 +38,6 @@ def _allreduce(p: int, n: float) -> Counts:
     return Counts(flags(p), 2 * n, n * (p - 1) / p)
 
 
-def _gather(p: int, n: float) -> Counts:
-    return Counts(flags(p), 2 * n)
-
-
 def _allgather(p: int, n: float) -> Counts:
     return Counts(flags(p), 2 * p * n)
 
@@ -51,10 +47,10 @@ def _reduce_scatter(p: int, n: float) -> Counts:
 
 
 SHARED: dict[str, Counting] = {
-    "bcast": _bcast,
+    "bcast": _moved,
     "reduce": _reduce,
     "allreduce": _allreduce,
-    "gather": _gather,
+    "gather": _moved,
     "allgather": _allgather,
     "reduce_scatter": _reduce_scatter,
 }
