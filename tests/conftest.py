@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -48,8 +49,9 @@ class Ranks:
 def start(
     folder: Path,
     program: Path | str,
-    ranks: int,
+    ranks: Any,
     *args: str,
+    hosts: Hosts | None = None,
     mpi: str = "openmpi",
     prefix: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -57,12 +59,20 @@ def start(
     code: int | None = 0,
     survivors: bool = False,
 ) -> Ranks:
-    """What the fixtures do; `folder` takes what the ranks print."""
+    """What the fixtures do.
+
+    Args:
+        folder: Takes what the ranks print.
+        ranks: How many; with `hosts`, the host of each.
+    """
     prefix = prefix or mpi_provision.ensure(mpi, print, extras=EXTRAS)
     module = ["-m", program] if isinstance(program, str) else [str(program)]
-    argv, variables = mpiexec(
-        mpi, prefix, ranks, _cores(), [f"{prefix}/bin/python", *module, *args]
-    )
+    words = [f"{prefix}/bin/python", *module, *args]
+    if hosts is None:
+        argv, variables = mpiexec(mpi, prefix, ranks, _cores(), words)
+    else:
+        found = hosts.mpi(mpi, prefix, ranks, _cores(), words)
+        argv, variables = list(found.argv), dict(found.environment)
     if survivors:
         _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
@@ -138,24 +148,9 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
     """
 
     def run(
-        hosts: Hosts,
-        ranks: Sequence[str],
-        program: Path | str,
-        *args: str,
-        mpi: str = "openmpi",
-        env: Mapping[str, str] | None = None,
-        timeout: float = 120.0,
-        code: int | None = 0,
-        survivors: bool = False,
+        hosts: Hosts, ranks: Sequence[str], program: Path | str, *args: str, **how: Any
     ) -> Ranks:
-        prefix = mpi_provision.ensure(mpi, print, extras=EXTRAS)
-        module = ["-m", program] if isinstance(program, str) else [str(program)]
-        words = [f"{prefix}/bin/python", *module, *args]
-        found = hosts.mpi(mpi, prefix, ranks, _cores(), words)
-        argv, variables = list(found.argv), {**found.environment, **(env or {})}
-        if survivors:
-            _let_survive(argv, mpi, prefix)
-        return ended(Process(tuple(argv), variables), tmp_path, timeout, code)
+        return start(tmp_path, program, ranks, *args, hosts=hosts, **how)
 
     return run
 
