@@ -30,7 +30,7 @@ def run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProc
 
 def build(program: Path, *flags: str) -> None:
     """Compile every source by itself, on all cores, and link them."""
-    cc = compiler_at("cc")
+    cc = tool_at("cc")
 
     def compiled(number: int) -> Path:
         made = program.with_name(f"{number}.o")
@@ -44,8 +44,8 @@ def build(program: Path, *flags: str) -> None:
     assert linked.returncode == 0, linked.stdout
 
 
-def compiler_at(name: str) -> str:
-    """The path of a compiler; skips where there is none of that name."""
+def tool_at(name: str) -> str:
+    """The path of a program; skips where there is none of that name."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"there is no {name} on this machine")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.compiling import FLAGS, SOURCES, compiler_at, run
+from tests.native.compiling import FLAGS, SOURCES, run, tool_at
 
 WARNINGS = (
     "-Wall -Wextra -Wshadow -Wvla -Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes "
@@ -17,7 +17,5 @@ def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
     strict = (*WARNINGS.split(), "-Werror", "-O2", "-DHBM_ONE_CLONE")
     if compiler == "clang":  # it has no ivdep, and works without
         strict = (*strict, "-Wno-unknown-pragmas")
-    built = run(
-        compiler_at(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test"
-    )
+    built = run(tool_at(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test")
     assert built.returncode == 0, built.stdout

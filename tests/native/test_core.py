@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.native.compiling import build, compiler_at, run
+from tests.native.compiling import build, run, tool_at
 
 # The loader chooses clones before sanitizers' runtimes start, hence one clone for them.
 # -Wno-tsan: gcc warns that ThreadSanitizer does not model fences. It detects races from the stores
@@ -72,7 +72,7 @@ pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
 def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Check:
     """check(test, seconds) runs one test of the program and fails with its output."""
     folder, flags = tmp_path_factory.mktemp(request.param), BUILDS[request.param]
-    cc, empty, program = compiler_at("cc"), folder / "empty.c", folder / "core_test"
+    cc, empty, program = tool_at("cc"), folder / "empty.c", folder / "core_test"
     empty.write_text("int main(void) { return 0; }\n")
     tried = run(cc, *flags, empty, "-o", folder / "empty")
     if tried.returncode == 0:

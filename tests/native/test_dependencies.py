@@ -5,7 +5,6 @@ includes the other's header, or if its object uses a symbol that the other's obj
 """
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -13,19 +12,13 @@ from pathlib import Path
 
 import pytest
 
-CORE = Path(__file__).parents[2] / "hbmcomm" / "_native"
+from tests.native.compiling import CORE, tool_at
+
 SOURCES = sorted(CORE.glob("*/*.c"))
 HEADERS = sorted([*CORE.glob("*.h"), *CORE.glob("*/*.h")])
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 FLAGS = ("-std=gnu11", "-O1", "-DHBM_ONE_CLONE", f"-I{CORE}", "-c")
 MOST_FILES = 12  # of a folder
-
-
-def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"there is no {name} on this machine")
-    return found
 
 
 def _includes() -> Iterator[tuple[str, str]]:
@@ -36,11 +29,11 @@ def _includes() -> Iterator[tuple[str, str]]:
 
 def _symbols(folder: Path) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """The unit that defines each symbol; (unit, symbol) for all symbols that a unit lacks."""
-    subprocess.run([_tool("cc"), *FLAGS, *map(str, SOURCES)], cwd=folder, check=True)
+    subprocess.run([tool_at("cc"), *FLAGS, *map(str, SOURCES)], cwd=folder, check=True)
     defined: dict[str, str] = {}
     used: list[tuple[str, str]] = []
     for source in SOURCES:
-        command = [_tool("nm"), "--extern-only", "--format=posix", f"{source.stem}.o"]
+        command = [tool_at("nm"), "--extern-only", "--format=posix", f"{source.stem}.o"]
         listed = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
         for line in listed.stdout.splitlines():
             name, kind = line.split()[:2]
@@ -81,6 +74,6 @@ def test_every_header_compiles_on_its_own(tmp_path: Path) -> None:
     source = tmp_path / "one.c"
     for header in HEADERS:
         source.write_text(f'#include <stdint.h>\n#include "{header.relative_to(CORE)}"\n')
-        command = [_tool("cc"), *FLAGS, str(source)]
+        command = [tool_at("cc"), *FLAGS, str(source)]
         built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
