@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hbmcomm.memory.dax.dax_file import DaxFile
 from tests.hbmcomm.memory.machine_files import link, put
 
 SIZE = 512 * 2**20
+ONLINE = {"driver": "kmem"}
 
 
 def sysfs(root: Path, driver: str = "device_dax", target: str = "3", size: int = SIZE) -> Path:
@@ -57,34 +59,28 @@ def test_a_device_may_have_no_node(tmp_path: Path, target: str) -> None:
     assert dax_file.kind_of(device).nodes == ()
 
 
-def test_a_missing_file_is_answered_with_the_devices_there_are(tmp_path: Path) -> None:
-    message = refusal("/dev/dax7.0", sysfs(tmp_path))
-    assert "device=/dev/dax7.0: there is no such file" in message
-    assert "the dax devices of this machine are dax0.0" in message
-    assert "--device /dev/dax7.0" in message
+@pytest.mark.parametrize(
+    ("path", "tree", "words"),
+    [
+        ("/dev/dax7.0", {}, "device=/dev/dax7.0: there is no such file"),
+        ("/dev/dax7.0", {}, "machine are dax0.0 (in a container, pass one in: docker --device"),
+        # gone because its memory is a node; and one that a container still has
+        ("/dev/dax0.0", ONLINE, "dax0.0 is online as memory, node 3; take kind dax_kmem"),
+        ("/dev/dax0.0", ONLINE, "daxctl reconfigure-device --mode=devdax"),
+        ("/dev/null", ONLINE, "online as memory"),
+        ("/dev/zero", {}, "device 1:5 is no dax device; take one of this machine's: dax0.0"),
+        ("/dev/random", {}, "1:8 is no dax device"),
+        ("/dev/null", {"size": 0}, "dax0.0 has no memory (size 0)"),
+    ],
+)
+def test_what_is_no_device_or_cannot_be_had_is_refused_with_a_remedy(
+    tmp_path: Path, path: str, tree: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(path, sysfs(tmp_path, **tree))
 
 
 def test_no_devices_at_all_are_none(tmp_path: Path) -> None:
     assert "the dax devices of this machine are none" in refusal("/dev/dax0.0", tmp_path)
-
-
-def test_a_file_that_is_gone_because_its_memory_is_a_node_is_reported_so(tmp_path: Path) -> None:
-    message = refusal("/dev/dax0.0", sysfs(tmp_path, driver="kmem"))
-    assert "dax0.0 is online as memory, node 3; take kind dax_kmem" in message
-    assert "daxctl reconfigure-device --mode=devdax" in message
-
-
-def test_so_is_one_whose_file_a_container_still_has(tmp_path: Path) -> None:
-    assert "online as memory" in refusal("/dev/null", sysfs(tmp_path, driver="kmem"))
-
-
-def test_another_character_device_is_none(tmp_path: Path) -> None:
-    message = refusal("/dev/zero", sysfs(tmp_path))
-    assert "character device 1:5 is no dax device; take one of this machine's: dax0.0" in message
-
-
-def test_a_character_device_that_sysfs_does_not_know_is_none(tmp_path: Path) -> None:
-    assert "1:8 is no dax device" in refusal("/dev/random", sysfs(tmp_path))
 
 
 @pytest.mark.parametrize(("make", "what"), [("mkdir", "a folder"), ("touch", "no character")])
@@ -95,10 +91,6 @@ def test_what_a_mount_makes_of_a_device_is_reported_from_one(
     getattr(path, make)()
     message = refusal(str(path), sysfs(tmp_path / "sys"))
     assert f"this is {what}" in message and "--device, not by -v" in message
-
-
-def test_a_device_without_memory_is_reported_so(tmp_path: Path) -> None:
-    assert "dax0.0 has no memory (size 0)" in refusal("/dev/null", sysfs(tmp_path, size=0))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import hbmcomm
 from hbmcomm import KindUnavailable
 
+KNL = "knl_snc4_flat"
 KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
 
 
@@ -53,22 +54,23 @@ def test_nodes_asked_for_may_be_far_and_are_bound_strictly(machine) -> None:
     assert (far.nodes, far.strict) == ((7,), True)
 
 
-def test_nodes_asked_for_must_be_memory_of_the_kind(machine) -> None:
-    with pytest.raises(KindUnavailable, match=r"hbw: node 0 is not memory of this kind.* 4-7"):
-        machine("knl_snc4_flat").kind("hbw", nodes=(0,))
-    with pytest.raises(KindUnavailable, match="regular: node 4 "):
-        machine("knl_snc4_flat").kind("regular", nodes=(4,))
-
-
-def test_a_node_outside_the_cpuset_is_named_with_what_is_allowed(machine) -> None:
-    with pytest.raises(KindUnavailable, match=r"hbw needs node 4, .* only nodes 0,5 .*cpuset"):
-        machine("knl_snc4_flat").kind("hbw", allowed=(0, 5))
-    with pytest.raises(KindUnavailable, match="hbw_all needs node 5-7, "):
-        machine("knl_snc4_flat").kind("hbw_all", allowed=(0, 4))
-    with pytest.raises(KindUnavailable, match="hbw needs node 5, "):
-        machine("knl_snc4_flat").kind("hbw", allowed=(0, 4), nodes=(5,))
-    with pytest.raises(KindUnavailable, match="hbw needs node 5, "):  # mbind would just narrow it
-        machine("knl_snc4_flat").kind("hbw", allowed=(0, 4), nodes=(4, 5))
+@pytest.mark.parametrize(
+    ("name", "kind", "given", "words"),
+    [
+        (KNL, "hbw", {"nodes": (0,)}, r"hbw: node 0 is not memory of this kind.* 4-7"),
+        (KNL, "regular", {"nodes": (4,)}, "regular: node 4 "),
+        (KNL, "hbw", {"allowed": (0, 5)}, r"hbw needs node 4, .* only nodes 0,5 .*cpuset"),
+        (KNL, "hbw_all", {"allowed": (0, 4)}, "hbw_all needs node 5-7, "),
+        (KNL, "hbw", {"allowed": (0, 4), "nodes": (5,)}, "hbw needs node 5, "),
+        # mbind would just narrow it
+        (KNL, "hbw", {"allowed": (0, 4), "nodes": (4, 5)}, "hbw needs node 5, "),
+        (KNL, "highest_bandwidth_local", {}, "no HMAT values"),
+        ("laptop", "dax_kmem", {}, "daxctl reconfigure-device"),
+    ],
+)
+def test_a_kind_that_cannot_be_had_says_why(machine, name, kind, given, words) -> None:
+    with pytest.raises(KindUnavailable, match=words):
+        machine(name).kind(kind, **given)
 
 
 def test_ordinary_memory_is_what_the_cpuset_leaves_of_it(machine) -> None:
@@ -84,16 +86,6 @@ def test_no_hbm_says_what_was_looked_at_and_how_to_emulate(machine) -> None:
         machine("laptop").kind("hbw")
     for word in ("i7-8650U", "HMAT", "dax", "MEMKIND_HBW_NODES=0", "regular"):
         assert word in str(failure.value)
-
-
-def test_no_dax_memory_says_what_makes_some(machine) -> None:
-    with pytest.raises(KindUnavailable, match="daxctl reconfigure-device"):
-        machine("laptop").kind("dax_kmem")
-
-
-def test_a_choice_by_bandwidth_needs_bandwidths(machine) -> None:
-    with pytest.raises(KindUnavailable, match="no HMAT values"):
-        machine("knl_snc4_flat").kind("highest_bandwidth_local")
 
 
 def test_memkinds_own_setting_names_the_dax_nodes(machine, monkeypatch) -> None:

@@ -51,25 +51,6 @@ def test_tiers_decide_where_there_are_no_bandwidths(clues) -> None:
     assert "memory tier 2" in finding.rule
 
 
-def test_hwloc_decides_where_nothing_else_knows(clues) -> None:
-    finding = hbm_detection.find(clues("gh200", gpu_nodes={}, subtypes={1: "GPUMemory"}))
-    assert finding.nodes == (1,)
-    assert finding.rule == "node 1: hwloc calls it GPUMemory"
-
-
-def test_memory_without_cpus_that_nothing_vouches_for_is_not_hbm(clues) -> None:
-    assert hbm_detection.find(clues("gh200", gpu_nodes={})).nodes == ()
-
-
-def test_slow_cxl_is_not_hbm_whatever_the_threshold(clues) -> None:
-    with_cxl = clues("cxl")
-    assert hbm_detection.find(with_cxl).nodes == ()
-    assert (
-        hbm_detection.find(replace(with_cxl, environ={"MEMKIND_HBW_THRESHOLD": "50000"})).nodes
-        == ()
-    )
-
-
 def test_a_threshold_that_is_no_number_is_refused_by_name(clues) -> None:
     with pytest.raises(
         HbmcommError, match="MEMKIND_HBW_THRESHOLD=fast is no whole number of MiB/s"
@@ -92,6 +73,48 @@ def test_the_threshold_decides_below_twice_the_bandwidth(clues) -> None:
     assert hbm_detection.find(high).nodes == ()
 
 
+XEON_MAX = {"model name": "Intel(R) Xeon(R) CPU Max 9480"}
+HWLOC_KNOWS = {"processor": {}, "subtypes": dict.fromkeys(range(4), "HBM")}
+A64FX = {"CPU implementer": "0x46", "CPU part": "0x001"}
+
+
+def configured(nodes: str) -> dict[str, dict[str, str]]:
+    return {"environ": {"MEMKIND_HBW_NODES": nodes}}
+
+
+@pytest.mark.parametrize(
+    ("machine_name", "changed", "nodes", "emulated", "rule"),
+    [
+        ("gh200", {"gpu_nodes": {}, "subtypes": {1: "GPUMemory"}}, (1,), False, "calls it GPUMem"),
+        # memory without CPUs that nothing vouches for
+        ("gh200", {"gpu_nodes": {}}, (), False, "no HBM"),
+        # slow CXL memory, whatever the threshold
+        ("cxl", {}, (), False, "no HBM"),
+        ("cxl", {"environ": {"MEMKIND_HBW_THRESHOLD": "50000"}}, (), False, "no HBM"),
+        # without DIMMs
+        ("mi300a", {"processor": XEON_MAX}, (0, 1, 2, 3), False, "all memory of this Xeon Max"),
+        # on nodes with CPUs too
+        ("mi300a", HWLOC_KNOWS, (0, 1, 2, 3), False, "hwloc calls it HBM"),
+        # known without HMAT
+        ("laptop", {"processor": A64FX}, (0,), False, "A64FX"),
+        # configuration beats everything, and is emulation where nothing agrees
+        ("laptop", configured("0"), (0,), True, "MEMKIND_HBW_NODES=0 (emulated"),
+        ("knl_snc4_flat", configured("4-7"), (4, 5, 6, 7), False, "MEMKIND_HBW_NODES=4-7"),
+        ("knl_snc4_flat", configured("3,4"), (3, 4), True, "(emulated"),
+        # configuration that fits no node
+        ("laptop", configured("7"), (), False, "=7 names node 7; the nodes with memory here are 0"),
+        ("laptop", configured("x"), (), False, "MEMKIND_HBW_NODES=x is no list"),
+        ("laptop", configured("0-"), (), False, "MEMKIND_HBW_NODES=0- is no list"),
+    ],
+)
+def test_hbm_is_what_the_first_rule_says(
+    clues, machine_name: str, changed: dict[str, object], nodes, emulated: bool, rule: str
+) -> None:
+    finding = hbm_detection.find(clues(machine_name, **changed))
+    assert (finding.nodes, finding.emulated) == (nodes, emulated)
+    assert rule in finding.rule
+
+
 EPYC = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC 9654 96-Core Processor"}
 GRACE = {"CPU implementer": "0x41", "CPU part": "0xd4f"}
 
@@ -109,60 +132,11 @@ def test_ordinary_memory_of_many_channels_is_not_hbm_though_memkind_would_call_i
         assert "MEMKIND_HBW_NODES=" in text
 
 
-def test_a_xeon_max_without_dimms_has_nothing_but_hbm(clues) -> None:
-    finding = hbm_detection.find(
-        clues("mi300a", processor={"model name": "Intel(R) Xeon(R) CPU Max 9480"})
-    )
-    assert finding.nodes == (0, 1, 2, 3)
-    assert "like all memory of this Xeon Max" in finding.rule
-
-
 def test_a_xeon_max_that_shows_only_its_dimms_has_none_to_place_memory_in(clues) -> None:
     """Cache mode: the nodes are ordinary memory, below the threshold."""
-    cached = clues("mi300a", processor={"model name": "Intel(R) Xeon(R) CPU Max 9480"})
+    cached = clues("mi300a", processor=XEON_MAX)
     nodes = tuple(replace(node, read_bandwidth=77e9) for node in cached.nodes)
     assert hbm_detection.find(replace(cached, nodes=nodes)).nodes == ()
-
-
-def test_what_hwloc_calls_hbm_is_hbm_on_nodes_with_cpus_too(clues) -> None:
-    subtypes = dict.fromkeys(range(4), "HBM")
-    assert hbm_detection.find(clues("mi300a", processor={}, subtypes=subtypes)).nodes == (
-        0,
-        1,
-        2,
-        3,
-    )
-
-
-def test_an_a64fx_is_known_without_hmat(clues) -> None:
-    a64fx = {"CPU implementer": "0x46", "CPU part": "0x001"}
-    finding = hbm_detection.find(clues("laptop", processor=a64fx))
-    assert finding.nodes == (0,)
-    assert "A64FX" in finding.rule
-
-
-def test_configuration_beats_everything_and_is_emulation_where_nothing_agrees(clues) -> None:
-    finding = hbm_detection.find(clues("laptop", environ={"MEMKIND_HBW_NODES": "0"}))
-    assert (finding.nodes, finding.emulated) == ((0,), True)
-    assert "MEMKIND_HBW_NODES=0 (emulated" in finding.rule
-
-
-def test_configuration_that_names_real_hbm_is_no_emulation(clues) -> None:
-    finding = hbm_detection.find(clues("knl_snc4_flat", environ={"MEMKIND_HBW_NODES": "4-7"}))
-    assert (finding.nodes, finding.emulated) == ((4, 5, 6, 7), False)
-    assert finding.rule == "MEMKIND_HBW_NODES=4-7"
-
-
-def test_configuration_that_names_some_ordinary_node_is_emulation(clues) -> None:
-    assert hbm_detection.find(clues("knl_snc4_flat", environ={"MEMKIND_HBW_NODES": "3,4"})).emulated
-
-
-@pytest.mark.parametrize("value", ["7", "x", "0-"])
-def test_configuration_that_fits_no_node_finds_nothing_and_says_so(clues, value: str) -> None:
-    finding = hbm_detection.find(clues("laptop", environ={"MEMKIND_HBW_NODES": value}))
-    assert finding.nodes == ()
-    assert f"MEMKIND_HBW_NODES={value}" in finding.rule
-    assert "nodes with memory here are 0" in finding.rule
 
 
 def test_where_there_is_none_the_finding_says_what_was_looked_at(clues) -> None:
