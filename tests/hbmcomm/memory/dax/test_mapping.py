@@ -187,16 +187,6 @@ def test_ranks_that_see_different_devices_are_reported_so(device: DaxFile, tmp_p
     second.release()
 
 
-def test_a_device_goes_back_with_its_last_user(device: DaxFile) -> None:
-    held = mapping.map_device(device, 0, 1)
-    held.claim_first()
-    bound = held.allocate  # as an arena refers to it
-    del held
-    assert "is in use" in refusal(device)
-    del bound
-    mapping.map_device(device, 0, 1).claim_first()
-
-
 def test_what_lies_in_the_table_is_not_shown_as_an_owner(
     device: DaxFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

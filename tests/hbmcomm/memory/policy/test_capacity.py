@@ -23,10 +23,6 @@ def test_what_the_kernel_keeps_for_itself_is_not_free(monkeypatch: pytest.Monkey
     assert capacity.free_bytes((0,)) == 0
 
 
-def test_what_fits_is_granted() -> None:
-    capacity.require(hbmcomm.resolve("hbw"), MIB)
-
-
 def test_what_does_not_fit_names_kind_node_asked_free_and_a_way_out() -> None:
     with pytest.raises(OutOfMemory) as failure:
         capacity.require(hbmcomm.resolve("hbw"), 2**50)

@@ -20,19 +20,10 @@ def mapping() -> Iterator[int]:
     kernel.unmap(address, LENGTH)
 
 
-def test_a_mapping_is_zero_and_starts_on_a_page(mapping: int) -> None:
-    assert mapping % kernel.PAGE == 0
-    assert ctypes.string_at(mapping, LENGTH) == bytes(LENGTH)
-
-
 @pytest.mark.parametrize("policy", ["bind", "preferred", "interleave"])
 def test_the_kernel_confirms_the_policy_that_was_set(mapping: int, policy: str) -> None:
     kernel.bind(mapping, LENGTH, policy, (0,))
     assert kernel.policy_of(mapping) == (policy, (0,))
-
-
-def test_memory_nobody_bound_has_the_default_policy(mapping: int) -> None:
-    assert kernel.policy_of(mapping) == ("default", ())
 
 
 def test_binding_to_a_node_that_is_not_there_is_refused(mapping: int) -> None:

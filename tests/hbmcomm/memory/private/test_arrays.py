@@ -124,14 +124,6 @@ def test_full_takes_its_dtype_from_the_value(shape, value, place) -> None:
 
 
 @proven
-@given(SHAPES, NUMBERS, PLACES)
-def test_ones_are_numpys(shape, dtype, place) -> None:
-    ours, theirs = hbmcomm.ones(shape, dtype, **place), np.ones(shape, dtype)
-    assert ours.dtype == theirs.dtype
-    np.testing.assert_array_equal(ours, theirs)
-
-
-@proven
 @given(hnp.arrays(NUMBERS, SHAPES), st.none() | NUMBERS, PLACES)
 def test_arrays_like_another_have_its_shape_and_dtype(array, dtype, place) -> None:
     for name in ("empty_like", "zeros_like", "ones_like"):
@@ -198,8 +190,3 @@ def test_more_than_an_address_space_is_out_of_memory_too() -> None:
 def test_a_big_array_is_all_there_when_it_is_strict() -> None:
     array = hbmcomm.empty(96 * 2**20, "uint8", kind="hbw")
     assert hbmcomm.placement(array) == {0: array.nbytes}
-
-
-def test_numpys_own_arrays_have_no_source() -> None:
-    assert hbmcomm.source(np.empty(3)) is None
-    assert hbmcomm.source(hbmcomm.empty(3)) in ("memkind", "mmap")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import hbmcomm
-from hbmcomm import KindUnavailable
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.private import blocks
 
@@ -84,12 +83,6 @@ blocks.usable_nodes = lambda: (0, 1)
     assert "mbind, get_mempolicy and move_pages" in result.stdout
 
 
-@pytest.mark.usefixtures("emulated_hbm")
-def test_a_strict_block_is_there_from_the_start() -> None:
-    block = blocks.allocate(hbmcomm.resolve("hbw"), MIB, pinned=True)
-    assert kernel.nodes_of(block.address, MIB // kernel.PAGE) == [0] * (MIB // kernel.PAGE)
-
-
 @pytest.mark.parametrize("pinned", [True, False])
 def test_what_was_had_of_a_block_that_ran_short_goes_back(python, pinned: bool) -> None:
     program = f"""
@@ -154,11 +147,6 @@ def test_a_failed_allocation_leaves_nothing_behind() -> None:
         with pytest.raises(MemoryError):
             hbmcomm.empty(2**55, kind="regular")
     assert len(Path("/proc/self/maps").read_text().splitlines()) <= before + 2
-
-
-def test_a_kind_nobody_has_is_no_block() -> None:
-    with pytest.raises(KindUnavailable):
-        hbmcomm.empty(1, kind="dax_kmem")
 
 
 def resident_bytes() -> int:

@@ -27,10 +27,6 @@ def test_every_kind_of_ours_is_one_of_memkinds() -> None:
     assert all(memkind.kind_address(kind) for kind in hbmcomm.KINDS)
 
 
-def test_the_functions_for_numpy_have_addresses() -> None:
-    assert len({memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS}) == 4
-
-
 def test_a_refusal_is_in_memkinds_words(python) -> None:
     result = python(
         """
@@ -49,7 +45,3 @@ except memkind.MemkindError as error:
 def test_an_impossible_alignment_is_an_error_not_a_crash() -> None:
     with pytest.raises(MemkindError, match="64 bytes of kind regular"):
         memkind.allocate("regular", 64, 3)
-
-
-def test_status_zero_is_no_error() -> None:
-    memkind.check_error(0, "nothing")

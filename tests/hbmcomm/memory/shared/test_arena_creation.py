@@ -97,17 +97,6 @@ def test_the_arenas_of_the_same_processes_share_their_segments(cast: Any) -> Non
     assert first[0].ranks[1].control != second[0].ranks[1].control
 
 
-def test_five_hundred_arenas_take_a_control_block_each(cast: Any) -> None:
-    ranks = cast(2)
-    many = [ranks.arenas() for _ in range(500)]
-    usage = many[0][0]._ordinary.heap.usage
-    assert usage.populated <= 500 * (CONTROL + 2 * kernel.PAGE) + 2 * MIB
-    assert ranks.exchanges == 1000
-    many.clear()
-    gc.collect()
-    assert mapped() == 0
-
-
 def test_all_goes_with_the_last_user(cast: Any) -> None:
     files = open_files()
     ranks = cast(2)
@@ -121,11 +110,6 @@ def test_all_goes_with_the_last_user(cast: Any) -> None:
     gc.collect()
     assert mapped() == 0
     assert open_files() == files
-
-
-def test_a_rank_alone_has_an_arena(cast: Any) -> None:
-    (own,) = cast(1).arenas()
-    assert np.asarray(own.allocate(10)).size == 10
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

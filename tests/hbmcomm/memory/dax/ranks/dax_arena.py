@@ -52,26 +52,19 @@ def check_alike(comm: Any, world: Any) -> None:
         for start in (rank, rank + 7):  # the second time what the first left is there
             x[:] = np.arange(n) * ranks + start
             many[:] = np.arange(n * ranks) + 1000 * start
-            root = start % ranks
-            root = world.bcast(root, 0)
-            for name, send, receive in (
-                ("Allreduce", x, y),
-                ("Allgather", x, many),
-                ("Alltoall", many, more),
-                ("Reduce_scatter_block", many, y),
-            ):
-                expected = np.empty_like(np.array(receive))
-                getattr(world, name)(np.array(send), expected)
-                getattr(comm, name)(send, receive)
-                assert np.array_equal(receive, expected), f"{name} of {n} is wrong"
-            for name, send, receive in (
-                ("Gather", x, more),
-                ("Scatter", many, y),
-                ("Reduce", x, y),
+            root = world.bcast(start % ranks, 0)
+            for name, send, receive, rooted in (
+                ("Allreduce", x, y, {}),
+                ("Allgather", x, many, {}),
+                ("Alltoall", many, more, {}),
+                ("Reduce_scatter_block", many, y, {}),
+                ("Gather", x, more, {"root": root}),
+                ("Scatter", many, y, {"root": root}),
+                ("Reduce", x, y, {"root": root}),
             ):
                 expected = np.array(receive)
-                getattr(world, name)(np.array(send), expected, root=root)
-                getattr(comm, name)(send, receive, root=root)
+                getattr(world, name)(np.array(send), expected, **rooted)
+                getattr(comm, name)(send, receive, **rooted)
                 assert np.array_equal(receive, expected), f"{name} of {n} is wrong"
             copy = np.array(x)
             world.Bcast(copy, root=root)

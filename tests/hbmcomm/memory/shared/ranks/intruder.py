@@ -17,7 +17,6 @@ from mpi4py import MPI
 
 from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy.kinds import resolve
-from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import create_arena
 from hbmcomm.memory.shared.segment import Locator
@@ -52,51 +51,20 @@ def cut_short(arena: Arena) -> None:
 
 
 def lies(folder: Path) -> dict[str, Callable[[Any], Any]]:
-    """What the intruder offers instead of its memory."""
+    """What the intruder offers instead of its memory; test_segment.py tries all other files."""
     victim = folder / "victim"
     if RANK == INTRUDER:
         victim.write_bytes(b"precious")
         os.truncate(victim, 64 * 2**20)
-        os.mkfifo(folder / "fifo")
-    descriptors = {}
-    if RANK == INTRUDER:
-        for path, flags in ((victim, os.O_RDWR), (folder / "fifo", os.O_RDWR), (folder, 0)):
-            descriptors[path.name] = os.open(path, flags)
-        descriptors["open"] = os.memfd_create("hbmcomm.0123456789abcdef")
-        os.ftruncate(descriptors["open"], 64 * 2**20)
 
-    def at(name: str) -> Callable[[Any], Any]:
-        def lie(offer: Any) -> Any:
-            descriptor = descriptors[name]
-            state = os.fstat(descriptor)
-            locator = Locator(
-                "memfd",
-                f"/proc/{os.getpid()}/fd/{descriptor}",
-                *(state.st_dev, state.st_ino, "hbmcomm.0123456789abcdef", 64 * 2**20),
-            )
-            return offer._replace(arrays=locator)
-
-        return lie
-
-    def linked(offer: Any) -> Any:
-        state, link = victim.stat(), segment.SHM / "hbmcomm.fedcba9876543210"
-        if not link.is_symlink():
-            link.symlink_to(victim)
-        path, length = str(link), 64 * 2**20
-        return offer._replace(
-            arrays=Locator("shm", path, state.st_dev, state.st_ino, link.name, length)
-        )
-
-    def longer(offer: Any) -> Any:
-        return offer._replace(arrays=offer.arrays._replace(nbytes=2 * offer.arrays.nbytes))
+    def file(offer: Any) -> Any:
+        descriptor, state = os.open(victim, os.O_RDWR), victim.stat()
+        path, name = f"/proc/{os.getpid()}/fd/{descriptor}", "hbmcomm.0123456789abcdef"
+        locator = Locator("memfd", path, state.st_dev, state.st_ino, name, 64 * 2**20)
+        return offer._replace(arrays=locator)
 
     return {
-        "file": at("victim"),
-        "fifo": at("fifo"),
-        "folder": at(folder.name),
-        "unsealed": at("open"),
-        "link": linked,
-        "longer": longer,
+        "file": file,
         "control": lambda offer: offer._replace(control=2**45),
         "text": lambda offer: offer._replace(ordinary="/etc/passwd"),
     }
@@ -120,7 +88,6 @@ def main(folder: Path) -> None:
         else:
             raise AssertionError(f"{name} went unnoticed")
         WORLD.Barrier()
-    (segment.SHM / "hbmcomm.fedcba9876543210").unlink(missing_ok=True)
     assert (folder / "victim").read_bytes()[:8] == b"precious"
     arena_of()
     if RANK != INTRUDER:
