@@ -60,7 +60,6 @@ class DirectPlan(Plan):
         return plan
 
     def __call__(self) -> None:
-        """Run the collective from beginning to end."""
         status = _run(self._quick)
         if status:
             self._run_slowly(status)

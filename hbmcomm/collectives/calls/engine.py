@@ -33,7 +33,7 @@ class Engine:
 
     def run(self, act: Callable[[], None]) -> None:
         """Do a call, after those in flight."""
-        if self._last is None or self._last.is_complete():
+        if self._last is None or self._last.is_complete:
             act()
             return
         operation = Operation(act)
@@ -50,7 +50,7 @@ class Engine:
 
     def after(self, act: Callable[[], None]) -> None:
         """Do something once no call is in flight; waits for none."""
-        if is_in_flight() or self._last is None or self._last.is_complete():
+        if is_in_flight() or self._last is None or self._last.is_complete:
             act()
         else:
             self.start(Operation(act))

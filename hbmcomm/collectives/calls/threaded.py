@@ -25,12 +25,13 @@ class Operation:
     """A call in flight.
 
     Attributes:
+        is_complete: Whether it is.
         error: Why it failed, once it is complete.
     """
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act: Callable[[], None] | None = act
-        self._is_complete = False
+        self.is_complete = False
         # not an Event: a signal's handler may raise in its Python code, and leave it locked
         self._gate = threading.Lock()
         self._gate.acquire()
@@ -60,12 +61,11 @@ class Operation:
         """Let those who wait go on."""
         if self._generalized is not None:
             MPI.Grequest.Complete(self._generalized)
-        self._is_complete = True
+        self.is_complete = True
         self._gate.release()
 
     def until_complete(self) -> None:
-        """Wait for it."""
-        while not self._is_complete:
+        while not self.is_complete:
             self._gate.acquire()
 
     def wait(self) -> None:
@@ -76,9 +76,6 @@ class Operation:
     def take(self) -> None:
         """Have MPI say that all is well: the error is raised by the caller."""
         self._failures.clear()
-
-    def is_complete(self) -> bool:
-        return self._is_complete
 
     def check(self) -> None:
         """Raise the error of one that is complete."""
@@ -133,7 +130,6 @@ class ThreadedPlan(Plan):
         return plan
 
     def __call__(self) -> None:
-        """Run the collective from beginning to end."""
         self._run()
 
     def Start(self) -> None:
@@ -178,7 +174,7 @@ def _finish(request: Any, wait: Callable[[Any], Any], status: Any) -> None:
 def _finish_if_complete(request: Any, wait: Callable[[Any], Any], status: Any) -> bool:
     """Finish a request if that does not block; whether it is complete."""
     operation: Operation | None = request._operation
-    if operation is not None and not operation.is_complete():
+    if operation is not None and not operation.is_complete:
         return False
     _finish(request, wait, status)
     return True

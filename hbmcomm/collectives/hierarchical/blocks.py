@@ -6,10 +6,11 @@ over a link once. Where they are not consecutive in memory, the leader packs the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hbmcomm.collectives.buffers.message import Bytes
 from hbmcomm.collectives.buffers.operand import Part
 from hbmcomm.collectives.hierarchical.between import ring
 from hbmcomm.collectives.hierarchical.between.steps import without_empty
@@ -21,63 +22,35 @@ from hbmcomm.collectives.hierarchical.wire import Packet, Place
 
 
 def gather(ways: Ways, task: Task) -> None:
-    layout, root = ways.layout, task.root
+    layout, root, wire = ways.layout, task.root, ways.wire
     if layout.is_here(root):
-        at_root = layout.rank == root
-        parts = task.received_parts(len(layout.host_of)) if at_root else []
-        packs = [_pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
-        leaders = [layout.leaders_of(host)[0] for host in _others(ways)]
-        comes = [
-            Packet(leader, pack.address_in(task.recv), pack.nbytes)
-            for leader, pack in zip(leaders, packs, strict=False)
-        ]
-        flight = ways.wire.fly(ways.wire.packets([], comes))
-        here = [parts[rank] for rank in layout.inside] if at_root else None
+        here, packs, comes = _at_root(ways, root, task.received_parts, task.recv)
+        flight = wire.fly(wire.packets([], comes))
         ways.inside.gatherv(task.nbytes, task.send, task.recv, here, layout.inside.index(root))
-        ways.wire.finish(flight)
+        wire.finish(flight)
         for pack in packs:
             pack.unpack(task.recv)
         return
-    leader = layout.lane().inside[0]
-    parts = _lengths(ways, task.nbytes, leader)
-    leads = layout.index == leader
-    staged = scratch(sum(nbytes for _, nbytes in parts) if leads else 0)
-    ways.inside.gatherv(
-        task.nbytes, task.send, staged.ctypes.data, parts if leads else None, leader
-    )
-    if leads:
-        total = sum(nbytes for _, nbytes in parts)
-        ways.wire.run(ways.wire.packets([Packet(root, staged.ctypes.data, total)], []))
+    leader, parts, staged = _staged(ways, task.nbytes)
+    ways.inside.gatherv(task.nbytes, task.send, staged.ctypes.data, parts, leader)
+    if parts is not None:
+        wire.run(wire.packets([Packet(root, staged.ctypes.data, staged.nbytes)], []))
 
 
 def scatter(ways: Ways, task: Task) -> None:
-    layout, root = ways.layout, task.root
+    layout, root, wire = ways.layout, task.root, ways.wire
     if layout.is_here(root):
-        at_root = layout.rank == root
-        parts = task.sent_parts(len(layout.host_of)) if at_root else []
-        packs = [_pack(layout.hosts[host], parts) for host in _others(ways) if at_root]
-        leaders = [layout.leaders_of(host)[0] for host in _others(ways)]
+        here, packs, goes = _at_root(ways, root, task.sent_parts, task.send)
         for pack in packs:
             pack.pack(task.send)
-        goes = [
-            Packet(leader, pack.address_in(task.send), pack.nbytes)
-            for leader, pack in zip(leaders, packs, strict=False)
-        ]
-        flight = ways.wire.fly(ways.wire.packets(goes, []))
-        here = [parts[rank] for rank in layout.inside] if at_root else None
+        flight = wire.fly(wire.packets(goes, []))
         ways.inside.scatterv(task.nbytes, task.send, task.recv, here, layout.inside.index(root))
-        ways.wire.finish(flight)
+        wire.finish(flight)
         return
-    leader = layout.lane().inside[0]
-    parts = _lengths(ways, task.nbytes, leader)
-    leads = layout.index == leader
-    total = sum(nbytes for _, nbytes in parts)
-    staged = scratch(total if leads else 0)
-    if leads:
-        ways.wire.run(ways.wire.packets([], [Packet(root, staged.ctypes.data, total)]))
-    ways.inside.scatterv(
-        task.nbytes, staged.ctypes.data, task.recv, parts if leads else None, leader
-    )
+    leader, parts, staged = _staged(ways, task.nbytes)
+    if parts is not None:
+        wire.run(wire.packets([], [Packet(root, staged.ctypes.data, staged.nbytes)]))
+    ways.inside.scatterv(task.nbytes, staged.ctypes.data, task.recv, parts, leader)
 
 
 def allgather(ways: Ways, task: Task) -> None:
@@ -133,12 +106,33 @@ def _others(ways: Ways) -> list[int]:
     return list(distances(ways.layout.host, len(ways.layout.hosts)))
 
 
-def _lengths(ways: Ways, nbytes: int, leader: int) -> list[Part]:
-    """On the leader: the block of each rank of this host, one after the other; else nothing."""
+def _at_root(
+    ways: Ways, root: int, parts_of: Callable[[int], Sequence[Part]], memory: int
+) -> tuple[list[Part] | None, list[Pack], list[Packet]]:
+    """On the root: the parts of this host's ranks, and each other host's as a message."""
     layout = ways.layout
-    own, every = np.array([nbytes], np.int64), np.zeros(len(layout.inside), np.int64)
+    if layout.rank != root:
+        return None, [], []
+    parts = parts_of(len(layout.host_of))
+    packs, messages = list[Pack](), list[Packet]()
+    for host in _others(ways):
+        pack = _pack(layout.hosts[host], parts)
+        packs.append(pack)
+        leader = layout.leaders_of(host)[0]
+        messages.append(Packet(leader, pack.address_in(memory), pack.nbytes))
+    return [parts[rank] for rank in layout.inside], packs, messages
+
+
+def _staged(ways: Ways, nbytes: int) -> tuple[int, list[Part] | None, Bytes]:
+    """The leader of this host; on it, memory for the blocks of its ranks, and their parts of it."""
+    layout = ways.layout
+    leader = layout.lane().inside[0]
     leads = layout.index == leader
-    parts = [(8 * index, 8) for index in range(every.size)] if leads else None
-    ways.inside.gatherv(8, own.ctypes.data, every.ctypes.data, parts, leader)
+    own, every = np.array([nbytes], np.int64), np.zeros(len(layout.inside), np.int64)
+    numbers = [(8 * index, 8) for index in range(every.size)] if leads else None
+    ways.inside.gatherv(8, own.ctypes.data, every.ctypes.data, numbers, leader)
+    if not leads:
+        return leader, None, scratch(0)
     ends = np.cumsum(every)
-    return list(zip((ends - every).tolist(), every.tolist(), strict=True)) if leads else []
+    parts = list(zip((ends - every).tolist(), every.tolist(), strict=True))
+    return leader, parts, scratch(ends[-1])[: ends[-1]]

@@ -36,7 +36,8 @@ _MOST = {
 """Bytes that one host's link carries at most, about."""
 if MPI.get_vendor()[0] == "MPICH":
     _MOST["Bcast"] = 128 * KIB  # its nonblocking Bcast is quicker than others'
-_REDUCED = ("Reduce", "Allreduce")
+_BEGIN = {name: getattr(MPI.Intracomm, f"I{name.lower()}") for name in _MOST}
+_REDUCED, _ROOTED = ("Reduce", "Allreduce"), ("Reduce", "Gather", "Scatter")
 _KINDS = ("int", "uint", "float32", "float64", "complex")
 _DATATYPES = {
     number: MPI.Datatype.fromcode(np.dtype(name).char)
@@ -81,9 +82,9 @@ def of_arrays(ways: Ways, name: str, arguments: Sequence[Any]) -> tuple[Call, St
     call = Call.of(name, nbytes, root)
     if name == "Bcast":
         return call, lambda comm: comm.Ibcast(memory, root)
-    begin = getattr(MPI.Intracomm, f"I{name.lower()}")
+    begin = _BEGIN[name]
     more = (op,) if name in _REDUCED else ()
-    rooted = (root,) if name in ("Reduce", "Gather", "Scatter") else ()
+    rooted = (root,) if name in _ROOTED else ()
     return call, lambda comm: begin(comm, sent, received, *more, *rooted)
 
 
@@ -138,7 +139,6 @@ def fits(ways: Ways, task: Task) -> bool:
 
 
 def run(ways: Ways, task: Task) -> None:
-    """Do a call."""
     if task.name == "Barrier":
         ways.wire.collective(task.name, MPI.Intracomm.Ibarrier)
     elif task.name == "Bcast":
@@ -157,10 +157,8 @@ def _reduce(ways: Ways, task: Task) -> None:
     taken = [_memory(task.recv, task.nbytes), datatype] if takes else None
     if takes and task.send == task.recv:
         given = MPI.IN_PLACE
-    if task.name == "Allreduce":
-        ways.wire.collective(task.name, lambda comm: comm.Iallreduce(given, taken, op))
-    else:
-        ways.wire.collective(task.name, lambda comm: comm.Ireduce(given, taken, op, task.root))
+    begin, rooted = _BEGIN[task.name], (task.root,) if task.name in _ROOTED else ()
+    ways.wire.collective(task.name, lambda comm: begin(comm, given, taken, op, *rooted))
 
 
 def _move(ways: Ways, task: Task) -> None:
@@ -182,14 +180,8 @@ def _move(ways: Ways, task: Task) -> None:
         given = MPI.IN_PLACE
     elif gives_all and not takes_all and given and _is_block(task.recv, given, rank, task.nbytes):
         taken = MPI.IN_PLACE
-    if name == "Allgather":
-        ways.wire.collective(name, lambda comm: comm.Iallgather(given, taken))
-    elif name == "Alltoall":
-        ways.wire.collective(name, lambda comm: comm.Ialltoall(given, taken))
-    elif name == "Gather":
-        ways.wire.collective(name, lambda comm: comm.Igather(given, taken, task.root))
-    else:
-        ways.wire.collective(name, lambda comm: comm.Iscatter(given, taken, task.root))
+    begin, rooted = _BEGIN[name], (task.root,) if name in _ROOTED else ()
+    ways.wire.collective(name, lambda comm: begin(comm, given, taken, *rooted))
     if taken is not None:
         received.unpack(task.recv)
 

@@ -29,7 +29,6 @@ class Inside:
         self._check(lib.hbm_run(self._core, call))
 
     def barrier(self) -> None:
-        """Wait for all ranks of this host."""
         self._check(lib.hbm_barrier(self._core))
 
     def reduce(self, like: Any, count: int, send: int, recv: int, root: int) -> None:

@@ -35,7 +35,8 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     found = Settings()
     if algorithm := environ.get(ALGORITHM, "").strip():
         if algorithm not in NAMES:
-            raise HbmcommError(f"{ALGORITHM}={algorithm} is unknown; take one of {_listed(NAMES)}")
+            known = ", ".join(NAMES)
+            raise HbmcommError(f"{ALGORITHM}={algorithm} is unknown; take one of {known}")
         found = found._replace(algorithm=algorithm)
     if text := environ.get(LEADERS, "").strip():
         found = found._replace(leaders=_number(LEADERS, text, {"": 1}, 1, "such as 2"))
@@ -46,11 +47,7 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _number(name: str, text: str, units: Mapping[str, int], least: int, form: str) -> int:
-    value = parse_quantity(text, dict(units))
+    value = parse_quantity(text, units)
     if value is None or value < least:
         raise HbmcommError(f"{name}={text}: write a whole number {form}, at least {least:,}")
     return value
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names)

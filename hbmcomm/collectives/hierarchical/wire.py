@@ -112,7 +112,6 @@ class Wire:
         self._flights: list[Flight] = []
 
     def fly(self, exchange: Exchange) -> Flight:
-        """Start an exchange."""
         flight = Flight(exchange)
         self._flights.append(flight)
         return flight
@@ -140,7 +139,6 @@ class Wire:
         return bool(waited and MPI.Request.Testsome(waited))
 
     def run(self, exchange: Exchange) -> None:
-        """Start an exchange and wait for it."""
         self.finish(self.fly(exchange))
 
     def collective(self, name: str, start: Callable[[MPI.Intracomm], MPI.Request]) -> None:

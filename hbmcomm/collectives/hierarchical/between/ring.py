@@ -7,32 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbmcomm.collectives.hierarchical.between.steps import Message, Range, Steps, exchange, split
+from hbmcomm.collectives.hierarchical.between.steps import Message, Range, Step, Steps, split
+
+
+def _turn(host: int, pieces: Sequence[Range], turn: int, folds: bool) -> Step:
+    """Send the piece of the turn before, and receive the one before that."""
+    size = len(pieces)
+    to = Message((host + 1) % size, pieces[(host - turn) % size])
+    source = Message((host - 1) % size, pieces[(host - turn - 1) % size])
+    return Step((to,), (source,), folds)
 
 
 def reduce_scatter(host: int, pieces: Sequence[Range]) -> Steps:
     """Piece p is reduced on its way around; its result is on host p."""
-    size = len(pieces)
-    return [
-        exchange(
-            Message((host + 1) % size, pieces[(host - turn) % size]),
-            Message((host - 1) % size, pieces[(host - turn - 1) % size]),
-            folds=True,
-        )
-        for turn in range(1, size)
-    ]
+    return [_turn(host, pieces, turn, folds=True) for turn in range(1, len(pieces))]
 
 
 def allgather(host: int, pieces: Sequence[Range]) -> Steps:
     """Piece p goes from host p to all others."""
-    size = len(pieces)
-    return [
-        exchange(
-            Message((host + 1) % size, pieces[(host - turn) % size]),
-            Message((host - 1) % size, pieces[(host - turn - 1) % size]),
-        )
-        for turn in range(size - 1)
-    ]
+    return [_turn(host, pieces, turn, folds=False) for turn in range(len(pieces) - 1)]
 
 
 def allreduce(host: int, size: int, count: int) -> Steps:

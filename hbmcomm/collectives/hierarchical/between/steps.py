@@ -47,7 +47,6 @@ def split(entries: Range, parts: int) -> list[Range]:
 
 
 def exchange(to: Message, source: Message, folds: bool = False) -> Step:
-    """Send one message and receive another."""
     return Step((to,), (source,), folds)
 
 

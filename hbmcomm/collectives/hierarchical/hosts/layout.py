@@ -88,7 +88,6 @@ class Layout:
         return self.hosts[self.host]
 
     def is_here(self, rank: int) -> bool:
-        """Whether a rank is on this host."""
         return self.host_of[rank] == self.host
 
     def leaders_of(self, host: int, root: int | None = None) -> Ranks:

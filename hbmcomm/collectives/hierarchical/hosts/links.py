@@ -95,7 +95,6 @@ class Link:
         return (json.loads(line) for line in lines)
 
     def send_word(self, word: str) -> None:
-        """Send a line."""
         self._socket.sendall(word.encode() + b"\n")
 
     def receive_word(self) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from hbmcomm.collectives.hierarchical.hosts.calls import Call, Calls
+from hbmcomm.collectives.hierarchical.hosts.calls import Calls
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.hosts.links import Link, Listener, Notice, connect
 from hbmcomm.errors import CallMismatch, PeerError
@@ -41,6 +41,9 @@ class Watch:
 
     Args:
         links: The rank at the other end of each connection.
+
+    Attributes:
+        begin, end: This rank begins a call; it has done its part in that.
     """
 
     def __init__(self, layout: Layout, links: dict[int, Link]) -> None:
@@ -53,19 +56,12 @@ class Watch:
         self._lock = threading.RLock()
         self._lost = self._differs = ""
         self._calls, self._told = Calls(), 0
+        self.begin, self.end = self._calls.add, self._calls.finish
         self._left: dict[int, _Leave] = {}
         ends = list(links.values())
         self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, ends, self._calls)
         view = weakref.ref(self)
         threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
-
-    def begin(self, call: Call) -> None:
-        """This rank begins a call."""
-        self._calls.add(call)
-
-    def end(self) -> None:
-        """This rank has done its part in a call."""
-        self._calls.finish()
 
     def refuse_lost(self) -> None:
         """Raise an error where news of a loss has come; waits for none.
