@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from mpi4py import MPI
@@ -157,12 +156,7 @@ class Communicator(Allocating, Derivable):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:  # other ranks may not have it, and Free would wait for them
             self._abandon()
         elif self != MPI.COMM_NULL:

@@ -37,6 +37,23 @@ class RankMemory(NamedTuple):
     """The rank's PID in this process's PID namespace; 0: it is in another namespace."""
 
 
+class MappedBytes:
+    """Bytes of another rank as this process maps them, for numpy.asarray, whose result keeps them.
+
+    Args:
+        owner: What keeps them mapped.
+    """
+
+    def __init__(self, owner: object, address: int, nbytes: int) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+        }
+
+
 class Membership(NamedTuple):
     """The ranks that use the control blocks of an arena, and where each records that it left."""
 

@@ -85,7 +85,6 @@ class Schedule:
         return not self.is_blocking and (self.batch - 1) % self.skips == 0
 
     def end_batch(self) -> None:
-        """Count a batch."""
         self.batch += 1
 
     def end_epoch(self, loss: float) -> None:

@@ -53,7 +53,6 @@ class Signature(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 

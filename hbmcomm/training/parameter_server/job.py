@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -76,6 +76,16 @@ class Job:
             first = key.offset // ITEM
             found.append(flat[first : first + prod(shape)].reshape(shape))
         return found
+
+    def assign(self, key: int, values: Floats, chunks: Iterable[Chunk], flat: Floats) -> None:
+        """Write the values of a key where `flat` has its chunks, which follow one another there."""
+        values, at = values.reshape(-1), 0
+        for chunk in chunks:
+            if chunk.key == key:
+                first = (chunk.offset - self.keys[key].offset) // ITEM
+                part = values[first : first + chunk.nbytes // ITEM]
+                flat[at : at + part.size] = part
+            at += chunk.nbytes // ITEM
 
 
 class Way(Protocol):

@@ -108,12 +108,11 @@ class _Sends:
         return bool(sent or begun)
 
     def are_over(self) -> bool:
-        """Whether all are sent."""
         return not self._active and not self._waiting
 
 
 class Messages:
-    """This rank's part of a job on ranks that share no memory.
+    """This rank's part of a job on ranks that share no memory; see `Way`.
 
     Args:
         comm: A communicator of this job alone.
@@ -167,19 +166,10 @@ class Messages:
             self._given.append(back)
 
     def own(self, key: int, values: Floats) -> None:
-        """Set the weights of a key in what this rank holds beside `weights`, as an owner."""
-        flat, at = values.reshape(-1), self._job.keys[key].offset
         for piece in self._owned:
-            state = 0
-            for chunk in piece.chunks:
-                if chunk.key == key:
-                    first = (chunk.offset - at) // ITEM
-                    part = flat[first : first + chunk.nbytes // ITEM]
-                    piece.weights[state // ITEM :][: part.size] = part
-                state += chunk.nbytes
+            self._job.assign(key, values, piece.chunks, piece.weights)
 
     def begin(self, step: int, optimizer: Optimizer) -> None:
-        """Begin a step."""
         how = {"code": getattr(lib, optimizer.code), "scale": self._job.scale}
         self._how[0] = how | optimizer.coefficients(step)._asdict()
         for piece in self._owned:
@@ -192,7 +182,6 @@ class Messages:
         _start([*self._taken, *self._receives])
 
     def push(self, first: int, count: int) -> None:
-        """The gradients of `count` keys from `first` on are complete."""
         done = set(range(first, first + count))
         for keys, owner, request in self._unsent:
             keys -= done
@@ -202,14 +191,12 @@ class Messages:
         self.is_done()
 
     def is_done(self) -> bool:
-        """Whether this rank's part of the step is over; advances it."""
         with _peers():
             if not self._advance():
                 self._look(time.monotonic() - self._moved)
         return self._is_over()
 
     def finish(self) -> None:
-        """Wait until it is."""
         patience = Patience(self._look)
         with _peers():
             while not self._is_over():
@@ -257,12 +244,10 @@ class Messages:
             _start(self._given[at])
 
     def abandon(self, why: str) -> None:
-        """Leave in the middle of a step: the others get PeerError."""
         if self._watch is not None:
             self._watch.fail(why)
 
     def close(self) -> None:
-        """Wait for all ranks, then free what only steps need; no step is in flight."""
         patience, here = Patience(self._look), self._comm.Ibarrier()
         with _peers():
             while not here.Test():

@@ -12,25 +12,10 @@ import numpy as np
 
 from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.shared.arena import Arena
+from hbmcomm.memory.shared.arena import Arena, MappedBytes
 from hbmcomm.training.parameter_server.chunks import Chunk
 from hbmcomm.training.parameter_server.job import ITEM, Arrays, Design, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
-
-
-class _Mapped:
-    """Memory of another rank as this one maps it, for numpy.asarray."""
-
-    def __init__(self, arena: Arena, address: int, nbytes: int) -> None:
-        self._arena = arena
-        data = (address, False)
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": (nbytes // ITEM,),
-            "typestr": "<f4",
-            "data": data,
-        }
-
 
 _in_flight: set[Shared] = set()
 """The core uses their memory whatever the program does with them."""
@@ -41,7 +26,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 class Shared:
-    """This rank's part of a job on ranks that share an arena; the constructor is collective.
+    """This rank's part of a job on ranks that share an arena; see `Way`. Collective to make.
 
     Args:
         comm: A Communicator of transport direct, of this job alone.
@@ -74,8 +59,8 @@ class Shared:
         self._places = _exchanged(comm, arena, own_places)
         self.weights = local
         if job.works and not holds:
-            found = _Mapped(arena, self._places[job.workers[0]][1], ITEM * floats)
-            self.weights = np.asarray(found)
+            found = MappedBytes(arena, self._places[job.workers[0]][1], ITEM * floats)
+            self.weights = np.asarray(found).view("float32")
         self._update = self._described(own, design)
         self._operation = self._started_by(comm._core)
 
@@ -138,16 +123,10 @@ class Shared:
         return ffi.gc(lib.hbm_new(core, ffi.new("hbm_call *", fields)), lib.hbm_drop)
 
     def own(self, key: int, values: Floats) -> None:
-        """Set the weights of a key in what this rank holds beside `weights`, as an owner."""
-        job, flat = self._job, values.reshape(-1)
-        for chunk, state in zip(job.of(job.rank), self._owned, strict=False):
-            if chunk.key == key and self._masters.size:
-                first = (chunk.offset - job.keys[key].offset) // ITEM
-                part = flat[first : first + chunk.nbytes // ITEM]
-                self._masters[state // ITEM :][: part.size] = part
+        if self._masters.size:
+            self._job.assign(key, values, self._job.of(self._job.rank), self._masters)
 
     def begin(self, step: int, optimizer: Optimizer) -> None:
-        """Begin a step."""
         how = {"code": getattr(lib, optimizer.code), "scale": self._job.scale}
         self._update.optimizer = how | optimizer.coefficients(step)._asdict()
         self._update.step = step
@@ -155,11 +134,9 @@ class Shared:
         self._check(lib.hbm_start(self._operation, 0))
 
     def push(self, first: int, count: int) -> None:
-        """The gradients of `count` keys from `first` on are complete."""
         self._check(lib.hbm_push(self._core.handle, self._update, first, count))
 
     def is_done(self) -> bool:
-        """Whether this rank's part of the step is over; advances it."""
         status = lib.hbm_test(self._operation, 0)
         self._check(status)
         if status == lib.HBM_PENDING:
@@ -168,7 +145,6 @@ class Shared:
         return True
 
     def finish(self) -> None:
-        """Wait until it is."""
         status = lib.hbm_wait(self._operation, 0)
         if status:
             raise self._core.error(status)

@@ -19,10 +19,11 @@ from hbmcomm.collectives.hierarchical.hosts.watch import Watch
 from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError, PeerError
+from hbmcomm.memory.shared.arena import MappedBytes
 from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.lost_ranks import watch_over
 from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
-from hbmcomm.training.regions.extent import arrange
+from hbmcomm.training.regions.extent import Extent, arrange
 from hbmcomm.training.regions.messages import Messages
 from hbmcomm.training.regions.region import Region, RemoteRegion
 
@@ -98,11 +99,9 @@ class Regions(ClosedByAll):
             if capacity < 1:
                 raise ValueError(f"region {name!r} of {capacity} bytes: give it at least 1")
         extents, nbytes = arrange(capacities)
-        memory: Bytes = self._comm.empty(nbytes, np.uint8)
-        memory[: min((each.data for each in extents.values()), default=0)] = 0  # all flags are down
+        memory = self._cleared(extents, nbytes)
         address, number = memory.ctypes.data, self._allocated
         self._allocated += 1
-        self._memories.append(memory)
         end: End
         place = address
         if self._shares_memory(source):
@@ -134,9 +133,7 @@ class Regions(ClosedByAll):
             memory = _mapped(near, number, offer.place, nbytes)
             end = SharedEnd(near.core, number, memory)
         else:
-            memory = self._comm.empty(nbytes, np.uint8)
-            memory[: min((each.data for each in extents.values()), default=0)] = 0
-            self._memories.append(memory)
+            memory = self._cleared(extents, nbytes)
             end = WindowEnd(self._far, target, memory, lambda: offer.place, self._look)
             self.messages.send(self._attach(memory), target, _REPLY + offer.number % _REPLIES)
         return {name: RemoteRegion(end, extent) for name, extent in extents.items()}
@@ -174,6 +171,13 @@ class Regions(ClosedByAll):
                     raise core.error(status)
 
     # ---- memory ----
+
+    def _cleared(self, extents: Mapping[str, Extent], nbytes: int) -> Bytes:
+        """Memory of an allocation in which all flags are down."""
+        memory: Bytes = self._comm.empty(nbytes, np.uint8)
+        memory[: min((each.data for each in extents.values()), default=0)] = 0
+        self._memories.append(memory)
+        return memory
 
     def _check_peer(self, rank: int) -> None:
         if not 0 <= rank < self._comm.size or rank == self._comm.rank:
@@ -213,21 +217,8 @@ def _opened_window(comm: MPI.Intracomm) -> MPI.Win:
     return window
 
 
-class _Mapping:
-    """Another rank's memory; it stays mapped as long as an array refers to this object."""
-
-    def __init__(self, address: int, nbytes: int, arena: object) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-        }
-        self._arena = arena
-
-
 def _mapped(near: Neighbours, number: int, offset: int, nbytes: int) -> Bytes:
     owner = near.arena.ranks[number]
     if not 0 <= offset <= offset + nbytes <= owner.array_bytes:
         raise PeerError(f"rank {near.ranks[number]} named memory that it does not share")
-    return np.asarray(_Mapping(owner.arrays + offset, nbytes, near.arena))
+    return np.asarray(MappedBytes(near.arena, owner.arrays + offset, nbytes))

@@ -7,7 +7,6 @@ from the second step on the same calls give remote regions, and nothing is copie
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -69,12 +68,7 @@ class OutgoingTrace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None and self._remote is None:
             self._regions.messages.send((_END, None), self._target, _TENSOR)
             self._remote = self._regions.open(self._target)
@@ -122,12 +116,7 @@ class IncomingTrace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             return
         if self._own is None:
