@@ -43,7 +43,11 @@ class Derivable(Transport):
             before = dict(vars(self))
             self._options = self._options._replace(transports=names[at:])
             self.__class__ = _class_for(self._public_class, name, self._topology)
-            problem = self._try_begin()
+            problem: Exception | None = None
+            try:
+                self._begin()
+            except Exception as error:
+                problem = error
             failed = gather_failures(self, problem) if _begin_may_fail(self) else []
             if not failed:
                 return
@@ -54,13 +58,6 @@ class Derivable(Transport):
             if name == names[-1] or not all(each.recoverable for each in failed):
                 first = failed[0]
                 raise problem or first.kind(f"rank {first.rank}: {first.text}")
-
-    def _try_begin(self) -> Exception | None:
-        try:
-            self._begin()
-        except Exception as error:
-            return error
-        return None
 
     def _wrap(self, comm: MPI.Comm) -> Self:
         """A derived communicator in this one's class; collective over its ranks."""
