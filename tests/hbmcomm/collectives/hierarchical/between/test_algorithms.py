@@ -20,9 +20,7 @@ from hbmcomm.collectives.hierarchical.between import (
 from hbmcomm.collectives.hierarchical.between.steps import (
     Message,
     Range,
-    Step,
     Steps,
-    exchange,
     split,
     without_empty,
 )
@@ -84,23 +82,6 @@ def test_an_allreduce_gives_all_hosts_the_same_numbers_in_the_same_order(
     assert all(sorted(entry) == list(range(size)) for entry in found[0])
 
 
-@given(sizes, st.integers(1, 40))
-def test_a_ring_sends_as_few_entries_as_possible(size: int, blocks: int) -> None:
-    assert set(play(ring.allreduce, size, size * blocks).sent) == {2 * (size - 1) * blocks}
-
-
-@given(st.sampled_from([2, 4, 8, 16]), st.integers(1, 40))
-def test_rabenseifners_sends_as_few_in_two_rounds_for_each_doubling(size: int, blocks: int) -> None:
-    found = play(rabenseifner.allreduce, size, size * blocks)
-    assert set(found.sent) == {2 * (size - 1) * blocks}
-    assert found.rounds == 2 * (size.bit_length() - 1)
-
-
-@given(st.sampled_from([2, 4, 8, 16]), st.integers(1, 40))
-def test_recursive_doubling_takes_one_round_for_each_doubling(size: int, count: int) -> None:
-    assert play(doubling.allreduce, size, count).rounds == size.bit_length() - 1
-
-
 @pytest.mark.parametrize("way", [tree, chain])
 @given(sizes, st.integers(1, 40), st.data())
 def test_a_bcast_reaches_all_with_one_message_each(
@@ -155,23 +136,6 @@ def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
             assert plans[source][turn].sends[0].host == host
             heard[host] |= before[source]
     assert all(each == set(range(size)) for each in heard)
-
-
-def test_a_ring_of_three_by_hand() -> None:
-    def message(host: int, entry: int) -> Message:
-        return Message(host, (entry, entry + 1))
-
-    assert ring.allreduce(0, 3, 3) == [
-        exchange(message(1, 2), message(2, 1), folds=True),
-        exchange(message(1, 1), message(2, 0), folds=True),
-        exchange(message(1, 0), message(2, 2)),
-        exchange(message(1, 2), message(2, 1)),
-    ]
-
-
-def test_a_tree_of_four_by_hand() -> None:
-    parent, child = Message(1, (0, 5)), Message(0, (0, 5))
-    assert tree.bcast(2, 4, 5, root=1) == [Step(receives=(parent,)), Step(sends=(child,))]
 
 
 @given(st.integers(0, 9), st.integers(0, 60), st.integers(1, 9))

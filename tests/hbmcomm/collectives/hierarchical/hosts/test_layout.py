@@ -9,11 +9,6 @@ ROUND_ROBIN = [(0, 2, 4), (1, 3)]
 ONE_NODE = dict.fromkeys(range(5), 0)
 
 
-def test_ranks_that_map_each_other_are_a_host() -> None:
-    reach = [{0, 2, 4}, {1, 3}, {0, 2, 4}, {1, 3}, {0, 2, 4}]
-    assert groups(reach) == ROUND_ROBIN
-
-
 def test_a_rank_that_one_of_a_host_cannot_map_is_another_host() -> None:
     assert groups([{0, 1, 2}, {0, 1}, {0, 1, 2}]) == [(0, 1), (2,)]
 
