@@ -9,6 +9,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -42,30 +43,21 @@ class Plain:
         blocks = self.count * RANKS
         one, many = comm.zeros(self.count, self.dtype), comm.zeros(blocks, self.dtype)
         other = np.zeros(blocks, self.dtype)
-        op = getattr(MPI, self.op)
-        match self.name:
-            case "Barrier":
-                comm.Barrier()
-            case "Bcast":
-                comm.Bcast(one, self.root)
-            case "Gather":
-                comm.Gather(one, many, self.root)
-            case "Scatter":
-                comm.Scatter(many, one, self.root)
-            case "Allgather":
-                comm.Allgather(one, many)
-            case "Alltoall":
-                comm.Alltoall(many, other)
-            case "Reduce":
-                comm.Reduce(one, np.zeros_like(one), op, self.root)
-            case "Allreduce":
-                comm.Allreduce(one, np.zeros_like(one), op)
-            case "Reduce_scatter_block":
-                comm.Reduce_scatter_block(many, one, op)
-            case "allreduce":
-                comm.allreduce(self.count)
-            case "Allgatherv":
-                comm.Allgatherv(one, many)
+        op, root, result = getattr(MPI, self.op), self.root, np.zeros_like(one)
+        arguments: dict[str, tuple[Any, ...]] = {
+            "Barrier": (),
+            "Bcast": (one, root),
+            "Gather": (one, many, root),
+            "Scatter": (many, one, root),
+            "Allgather": (one, many),
+            "Alltoall": (many, other),
+            "Reduce": (one, result, op, root),
+            "Allreduce": (one, result, op),
+            "Reduce_scatter_block": (many, one, op),
+            "allreduce": (self.count,),
+            "Allgatherv": (one, many),
+        }
+        getattr(comm, self.name)(*arguments[self.name])
 
     def words(self) -> list[str]:
         """What an error that names this call says."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from drawn.flights import completed
 from mpi4py import MPI
 from promising import keep, promise
 
@@ -143,25 +144,10 @@ def finish(way: str, requests: list[MPI.Request]) -> None:
     """Complete requests by one of MPI's calls, which must name each of them exactly once."""
     left = set(range(len(requests)))
     while left:
-        done = completed(way, requests)
-        if way == "Testall" and done:
-            done = list(left)
+        done = completed(way, requests, list(left))
         assert set(done) <= left, f"{way} names {done}, but {left} are left"
         left -= set(done)
     assert not any(requests), "handles stay"
-
-
-def completed(way: str, requests: list[MPI.Request]) -> list[int]:
-    if way == "Testall":
-        return [0] if MPI.Request.Testall(requests) else []
-    if way == "Waitany":
-        return [MPI.Request.Waitany(requests)]
-    if way == "Testany":
-        index, flag = MPI.Request.Testany(requests)
-        return [index] if flag else []
-    found = getattr(MPI.Request, way)(requests)
-    assert found is not None, f"{way} finds no request at all"
-    return list(found)
 
 
 @promise

@@ -10,6 +10,7 @@ and how.
 
 import itertools
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -84,18 +85,22 @@ def larger_bytes(given: Any, kept: Any, datatype: MPI.Datatype) -> None:
     np.maximum(np.asarray(given), np.asarray(kept), out=np.asarray(kept))
 
 
+def reduced(ours: Communicator, x: Any, count: int, op: MPI.Op) -> Iterator[tuple[str, Any, Any]]:
+    """The results of mpi4py and of a communicator, by the name of the call."""
+    for name in ("Allreduce", "Reduce", "Scan", "Reduce_scatter_block"):
+        theirs, found = np.zeros((2, count if name == "Reduce_scatter_block" else x.size), x.dtype)
+        getattr(WORLD, name)(x, theirs, op)
+        getattr(ours, name)(x, found, op)
+        yield name, theirs, found
+
+
 def operations_of_the_program_are_mpi4pys(transport: str) -> None:
     user = MPI.Op.Create(larger_bytes, commute=True)
     with Communicator(WORLD, "regular", transport) as ours:
         for code, count in itertools.product("bhHiIlLqfdFD?", (0, 1, 20000)):
             given = np.random.default_rng(WORLD.rank).integers(0, 3, WORLD.size * count)
             x = given.astype(code)
-            for name in ("Allreduce", "Reduce", "Scan", "Reduce_scatter_block"):
-                theirs, found = np.zeros_like(x), np.zeros_like(x)
-                if name == "Reduce_scatter_block":
-                    theirs, found = theirs[:count], found[:count]
-                getattr(WORLD, name)(x, theirs, user)
-                getattr(ours, name)(x, found, user)
+            for name, theirs, found in reduced(ours, x, count, user):
                 assert found.tobytes() == theirs.tobytes(), (name, code, count)
     user.Free()
 
@@ -110,12 +115,7 @@ def sums_of_floats_are_mpi4pys_but_for_rounding(transport: str, seed: int) -> No
             x = np.zeros(count * WORLD.size, code)
             x.real = own.standard_normal(x.size) * 2.0 ** own.integers(-8, 8, x.size)
             most = WORLD.size * np.finfo(code).eps * WORLD.allreduce(np.abs(x).max())
-            for name in ("Allreduce", "Reduce", "Reduce_scatter_block", "Scan"):
-                theirs, found = np.zeros_like(x), np.zeros_like(x)
-                if name == "Reduce_scatter_block":
-                    theirs, found = theirs[:count], found[:count]
-                getattr(WORLD, name)(x, theirs)
-                getattr(ours, name)(x, found)
+            for name, theirs, found in reduced(ours, x, count, MPI.SUM):
                 wrong = np.abs(found - theirs).max()
                 assert wrong <= WORLD.size * most, (name, code, count, wrong, most)
 

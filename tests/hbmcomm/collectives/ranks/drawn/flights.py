@@ -65,11 +65,11 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter) ->
     requests = [each.request for each in flights]
     while left:
         if way == "Wait":
-            completed = [min(left)]
+            done = [min(left)]
             wait(requests[min(left)], rng, interrupter)
         else:
-            completed = _completed(way, requests, list(left))
-        for index in completed:
+            done = completed(way, requests, list(left))
+        for index in done:
             flight = left.pop(index)
             if way != "Wait" and rng.random() < 0.5:
                 flight.request.Wait()  # at once
@@ -93,7 +93,7 @@ def wait(request: Any, rng: Generator, interrupter: Interrupter) -> None:
             continue
 
 
-def _completed(way: str, requests: list[MPI.Request], left: list[int]) -> list[int]:
+def completed(way: str, requests: list[MPI.Request], left: list[int]) -> list[int]:
     """Which requests one call of MPI says are complete."""
     match way:
         case "Waitall":
