@@ -69,29 +69,23 @@ def nobody_can_assign_what_was_chosen_at_the_beginning(transport: str) -> None:
         assert moves_data_by(comm, transport)
 
 
-def topologies(comm: MPI.Intracomm) -> Iterator[tuple[type, Any, tuple[Any, ...]]]:
-    """Each kind of them: its class, one made of `comm`, and what MPI knows of it."""
-    cart = comm.Create_cart([RANKS], periods=[True])
-    yield MPI.Cartcomm, cart, (cart.Get_topo(), cart.Shift(0, 1))
+def topologies(comm: MPI.Intracomm) -> Iterator[tuple[type, Any]]:
+    """Each kind of them: its class, and one made of `comm`."""
+    yield MPI.Cartcomm, comm.Create_cart([RANKS], periods=[True])
     index = [2 * (rank + 1) for rank in range(RANKS)]
     edges = [(rank + step) % RANKS for rank in range(RANKS) for step in (1, -1)]
-    graph = comm.Create_graph(index, edges)
-    yield MPI.Graphcomm, graph, (graph.Get_topo(), graph.Get_neighbors(RANK))
+    yield MPI.Graphcomm, comm.Create_graph(index, edges)
     before, after = [(RANK - 1) % RANKS], [(RANK + 1) % RANKS]
-    ring = comm.Create_dist_graph_adjacent(before, after)
-    yield MPI.Distgraphcomm, ring, ring.Get_dist_neighbors()
-    ring = comm.Create_dist_graph([RANK], [1], after)
-    yield MPI.Distgraphcomm, ring, ring.Get_dist_neighbors()
+    yield MPI.Distgraphcomm, comm.Create_dist_graph_adjacent(before, after)
+    yield MPI.Distgraphcomm, comm.Create_dist_graph([RANK], [1], after)
 
 
 def topologies_are_mpi4pys_and_go_by_the_transport(transport: str) -> None:
+    """topologies.py compares what they know of their neighbours."""
     with Communicator(WORLD, kind="regular", transport=transport) as comm:
         both = zip(topologies(WORLD), topologies(comm), strict=True)
-        for (kind, theirs, wanted), (_, ours, found) in both:
-            assert isinstance(ours, kind)
-            assert isinstance(ours, Communicator)
-            assert found == wanted
-            assert (ours.kind, ours.transport) == ("regular", transport)
+        for (kind, theirs), (_, ours) in both:
+            assert isinstance(ours, Communicator) and ours.kind == "regular"
             assert ours.neighbor_allgather(RANK) == theirs.neighbor_allgather(RANK)
             for each in (ours, ours.Dup(), Communicator(ours, transport=transport)):
                 assert isinstance(each, kind)
