@@ -26,13 +26,14 @@ def gather(ways: Ways, task: Task) -> None:
     if layout.is_here(root):
         here, packs, comes = _at_root(ways, root, task.received_parts, task.recv)
         flight = wire.fly(wire.packets([], comes))
-        ways.inside.gatherv(task.nbytes, task.send, task.recv, here, layout.inside.index(root))
+        own = layout.inside.index(root)
+        ways.inside.move("Gatherv", task.nbytes, task.send, task.recv, own, None, here)
         wire.finish(flight)
         for pack in packs:
             pack.unpack(task.recv)
         return
     leader, parts, staged = _staged(ways, task.nbytes)
-    ways.inside.gatherv(task.nbytes, task.send, staged.ctypes.data, parts, leader)
+    ways.inside.move("Gatherv", task.nbytes, task.send, staged.ctypes.data, leader, None, parts)
     if parts is not None:
         wire.run(wire.packets([Packet(root, staged.ctypes.data, staged.nbytes)], []))
 
@@ -44,13 +45,14 @@ def scatter(ways: Ways, task: Task) -> None:
         for pack in packs:
             pack.pack(task.send)
         flight = wire.fly(wire.packets(goes, []))
-        ways.inside.scatterv(task.nbytes, task.send, task.recv, here, layout.inside.index(root))
+        own = layout.inside.index(root)
+        ways.inside.move("Scatterv", task.nbytes, task.send, task.recv, own, here)
         wire.finish(flight)
         return
     leader, parts, staged = _staged(ways, task.nbytes)
     if parts is not None:
         wire.run(wire.packets([], [Packet(root, staged.ctypes.data, staged.nbytes)]))
-    ways.inside.scatterv(task.nbytes, staged.ctypes.data, task.recv, parts, leader)
+    ways.inside.move("Scatterv", task.nbytes, staged.ctypes.data, task.recv, leader, parts)
 
 
 def allgather(ways: Ways, task: Task) -> None:
@@ -58,7 +60,7 @@ def allgather(ways: Ways, task: Task) -> None:
     layout = ways.layout
     parts = task.received_parts(len(layout.host_of))
     here = [parts[rank] for rank in layout.inside]
-    ways.inside.allgatherv(task.nbytes, task.send, task.recv, here)
+    ways.inside.move("Allgatherv", task.nbytes, task.send, task.recv, recv_parts=here)
     packs = [_pack(ranks, parts) for ranks in layout.hosts]
     places = [pack.address_in(task.recv) for pack in packs]
     lane = layout.lane()
@@ -87,13 +89,8 @@ def alltoall(ways: Ways, task: Task) -> None:
             [Packet(rank, task.recv + received[rank][0], received[rank][1]) for rank in elsewhere],
         )
     )
-    ways.inside.alltoallv(
-        sent[layout.rank][1],
-        task.send,
-        task.recv,
-        [sent[rank] for rank in layout.inside],
-        [received[rank] for rank in layout.inside],
-    )
+    here = [[parts[rank] for rank in layout.inside] for parts in (sent, received)]
+    ways.inside.move("Alltoallv", sent[layout.rank][1], task.send, task.recv, 0, *here)
     ways.wire.finish(flight)
 
 
@@ -130,7 +127,7 @@ def _staged(ways: Ways, nbytes: int) -> tuple[int, list[Part] | None, Bytes]:
     leads = layout.index == leader
     own, every = np.array([nbytes], np.int64), np.zeros(len(layout.inside), np.int64)
     numbers = [(8 * index, 8) for index in range(every.size)] if leads else None
-    ways.inside.gatherv(8, own.ctypes.data, every.ctypes.data, numbers, leader)
+    ways.inside.move("Gatherv", 8, own.ctypes.data, every.ctypes.data, leader, None, numbers)
     if not leads:
         return leader, None, scratch(0)
     ends = np.cumsum(every)

@@ -37,55 +37,54 @@ class Inside:
         Args:
             like: A call with the same type and reduction.
         """
-        self._reduce("Reduce", like, count, send, recv, root=root)
+        self._run("Reduce", _fields(like, count, send, recv, root))
 
     def reduce_scatter(
         self, like: Any, count: int, send: int, recv: int, parts: Sequence[Part]
     ) -> None:
         """Reduce entries; each rank gets its part, `count` entries."""
-        self._reduce("Reduce_scatter", like, count, send, recv, send_parts=_parts(parts))
+        self._run("Reduce_scatter", _fields(like, count, send, recv), parts)
 
     def bcast(self, address: int, nbytes: int, root: int) -> None:
         """From the root to all, at the same place in the memory of each."""
         for begin in range(0, nbytes, _MOST):
             each = min(_MOST, nbytes - begin)
-            self._move("Bcast", each, address + begin, address + begin, root=root)
+            self.move("Bcast", each, address + begin, address + begin, root)
 
-    def gatherv(
-        self, nbytes: int, send: int, recv: int, parts: Sequence[Part] | None, root: int
+    def move(
+        self,
+        name: str,
+        nbytes: int,
+        send: int,
+        recv: int,
+        root: int = 0,
+        send_parts: Sequence[Part] | None = None,
+        recv_parts: Sequence[Part] | None = None,
     ) -> None:
-        """From all to the root, which alone gives parts: one of `recv` for each rank."""
-        self._move("Gatherv", nbytes, send, recv, root=root, recv_parts=_parts(parts))
+        """Move bytes by the call of that name; `nbytes` are this rank's own block.
 
-    def scatterv(
-        self, nbytes: int, send: int, recv: int, parts: Sequence[Part] | None, root: int
+        Args:
+            send_parts, recv_parts: One for each rank, on a rank that sends to all or receives from
+                all.
+        """
+        fields = {"dtype": lib.HBM_UINT8, "count": nbytes, "send": send, "recv": recv, "root": root}
+        self._run(name, fields, send_parts, recv_parts)
+
+    def _run(
+        self,
+        name: str,
+        fields: dict[str, Any],
+        send_parts: Sequence[Part] | None = None,
+        recv_parts: Sequence[Part] | None = None,
     ) -> None:
-        """From the root, which alone gives parts, to all: `nbytes` for this one."""
-        self._move("Scatterv", nbytes, send, recv, root=root, send_parts=_parts(parts))
-
-    def allgatherv(self, nbytes: int, send: int, recv: int, parts: Sequence[Part]) -> None:
-        """From all to all: one part of `recv` for each rank."""
-        self._move("Allgatherv", nbytes, send, recv, recv_parts=_parts(parts))
-
-    def alltoallv(
-        self, own: int, send: int, recv: int, sent: Sequence[Part], received: Sequence[Part]
-    ) -> None:
-        """From each rank to each; `own` bytes of this one to itself."""
-        parts = {"send_parts": _parts(sent), "recv_parts": _parts(received)}
-        self._move("Alltoallv", own, send, recv, **parts)
-
-    def _move(self, name: str, nbytes: int, send: int, recv: int, **more: Any) -> None:
-        dtype = lib.HBM_UINT8
-        self._run(name, {"dtype": dtype, "count": nbytes, "send": send, "recv": recv, **more})
-
-    def _reduce(self, name: str, like: Any, count: int, send: int, recv: int, **more: Any) -> None:
-        kind = {field: getattr(like, field) for field in _REDUCED}
-        self._run(name, {**kind, "count": count, "send": send, "recv": recv, **more})
-
-    def _run(self, name: str, fields: dict[str, Any]) -> None:
-        given = {field: value for field, value in fields.items() if value is not None}
-        self.run(ffi.new("hbm_call *", {"operation": _CODES[name], **given}))
+        fields["operation"] = _CODES[name]
+        if send_parts is not None:
+            fields["send_parts"] = ffi.new("hbm_part[]", send_parts)
+        if recv_parts is not None:
+            fields["recv_parts"] = ffi.new("hbm_part[]", recv_parts)
+        self.run(ffi.new("hbm_call *", fields))
 
 
-def _parts(parts: Sequence[Part] | None) -> Any:
-    return None if parts is None else ffi.new("hbm_part[]", list(parts))
+def _fields(like: Any, count: int, send: int, recv: int, root: int = 0) -> dict[str, Any]:
+    kind = {field: getattr(like, field) for field in _REDUCED}
+    return {**kind, "count": count, "send": send, "recv": recv, "root": root}

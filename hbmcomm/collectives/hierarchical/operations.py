@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from hbmcomm.collectives.hierarchical import blocks, flat, reductions, scans
 from hbmcomm.collectives.hierarchical.between import barrier as rounds
@@ -83,5 +84,5 @@ _RUN: dict[str, Callable[[Ways, Task], None]] = {
     "Reduce_scatter_block": reductions.reduce_scatter,
     "Reduce_scatter": reductions.reduce_scatter,
     "Scan": scans.scan,
-    "Exscan": scans.exscan,
+    "Exscan": partial(scans.scan, excluded=True),
 }

@@ -88,7 +88,7 @@ class _Reduction:
         parts = self._parts(entries)
         begin, nbytes = parts[self._ways.layout.index]
         own = self._at + first * task.entry + begin
-        self._ways.inside.allgatherv(nbytes, own, at, parts)
+        self._ways.inside.move("Allgatherv", nbytes, own, at, recv_parts=parts)
 
     def gather(self, entries: Range) -> None:
         """Give the root, the first leader of this host, the parts of the others."""
@@ -99,7 +99,7 @@ class _Reduction:
         at, given = 0, None
         if self._ways.layout.rank == task.root:
             at, given = task.recv + first * task.entry, parts
-        self._ways.inside.gatherv(nbytes, own, at, given, lane.inside[0])
+        self._ways.inside.move("Gatherv", nbytes, own, at, lane.inside[0], None, given)
 
     def _parts(self, entries: Range) -> list[Part]:
         """The part of each rank of this host, in bytes from the slice's first entry."""
@@ -140,9 +140,8 @@ def reduce_scatter(ways: Ways, task: Task) -> None:
     for rank in layout.inside:
         blocks.append((own, parts[rank][1]))
         own += parts[rank][1]
-    ways.inside.scatterv(
-        parts[layout.rank][1], at, task.recv, blocks if leads else None, lane.inside[0]
-    )
+    here = blocks if leads else None
+    ways.inside.move("Scatterv", parts[layout.rank][1], at, task.recv, lane.inside[0], here)
 
 
 def _is_consecutive(parts: Sequence[Part]) -> bool:

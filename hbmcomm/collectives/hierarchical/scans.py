@@ -8,15 +8,9 @@ from hbmcomm.collectives.hierarchical.ways import WHOLE, Ways, scratch
 from hbmcomm.collectives.hierarchical.wire import Exchange, Flight, Packet
 
 
-def scan(ways: Ways, task: Task) -> None:
-    _chain(ways, task, excluded=False)
+def scan(ways: Ways, task: Task, excluded: bool = False) -> None:
+    """Scan; `excluded`: Exscan."""
 
-
-def exscan(ways: Ways, task: Task) -> None:
-    _chain(ways, task, excluded=True)
-
-
-def _chain(ways: Ways, task: Task, excluded: bool) -> None:
     def begin(number: int, entries: Range) -> Flight:
         return ways.wire.fly(_slice(ways, task, entries, excluded, number))
 
