@@ -114,18 +114,6 @@ class Core:
         """Leave: whoever still waits for this rank gets an error."""
         self._close()
 
-    @property
-    def link_bytes(self) -> int:
-        """Bytes of messages that this rank has read from or written to other nodes so far.
-
-        Another node's are the segments of ranks whose CPUs are there; control words do not count.
-
-        In Bcast and Allgather each byte crosses once to every other node, if it is short (at most
-        2 KiB, where ranks share CPUs 32 KiB) or all arrays lie in the arena. Else, and in Gather,
-        Scatter and Alltoall, it crosses once for each rank there that takes.
-        """
-        return int(lib.hbm_link_bytes(self.handle))
-
     def error(self, status: int) -> BaseException:
         """What to raise for a status that is not 0."""
         global _interrupt
