@@ -6,7 +6,7 @@ which has loaded torch: a test takes half a second, not four.
 
 Usage: torch_suite.py BACKEND RANKS [PATTERN...], as in torch_suite.py hbm 3 '*gather*' '!*cuda*'.
 A name must match a pattern, and none with "!". BACKEND may be gloo, for comparison. Prints a line
-for each test with its outcome and seconds, the traceback of each that fails, and a line of counts.
+for each test with its outcome, the traceback of each that fails, and a line of counts.
 """
 
 import importlib.util
@@ -14,7 +14,6 @@ import logging
 import os
 import sys
 import tempfile
-import time
 import unittest
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -90,36 +89,6 @@ def cases(backend: str, ranks: int) -> type[unittest.TestCase]:
     return Forked
 
 
-class Results(unittest.TestResult):
-    """Says each outcome at once."""
-
-    def startTest(self, test: unittest.TestCase) -> None:
-        super().startTest(test)
-        self.began = time.monotonic()
-
-    def say(self, outcome: str, test: unittest.TestCase, more: str = "") -> None:
-        print(f"{outcome} {_name(test)} {time.monotonic() - self.began:.1f} s{more}", flush=True)
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        self.say("passed", test)
-
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        super().addSkip(test, reason)
-        self.say("skipped", test, f": {reason}")
-
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        super().addFailure(test, err)
-        self.say("failed", test, f"\n{self.failures[-1][1]}")
-
-    def addError(self, test: unittest.TestCase, err: Any) -> None:
-        super().addError(test, err)
-        self.say("failed", test, f"\n{self.errors[-1][1]}")
-
-
-def _name(test: unittest.TestCase) -> str:
-    return test.id().rpartition(".")[2]
-
-
 def is_wanted(name: str, patterns: list[str]) -> bool:
     if any(fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern[0] == "!"):
         return False
@@ -129,7 +98,7 @@ def is_wanted(name: str, patterns: list[str]) -> bool:
 
 def run(backend: str, ranks: str, patterns: list[str]) -> int:
     """How many tests failed."""
-    chosen, left_out, results = cases(backend, int(ranks)), 0, Results()
+    chosen, left_out = cases(backend, int(ranks)), 0
     suite = unittest.TestSuite()
     for name in unittest.defaultTestLoader.getTestCaseNames(chosen):
         if not is_wanted(name, patterns):
@@ -139,7 +108,7 @@ def run(backend: str, ranks: str, patterns: list[str]) -> int:
             left_out += 1
         else:
             suite.addTest(chosen(name))
-    suite.run(results)
+    results = unittest.TextTestRunner(sys.stdout, verbosity=2).run(suite)
     failed = len(results.failures) + len(results.errors)
     skipped = len(results.skipped)
     print(

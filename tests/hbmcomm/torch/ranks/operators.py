@@ -37,24 +37,21 @@ class Marked(torch.Tensor):
     """A subclass, whose calls torch hands to __torch_function__."""
 
 
+def noted(_mode: Any, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    seen.append(str(function))
+    return function(*args, **(kwargs or {}))
+
+
 class Names(TorchFunctionMode):
     """Notes what is called."""
 
-    def __torch_function__(
-        self, function: Any, _types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        seen.append(str(function))
-        return function(*args, **(kwargs or {}))
+    __torch_function__ = noted
 
 
 class Dispatched(TorchDispatchMode):
     """Notes what is dispatched."""
 
-    def __torch_dispatch__(
-        self, function: Any, _types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        seen.append(str(function))
-        return function(*args, **(kwargs or {}))
+    __torch_dispatch__ = noted
 
 
 # Calls that the binding for plain tensors and arguments by position leaves to torch's own.
