@@ -1,14 +1,11 @@
 """Inside `numpy_memory` NumPy makes its larger arrays in shared memory."""
 
-from __future__ import annotations
-
 import contextvars
 import gc
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +33,8 @@ def alone(segments: SegmentCache) -> Arena:
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    yield alone(SegmentCache())
+def arena() -> Arena:
+    return alone(SegmentCache())
 
 
 def taken(arena: Arena) -> int:

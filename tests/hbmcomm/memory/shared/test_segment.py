@@ -1,7 +1,5 @@
 """A shared segment is found by whoever may, by no one else, and no other file is opened for it."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl
@@ -183,21 +181,16 @@ def test_what_cannot_be_made_leaves_nothing_open(
     assert (open_files(), named()) == before
 
 
-@pytest.mark.parametrize("missing", ["memfd_create", "MFD_CLOEXEC", "MFD_ALLOW_SEALING"])
-def test_pythons_without_memfd_create_make_segments(
+@pytest.mark.parametrize(
+    "missing", ["memfd_create", "MFD_CLOEXEC", "MFD_ALLOW_SEALING", "O_PATH", "F_GET_SEALS"]
+)
+def test_pythons_for_old_systems_make_and_find_segments(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(os, missing)
+    for module in (os, fcntl):
+        monkeypatch.delattr(module, missing, raising=False)
     made = segment.create("memfd", BYTES)
     assert segment.attach(made.locator).nbytes == BYTES
-
-
-def test_a_python_without_o_path_and_seals_finds_segments(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delattr(os, "O_PATH")
-    monkeypatch.delattr(fcntl, "F_GET_SEALS", raising=False)
-    assert segment.attach(segment.create("memfd", BYTES).locator).nbytes == BYTES
 
 
 def test_a_kernel_that_does_not_know_a_flag_makes_segments(

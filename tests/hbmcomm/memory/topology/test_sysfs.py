@@ -1,7 +1,5 @@
 """What the kernel shows under /sys comes out in bytes, seconds and numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbmcomm.memory.topology import sysfs
+from hbmcomm.memory.topology.model import DaxDevice
 
 GIB = 2**30
 
@@ -75,14 +74,10 @@ def test_distances_go_by_node_number_even_where_numbers_are_missing(machine) -> 
 
 
 def test_a_dax_device_tells_its_target_node_and_whether_it_is_in_use(machine) -> None:
-    in_use, idle = sysfs.dax_devices(machine("cxl").sysfs)
-    assert (in_use.name, in_use.target_node, in_use.size_bytes, in_use.online) == (
-        "dax0.0",
-        2,
-        128 * GIB,
-        True,
+    assert sysfs.dax_devices(machine("cxl").sysfs) == (
+        DaxDevice("dax0.0", target_node=2, size_bytes=128 * GIB, online=True),
+        DaxDevice("dax1.0", target_node=3, size_bytes=64 * GIB, online=False),
     )
-    assert (idle.name, idle.target_node, idle.online) == ("dax1.0", 3, False)
 
 
 def test_tiers_come_fastest_first(machine) -> None:

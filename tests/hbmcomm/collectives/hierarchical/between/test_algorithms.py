@@ -84,24 +84,14 @@ def test_an_allreduce_gives_all_hosts_the_same_numbers_in_the_same_order(
 
 @pytest.mark.parametrize("way", [tree, chain])
 @given(sizes, st.integers(1, 40), st.data())
-def test_a_bcast_reaches_all_with_one_message_each(
+def test_from_a_root_and_to_a_root_each_other_host_takes_one_message(
     way: type[tree], size: int, count: int, data: st.DataObject
 ) -> None:
     root = data.draw(st.integers(0, size - 1))
-    found = play(partial(way.bcast, root=root), size, count)
-    assert all(each == [(root,)] * count for each in found.entries)
-    assert found.messages == size - 1
-
-
-@pytest.mark.parametrize("way", [tree, chain])
-@given(sizes, st.integers(1, 40), st.data())
-def test_a_reduce_brings_the_root_all_numbers_with_one_message_each(
-    way: type[tree], size: int, count: int, data: st.DataObject
-) -> None:
-    root = data.draw(st.integers(0, size - 1))
-    found = play(partial(way.reduce, root=root), size, count)
-    assert all(sorted(entry) == list(range(size)) for entry in found.entries[root])
-    assert found.messages == size - 1
+    bcast, reduce = (play(partial(of, root=root), size, count) for of in (way.bcast, way.reduce))
+    assert all(each == [(root,)] * count for each in bcast.entries)
+    assert all(sorted(entry) == list(range(size)) for entry in reduce.entries[root])
+    assert bcast.messages == reduce.messages == size - 1
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=9))
