@@ -3,8 +3,6 @@
 A program decorates functions with `promise` (ranks/promising.py).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Makes the kernel refuse system calls to this process, as a container's seccomp profile does."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import platform

@@ -1,7 +1,5 @@
 """The kernel's word on where the pages of an array are, by whichever way it allows."""
 
-from __future__ import annotations
-
 import mmap
 
 import numpy as np

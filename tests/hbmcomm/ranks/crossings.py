@@ -3,8 +3,6 @@
 That is so for short messages and for arrays in the arena.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from mpi4py import MPI

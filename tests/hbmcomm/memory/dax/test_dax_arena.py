@@ -3,8 +3,6 @@
 Threads play the ranks. On a real device see tests/experiments/guests/in_guest.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import gc

@@ -1,7 +1,5 @@
 """What may pass for a dax device, and what is said of everything else."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

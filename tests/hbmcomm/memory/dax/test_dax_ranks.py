@@ -3,8 +3,6 @@
 tests/experiments/guests/in_guest runs the same programs on the device of an emulated machine.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

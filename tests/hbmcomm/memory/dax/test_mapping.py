@@ -1,7 +1,5 @@
 """A device is held by one job at a time, and what it hands out is zero; a file stands for it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A strict kind says no before the kernel kills."""
 
-from __future__ import annotations
-
 import pytest
 
 import hbmcomm

@@ -1,7 +1,5 @@
 """Limits of memory and CPU time are found in both versions of cgroups, in and out of containers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a rank runs, and how many CPUs ranks have together, on recorded machines."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The kernel does what it is asked and says so, on this very machine."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A kind resolves to the right nodes for where the thread runs, or says why it cannot."""
 
-from __future__ import annotations
-
 import pytest
 
 import hbmcomm

@@ -1,7 +1,5 @@
 """Arrays in a kind of memory behave as NumPy's own do."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Blocks come from memkind where it keeps the promise, else from the kernel, and go back."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The binding of libmemkind: version, blocks, errors in memkind's own words."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

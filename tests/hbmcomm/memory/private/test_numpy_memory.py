@@ -1,7 +1,5 @@
 """Inside `numpy_memory` NumPy itself allocates in a kind of memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

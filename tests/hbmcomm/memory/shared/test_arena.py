@@ -1,7 +1,5 @@
 """What an arena leaves serves again when no rank can touch it any more; threads play the ranks."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """An arena is had by all ranks or by none, whatever fails on whichever; threads play the ranks."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import gc

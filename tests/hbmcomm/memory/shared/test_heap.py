@@ -1,7 +1,5 @@
 """The C core's heap as Python sees it. Its model, its threads and its forks: tests/native/heap."""
 
-from __future__ import annotations
-
 import pytest
 
 from hbmcomm.memory.policy import kernel

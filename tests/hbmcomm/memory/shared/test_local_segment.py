@@ -1,7 +1,5 @@
 """A process's own memory grows as needed, within what the machine has, and goes back when idle."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """Real processes share memory: alike on all of them, against an intruder, and past a death."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The HBM detector gathers all evidence, names the rule that decided, and is not fooled by CXL."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

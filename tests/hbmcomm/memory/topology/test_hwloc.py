@@ -1,7 +1,5 @@
 """hwloc is asked for real, about this machine and about one that it reads from a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

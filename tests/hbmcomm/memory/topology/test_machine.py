@@ -1,7 +1,5 @@
 """Six machines and this one are read as what they are."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 

@@ -1,7 +1,5 @@
 """What /proc tells of the processor, of GPUs and of this process's cpuset."""
 
-from __future__ import annotations
-
 import mmap
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Memory around a message and in its gaps carries a pattern that nobody may touch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Knows which dtypes an operation takes, at which sizes transports change their wa
 gives and takes what. Neither allocates nor calls anything.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

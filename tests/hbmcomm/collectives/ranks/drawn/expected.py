@@ -4,8 +4,6 @@ Reductions go from rank 0 upwards, element by element; halves are added in float
 once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

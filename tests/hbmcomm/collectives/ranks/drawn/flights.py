@@ -1,7 +1,5 @@
 """Calls in flight on one rank: completed in random order, in every way that MPI has."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The calls are on a communicator of their own, which is unusable then.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace

@@ -5,8 +5,6 @@ one call that may block, in any order that keeps the order of each communicator;
 what was started in earlier segments. So nobody waits for a rank that waits for it in turn.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from numpy.random import Generator

@@ -4,8 +4,6 @@ Usage: dax_arena.py DEVICE. DEVICE is a dax device, or a regular file that stand
 there is none: its pages are then ordinary memory. Every rank prints "on the device" when all held.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import subprocess

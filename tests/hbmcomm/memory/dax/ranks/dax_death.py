@@ -4,8 +4,6 @@ Usage: dax_death.py DEVICE FOLDER. The empty folder gets what each survivor saw,
 it then leaves without MPI's own end, which would wait for the lost rank.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

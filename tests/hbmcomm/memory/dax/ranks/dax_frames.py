@@ -5,8 +5,6 @@ process (pagemap, whose frames only root may read) is held against the addresses
 Prints these, "0x100000000-0x127400000", when all held.
 """
 
-from __future__ import annotations
-
 import mmap
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Usage: other_job.py DEVICE. Says what hinders it, or looks through all of the memory that it gets.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

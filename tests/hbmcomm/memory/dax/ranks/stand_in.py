@@ -4,8 +4,6 @@ The file's pages are ordinary memory, and all else that the library does with a 
 with the file.
 """
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

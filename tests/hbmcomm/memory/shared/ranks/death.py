@@ -4,8 +4,6 @@ Usage: death.py FOLDER. Each survivor leaves "noticed" in the folder, and goes w
 own end, which would wait for the lost rank.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -3,8 +3,6 @@
 Usage: intruder.py FOLDER. Every honest rank prints "unharmed" when all held.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -3,8 +3,6 @@
 Every rank prints "shared" at the end.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os
