@@ -62,7 +62,8 @@ def _format(capsule: object) -> str:
     return {1: _FORMATS, 2: _PAIRS}.get(lanes, {}).get(code, {}).get(bits, "B")
 
 
-_name = ctypes.pythonapi.PyCapsule_GetName
+# By index: the functions that are attributes are shared with other packages.
+_name = ctypes.pythonapi["PyCapsule_GetName"]
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -3,6 +3,7 @@
 Prints "TRANSPORT: read" on each rank. Usage: dlpack_alone.py TRANSPORT...
 """
 
+import ctypes
 import gc
 import sys
 from typing import Any
@@ -96,7 +97,13 @@ def memory_of_an_accelerator_is_left_to_mpi() -> None:
         read(Tensor(np.zeros(3), device=2))
 
 
+def prototypes_of_pythons_functions_are_left_to_other_packages() -> None:
+    for name in ("PyCapsule_GetName", "PyCapsule_GetPointer"):
+        assert getattr(ctypes.pythonapi, name).argtypes is None
+
+
 if __name__ == "__main__":
+    prototypes_of_pythons_functions_are_left_to_other_packages()
     memory_of_a_capsule_is_kept()
     memory_of_an_accelerator_is_left_to_mpi()
     for transport in sys.argv[1:]:
