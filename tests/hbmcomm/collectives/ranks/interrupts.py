@@ -68,14 +68,14 @@ def reused(make: Any, count: int) -> list[Any]:
     return arrays
 
 
-def after_the_failure(fail: Callable[[Communicator, str, Callable[[], object]], None]) -> None:
+def after_the_failure(fail: Callable[[Communicator, Callable[[], object]], None]) -> None:
     """Rank 0 frees the arrays of its failed call and makes new ones: nobody writes into them."""
     for count in (SHORT, LONG):
         for name in NAMES:
             for private in (False, True):
                 comm = parent.Dup()
                 make: Any = np.empty if private else comm.empty
-                fail(comm, name, calls(comm, make, count)[name])
+                fail(comm, calls(comm, make, count)[name])
                 gc.collect()
                 arrays = reused(np.empty if private else parent.empty, count)
                 WORLD.Barrier()  # the late rank has made its call
@@ -88,7 +88,7 @@ def after_the_failure(fail: Callable[[Communicator, str, Callable[[], object]], 
 
 @promise
 def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
-    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+    def fail(comm: Communicator, call: Callable[[], object]) -> None:
         if RANK == 0:
             with ctrl_c():
                 call()
@@ -128,7 +128,7 @@ def what_a_late_rank_reads_is_right_or_an_error() -> None:
 def calls_that_differ_leave_memory_alone() -> None:
     """Rank 0 calls something else: it learns of it as soon as rank 1 has come."""
 
-    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+    def fail(comm: Communicator, call: Callable[[], object]) -> None:
         time.sleep(A_WHILE / 2 if RANK else 0)
         with refused(CallMismatch):
             if RANK:
@@ -142,7 +142,7 @@ def calls_that_differ_leave_memory_alone() -> None:
 
 @promise
 def a_rank_that_left_leaves_memory_alone() -> None:
-    def fail(comm: Communicator, name: str, call: Callable[[], object]) -> None:
+    def fail(comm: Communicator, call: Callable[[], object]) -> None:
         if RANK:
             time.sleep(A_WHILE / 2)
             comm._abandon()

@@ -230,7 +230,7 @@ def test_the_child_of_a_fork_gives_nothing_back(device: DaxFile) -> None:
     held.release()
 
 
-def test_a_device_that_cannot_be_mapped_is_reported_so(device: DaxFile, tmp_path: Path) -> None:
+def test_a_device_that_cannot_be_mapped_is_reported_so() -> None:
     odd = DaxFile("/dev/null", "dax0.0", (0, 0), 33 * MIB, 2 * MIB, 3)
     with pytest.raises(HbmcommError, match=r"device=/dev/null: mapping its .* was refused"):
         mapping.map_device(odd, 0, 1)

@@ -65,7 +65,7 @@ def test_a_control_block_waits_for_a_test_of_the_caller_too(cast: Any) -> None:
     assert offset(ranks.arenas()[0], 0) == before
 
 
-def test_a_rank_that_died_has_left(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_died_has_left(cast: Any) -> None:
     ranks = cast(2)
     first, keeper = ranks.arenas(), ranks.arenas()
     before = offset(first[0], 0)
