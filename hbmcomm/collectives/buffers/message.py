@@ -105,7 +105,6 @@ def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
     """The message that mpi4py reads from a buffer specification.
 
     Args:
-        spec: Any of the forms in the module's docstring.
         blocks: A buffer without a count holds that many messages; the first is returned.
         writable: The memory will be written.
 

@@ -44,14 +44,7 @@ class DirectPlan(Plan):
 
     @classmethod
     def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> DirectPlan:
-        """A new plan.
-
-        Args:
-            owner: The communicator.
-            core: Its state in the core.
-            call: The call to run.
-            read: Builds the call again, where its data is packed for one run.
-        """
+        """A new plan; `read` builds its call again, where data is packed for one run."""
         plan: DirectPlan = MPI.Prequest.__new__(cls)
         plan._owner, plan._core, plan._call, plan._read = owner, core, call, read
         plan._plan = ffi.new("hbm_plan *", {"comm": core, "call": call.call})

@@ -32,11 +32,7 @@ class Inside:
         self._check(lib.hbm_barrier(self._core))
 
     def reduce(self, like: Any, count: int, send: int, recv: int, root: int) -> None:
-        """Reduce entries of all ranks into `recv` of the root.
-
-        Args:
-            like: A call with the same type and reduction.
-        """
+        """Reduce entries of all ranks into `recv` of the root, by type and operation of a call."""
         self._run("Reduce", _fields(like, count, send, recv, root))
 
     def reduce_scatter(

@@ -35,11 +35,7 @@ class Ways(NamedTuple):
     settings: Settings
 
     def slices(self, count: int, entry: int, least: int) -> list[Range]:
-        """Ranges of entries that are on their way one after the other; at least one.
-
-        Args:
-            least: SPLIT or WHOLE.
-        """
+        """Ranges of entries that go one after the other, at least one; `least`: SPLIT or WHOLE."""
         hosts, leaders = len(self.layout.hosts), self.layout.leaders
         wanted = max(count * entry // leaders // _SLICES, least)
         nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * hosts)

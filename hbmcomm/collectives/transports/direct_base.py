@@ -100,10 +100,7 @@ class DirectBase(Transport):
     def _again(self, status: int, name: str, *arguments: Any) -> None:
         """Do a call that the core did not do: raise its error, or read the arguments in Python.
 
-        Args:
-            status: The core's status.
-            name: The call.
-            arguments: mpi4py's, all of them in their order.
+        `arguments` are mpi4py's, all of them in their order.
         """
         call = self._read(status, name, *arguments)
         if not isinstance(call, Call):

@@ -149,11 +149,8 @@ class Nonblocking(DirectBase):
     def _started(self, request: Request, found: int, name: str, *arguments: Any) -> MPI.Request:
         """The request of a call that the core has started, or else starts now.
 
-        Args:
-            request: A new one.
-            found: The core's return value.
-            name: Of the blocking call.
-            arguments: mpi4py's, all of them in their order.
+        `found` is the core's return value, `name` that of the blocking call, and `arguments` are
+        mpi4py's, all of them in their order.
         """
         if found > _LAST:
             request._kept = (self, arguments)

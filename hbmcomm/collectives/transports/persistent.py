@@ -63,10 +63,5 @@ class Persistent(MPI.Intracomm):
     Exscan_init = _planned(MPI.Intracomm.Exscan_init)
 
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
-        """A plan of the collective `name`.
-
-        Args:
-            info: MPI's hints.
-            arguments: mpi4py's, all of them in their order.
-        """
+        """A plan of the collective `name`; `arguments` are mpi4py's, all of them in their order."""
         return Plan(getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info))

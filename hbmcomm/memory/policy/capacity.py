@@ -29,7 +29,6 @@ def require(kind: Kind, nbytes: int, had: int = 0) -> int:
     """The bytes that the kind's nodes and the cgroup have free now, at least `nbytes`.
 
     Args:
-        kind: The kind.
         nbytes: Bytes that are still needed.
         had: Bytes of the same block that are populated already, for the message.
 

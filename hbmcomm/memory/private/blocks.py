@@ -56,8 +56,6 @@ def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
     """A block of at least one byte; a mapping is zero, memkind's memory is arbitrary.
 
     Args:
-        kind: A result of `kinds.resolve`.
-        nbytes: The size.
         pinned: Whether the caller chose the nodes, which memkind does not support.
 
     Raises:

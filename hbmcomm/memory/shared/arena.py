@@ -38,11 +38,7 @@ class RankMemory(NamedTuple):
 
 
 class MappedBytes:
-    """Bytes of another rank as this process maps them, for numpy.asarray, whose result keeps them.
-
-    Args:
-        owner: What keeps them mapped.
-    """
+    """Bytes of another rank, for numpy.asarray; its result keeps `owner`, which maps them here."""
 
     def __init__(self, owner: object, address: int, nbytes: int) -> None:
         self._owner = owner

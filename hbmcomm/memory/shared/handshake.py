@@ -96,8 +96,6 @@ class Handshake:
         """The outcome.
 
         Args:
-            wish: Gives what this rank wants.
-            method: How memory is shared.
             most, fresh, begin: See `ProviderFactory` and `create_arena`.
 
         Raises:

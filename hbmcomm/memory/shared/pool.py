@@ -103,18 +103,14 @@ class Pool:
     def give_when(self, test: Callable[[], bool], offset: int) -> None:
         """Give an extent back once a test is true; later allocations try it.
 
-        Args:
-            test: Must not refer to the pool.
-            offset: Where the extent was taken.
+        The test must not refer to the pool.
         """
         self._deferred.append((test, self.heap.give, offset))
 
     def quarantine(self, test: Callable[[], bool], start: int, end: int) -> None:
-        """Allocate nothing between two offsets until a test is true.
+        """Allocate nothing between two offsets until a test is true, as in `give_when`.
 
-        Args:
-            test: Must not refer to the pool.
-            start, end: Of the range, which is extended to whole cache lines.
+        The range is extended to whole cache lines.
         """
         self._deferred.append((test, self.heap.release, self.heap.hold(start, end)))
 

@@ -158,7 +158,6 @@ def populate(address: int, nbytes: int, huge: bool) -> None:
     """Put memory under whole pages of a segment.
 
     Args:
-        address, nbytes: A range of whole pages.
         huge: Use huge pages where the kernel has them. Not for interleaved memory: the kernel
             would put each huge page on one node.
 

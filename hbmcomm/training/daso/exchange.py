@@ -47,14 +47,9 @@ class Exchange:
     def merge(self, own: Sequence[Array], merged: Flat, waited: int, hosts: int) -> None:
         """Merge the sum with the parameters of now, on a rank that takes part.
 
-        With x the parameters of now, S batches since the begin and P hosts, the result is
-        (2 S x + sum) / (2 S + P); with S = 0 that is the mean of the hosts.
-
-        Args:
-            own: x.
-            merged: Takes the result.
-            waited: S.
-            hosts: P.
+        With x = `own`, the parameters of now, S = `waited`, the batches since the begin, and
+        P = `hosts`, `merged` gets (2 S x + sum) / (2 S + P); with S = 0 that is the mean of the
+        hosts.
         """
         self.wait()
         assert self.total is not None

@@ -202,10 +202,7 @@ class Reducer:
         return LOOSE if source(array) == "arena" else None
 
     def reduce(self, batch: Batch, arrays: Mapping[int, Array]) -> None:
-        """Do a batch; collective.
-
-        Args:
-            arrays: of the tensors, by their numbers.
+        """Do a batch, on arrays by the numbers of their tensors; collective.
 
         Raises:
             PeerError: A rank died or left.

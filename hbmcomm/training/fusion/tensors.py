@@ -13,11 +13,7 @@ NUMBERS = "fciu"
 
 
 def as_array(name: str, tensor: Any) -> NDArray[Any]:
-    """A tensor's memory as an array of the same shape.
-
-    Args:
-        name: of the tensor, for errors.
-        tensor: a NumPy array, or a torch tensor on the CPU.
+    """The memory of a NumPy array, or of a torch tensor on the CPU, as an array of its shape.
 
     Raises:
         TypeError: It is neither, or of a type that NumPy cannot add.

@@ -53,8 +53,6 @@ def owned(keys: Sequence[Key], chunk_bytes: int, nodes: Mapping[int, int]) -> li
     and there to the owner with the fewest bytes (Graham's LPT rule, at both levels).
 
     Args:
-        keys: Their places.
-        chunk_bytes: The most bytes of a chunk.
         nodes: The NUMA node of each owner; at least one owner.
     """
     pieces = list(cut(keys, chunk_bytes))

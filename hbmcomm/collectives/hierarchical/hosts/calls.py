@@ -56,11 +56,7 @@ class Calls:
         return [(number, str(call)) for number, call in list(self._last)[-_SAID:]]
 
     def difference(self, others: Sequence[Sequence[int | str]]) -> tuple[str, str] | None:
-        """The first call of this rank that differs from another rank's, and that one.
-
-        Args:
-            others: said() of the other rank.
-        """
+        """This rank's first call that differs from another's, and that one, from its `said`."""
         own = dict(list(self._last))
         for number, text in others:
             call = own.get(int(number))

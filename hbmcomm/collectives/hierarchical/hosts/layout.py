@@ -31,12 +31,7 @@ def groups(reach: Sequence[Collection[int]]) -> list[Ranks]:
 
 
 def in_order_of_leading(ranks: Sequence[int], nodes: Mapping[int, int]) -> Ranks:
-    """The first rank of each NUMA node, then the second of each, and so on.
-
-    Args:
-        ranks: Of one host.
-        nodes: The node of each rank.
-    """
+    """Of the ranks of a host, the first of each NUMA node, then the second of each, and so on."""
     seen: Counter[int] = Counter()
     turns = []
     for rank in ranks:
