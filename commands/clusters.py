@@ -11,7 +11,6 @@ from experiments.cluster import allocation, jobs, sites, states
 from experiments.cluster.mpijob import Pods, manifest
 from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
-from experiments.cluster.yaml import written
 from experiments.console.stages import Stages
 from experiments.environments.cluster import steps
 from experiments.execution import backends, campaign, campaign_file
@@ -24,10 +23,6 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.provision.images.image import PREFIX
 from experiments.results import store
-
-UNTRIED = (
-    "Made by hbmcomm for the MPI Operator (kubeflow.org/v2beta1). No manifest of this kind has run."
-)
 
 
 @dataclass(frozen=True)
@@ -114,12 +109,12 @@ def mpijob(experiment: Experiment, request: Request, image: str) -> str:
         )
     planned = campaign_file.make(experiment, request.seed, request.base, {})
     (flavour,) = asked.mpis
-    variables = steps.variables(flavour, PREFIX, crowded=False) | dict(planned.variables)
+    needed = steps.variables(flavour, PREFIX, crowded=False) | dict(planned.variables)
+    variables = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
     seconds = 60 * minutes(campaign.seconds(planned, request.out))
     pods = Pods(request.out.name, flavour, image, PREFIX, asked.nodes, seconds, variables)
     header = {**planned.header(Backends()), "machine": {}, "pods": image}
-    objects = manifest(pods, header, planned.launches)
-    return f"# {UNTRIED}\n{written(*objects)}"
+    return manifest(pods, header, planned.launches)
 
 
 def resume(out: Path, time: str, dry_run: bool) -> bool:

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,19 @@ from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
+from tests.tiny_campaign import tiny
 
 SCHEMA = json.loads(Path(__file__).with_name("mpijob.schema.json").read_text("utf-8"))
 IMAGE = "registry.example.org/hbmcomm-ssh:7"
-FACTORS = {
-    "operations": ["allreduce"],
-    "transports": ["mpi"],
-    "kinds": ["regular"],
-    "sizes": [1024],
-}
-MEASUREMENT = {"time_cap": 0.01, "min_iterations": 6, "max_iterations": 20}
 
 
 def objects(mpis: str = "openmpi", **launches: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """The two objects of a small campaign, read from the manifest's text."""
     values = {"environments": ["slurm"], "launcher": "mpiexec", "nodes": 2, "ranks": [2, 4]}
-    values |= {"mpis": mpis.split(","), "aa_pair": False, "blocks": 1, **launches}
-    asked = {"name": "pods", "title": "Pods", "question": "How?", "factors": FACTORS}
-    experiment = spec.from_dict(asked | {"launches": values, "measurement": MEASUREMENT}, "test")
+    asked = tiny(
+        factors={"transports": ["mpi"]}, launches=values | {"mpis": mpis.split(",")} | launches
+    )
+    experiment = spec.from_dict(tomllib.loads(asked) | {"name": "pods"}, "test")
     text = clusters.mpijob(experiment, Request(Path("results/Pods_7"), seed=1), IMAGE)
     assert text.startswith("# ") and "No manifest of this kind has run." in text.splitlines()[0]
     config, job = yaml.safe_load_all(text)
