@@ -12,7 +12,7 @@ from experiments.cluster.mpijob import Pods, manifest
 from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
-from experiments.environments.cluster import steps
+from experiments.environments.cluster import slurm
 from experiments.execution import backends, campaign, campaign_file
 from experiments.execution.backends import Backends
 from experiments.execution.campaign import Request
@@ -109,7 +109,7 @@ def mpijob(experiment: Experiment, request: Request, image: str) -> str:
         )
     planned = campaign_file.make(experiment, request.seed, request.base, {})
     (flavour,) = asked.mpis
-    needed = steps.variables(flavour, PREFIX, crowded=False) | dict(planned.variables)
+    needed = slurm.of_ranks(flavour, PREFIX, crowded=False) | dict(planned.variables)
     variables = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
     seconds = 60 * minutes(campaign.seconds(planned, request.out))
     pods = Pods(request.out.name, flavour, image, PREFIX, asked.nodes, seconds, variables)

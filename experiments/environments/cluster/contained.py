@@ -4,7 +4,7 @@ Unlike a container with an mpiexec in it, each rank has one of its own, or joins
 What a launcher tells its ranks must reach them: their variables, and its files in /tmp.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,67 +44,36 @@ class Contained:
             folder: of the launch; the ranks see it as FOLDER.
             variables: for the ranks.
         """
-        return _RUNTIMES[self.runtime](self, name, ranks, folder, variables)
+        mount, image = f"{folder}:{FOLDER}", str(self.image)
+        if self.runtime == "pyxis":  # Slurm makes the container; all ranks of a node are in one
+            options = [f"--container-image={image}", f"--container-mounts={mount}"]
+            options += ["--container-workdir=/tmp", "--no-container-mount-home"]
+            return options, [], dict(variables)
+        if self.runtime == "charliecloud":  # ch-run does not start without USER
+            return [], self._charliecloud(name, ranks, mount, variables), {"USER": "hbmcomm"}
+        seen = {**variables, **OWN_NAMESPACE}
+        if self.runtime == "apptainer":
+            words = ["apptainer", "exec", "--no-home", f"--bind={mount}", "--pwd=/tmp", image]
+            return [], words, {f"{PASSED}{key}": value for key, value in seen.items()}
+        settings = (f"--env={key}={value}" for key, value in sorted(seen.items()))
+        return [], ["enroot", "start", f"--mount={mount}", *settings, image], {}
 
-
-Parts = tuple[list[str], list[str], dict[str, str]]
-
-
-def _charliecloud(
-    it: Contained, name: str, ranks: int, folder: Path, variables: Mapping[str, str]
-) -> Parts:
-    """All ranks of a node join one container: only so may they read each other's memory."""
-    seen = {**variables, "HOME": "/tmp", "PATH": f"{it.prefix}/bin:/usr/local/bin:/usr/bin:/bin"}
-    words = [
-        "ch-run",
-        f"--join-ct={ranks}",
-        f"--join-tag={name}",
-        *(f"--unset-env={each}" for each in OF_THE_HOST),
-        "--env-no-expand",
-        *(f"--set-env={key}={value}" for key, value in sorted(seen.items())),
-        *([f"--uid={it.user[0]}", f"--gid={it.user[1]}"] if it.user else []),
-        f"--bind={folder}:{FOLDER}",
-        "--cd=/tmp",
-        str(it.image),
-        "--",
-    ]
-    return [], words, {"USER": "hbmcomm"}  # ch-run does not start without one
-
-
-def _apptainer(
-    it: Contained, name: str, ranks: int, folder: Path, variables: Mapping[str, str]
-) -> Parts:
-    words = ["apptainer", "exec", "--no-home", f"--bind={folder}:{FOLDER}", "--pwd=/tmp"]
-    seen = {**variables, **OWN_NAMESPACE}
-    passed = {f"{PASSED}{key}": value for key, value in seen.items()}
-    return [], [*words, str(it.image)], passed
-
-
-def _enroot(
-    it: Contained, name: str, ranks: int, folder: Path, variables: Mapping[str, str]
-) -> Parts:
-    seen = {**variables, **OWN_NAMESPACE}
-    settings = (f"--env={key}={value}" for key, value in sorted(seen.items()))
-    words = ["enroot", "start", f"--mount={folder}:{FOLDER}", *settings, str(it.image)]
-    return [], words, {}
-
-
-def _pyxis(
-    it: Contained, name: str, ranks: int, folder: Path, variables: Mapping[str, str]
-) -> Parts:
-    """Slurm makes the container itself; all ranks of a node are in one."""
-    options = [
-        f"--container-image={it.image}",
-        f"--container-mounts={folder}:{FOLDER}",
-        "--container-workdir=/tmp",
-        "--no-container-mount-home",
-    ]
-    return options, [], dict(variables)
-
-
-_RUNTIMES: Mapping[str, Callable[[Contained, str, int, Path, Mapping[str, str]], Parts]] = {
-    "charliecloud": _charliecloud,
-    "apptainer": _apptainer,
-    "enroot": _enroot,
-    "pyxis": _pyxis,
-}
+    def _charliecloud(
+        self, name: str, ranks: int, mount: str, variables: Mapping[str, str]
+    ) -> list[str]:
+        """All ranks of a node join one container: only so may they read each other's memory."""
+        path = f"{self.prefix}/bin:/usr/local/bin:/usr/bin:/bin"
+        seen = {**variables, "HOME": "/tmp", "PATH": path}
+        return [
+            "ch-run",
+            f"--join-ct={ranks}",
+            f"--join-tag={name}",
+            *(f"--unset-env={each}" for each in OF_THE_HOST),
+            "--env-no-expand",
+            *(f"--set-env={key}={value}" for key, value in sorted(seen.items())),
+            *([f"--uid={self.user[0]}", f"--gid={self.user[1]}"] if self.user else []),
+            f"--bind={mount}",
+            "--cd=/tmp",
+            str(self.image),
+            "--",
+        ]
