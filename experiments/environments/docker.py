@@ -4,7 +4,6 @@ For Docker and Podman. The launch's profile says what a container may do (profil
 what several containers share (layouts.py).
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,6 @@ class Docker:
         campaign: labels the containers, so that leftovers can be found.
         engine: "docker" or "podman"; with its version, "" where that is not known.
         host_prefix: the MPI's environment on this machine; ranks in several containers need one.
-        python: the interpreter on this machine that holds this project.
     """
 
     flavour: str
@@ -41,7 +39,6 @@ class Docker:
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str = "docker"
     host_prefix: Path | None = None
-    python: str = sys.executable
     version: str = ""
 
     def command(self, launch: Launch, folder: Path) -> Container | Job:
@@ -62,8 +59,7 @@ class Docker:
         each = self._container(launch, folder, (), of_a_host(environment), together)
         prefixes = self.host_prefix, self.prefix
         return layouts.job(
-            *(launch.layout, each, launch.ranks, self.flavour, prefixes, self.cores),
-            *(program, self.python),
+            launch.layout, each, launch.ranks, self.flavour, prefixes, self.cores, program
         )
 
     def _container(

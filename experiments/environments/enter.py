@@ -47,16 +47,15 @@ def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str
     return places[words[0]], line
 
 
-def variables(places: Mapping[str, str], paths: Mapping[Path, Path], python: str) -> dict[str, str]:
+def variables(places: Mapping[str, str], paths: Mapping[Path, Path]) -> dict[str, str]:
     """What the launcher is to find in its environment.
 
     Args:
         places: by host, the name of a container, or NAMESPACES and a PID.
         paths: in the containers, by those on this machine.
-        python: the interpreter that holds this module.
     """
     return {
-        PYTHON: python,
+        PYTHON: sys.executable,
         PLACES: " ".join(f"{host}={place}" for host, place in places.items()),
         PATHS: ":".join(f"{here}={there}" for here, there in paths.items()),
     }
@@ -78,21 +77,17 @@ def _in_container(container: str, line: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
     mark = f"{os.environ.get(tracking.MARK) or tracking.identity(os.getpid())}.{container}"
-    client = docker.from_env()
+    api: Any = docker.from_env().api
     try:
-        return _run(client.api, container, line, mark)
+        made = api.exec_create(container, ["sh", "-c", line], environment={tracking.MARK: mark})
+        for output, error in api.exec_start(made["Id"], stream=True, demux=True):
+            for text, file in ((output, sys.stdout), (error, sys.stderr)):
+                if text:
+                    file.buffer.write(text)
+                    file.flush()
+        return int(api.exec_inspect(made["Id"])["ExitCode"])
     finally:
         tracking.end_marked(mark)
-
-
-def _run(api: Any, container: str, line: str, mark: str) -> int:
-    made = api.exec_create(container, ["sh", "-c", line], environment={tracking.MARK: mark})
-    for output, error in api.exec_start(made["Id"], stream=True, demux=True):
-        for text, file in ((output, sys.stdout), (error, sys.stderr)):
-            if text:
-                file.buffer.write(text)
-                file.flush()
-    return int(api.exec_inspect(made["Id"])["ExitCode"])
 
 
 def _end(number: int, frame: object) -> NoReturn:

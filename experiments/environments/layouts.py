@@ -30,7 +30,6 @@ def job(
     prefixes: tuple[Path, Path],
     cores: int,
     program: Sequence[str],
-    python: str,
 ) -> Job:
     """One rank in each of as many containers.
 
@@ -40,7 +39,6 @@ def job(
         prefixes: of the MPI's environment, on this machine and in the containers.
         cores: that all containers have together.
         program: of a rank, at its place in the containers.
-        python: the interpreter on this machine that enter.py runs in.
     """
     name = container.options["name"]
     names = [f"{name}-{n}" for n in range(ranks)]
@@ -56,7 +54,6 @@ def job(
     entered = enter.variables(
         dict(zip(hosts, names, strict=True)),
         {prefixes[0]: prefixes[1], enter.LAUNCHER: Path("/bin/true")},
-        python,
     )
     internal = container.engine == "docker"  # Podman's have no address on this machine
     network = Network(name, container.options["labels"], internal)

@@ -12,7 +12,6 @@ SWITCHES = {
     "working_dir": "--workdir",
     "network_mode": "--network",
     "cap_drop": "--cap-drop",
-    "cap_add": "--cap-add",
     "security_opt": "--security-opt",
     "shm_size": "--shm-size",
     "cpuset_cpus": "--cpuset-cpus",
@@ -38,6 +37,7 @@ SERVICE = {
 PLACE = re.compile(r"\{(gateway|bridge|address\d+)\}")
 SPECIAL = re.compile(r'["\\$`]')  # between double quotes of a shell
 FLAGS = {"read_only": "--read-only", "privileged": "--privileged", "internal": "--internal"}
+PAIRS = {"environment": "--env={}={}", "labels": "--label={}={}", "tmpfs": "--tmpfs={}:{}"}
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,9 @@ class Container:
         """The `docker run` or `podman run` line that does the same."""
         return shlex.join(self.words())
 
-    def shell_behind(self) -> str:
-        """The line that starts it and does not wait for its end."""
-        return shlex.join(self._words("run", "--detach", "--rm"))
-
-    def words(self) -> list[str]:
-        """The words of that line: the command of a process that waits for the container's end."""
-        return self._words("run", "--rm")
-
-    def _words(self, *action: str) -> list[str]:
-        line = [self.engine, *action]
+    def words(self, *flags: str) -> list[str]:
+        """The words of that line; without `--detach` it waits for the container's end."""
+        line = [self.engine, "run", *flags, "--rm"]
         for name, value in sorted(self.options.items()):
             line += _switch(name, value)
         return [*line, self.image, *self.argv]
@@ -131,9 +124,7 @@ class Job:
         """The process, with what was found for the words in braces."""
 
         def filled(word: str) -> str:
-            for name, value in places.items():
-                word = word.replace(f"{{{name}}}", value)
-            return word
+            return PLACE.sub(lambda found: places[found[1]], word)
 
         variables = {name: filled(value) for name, value in self.process.environment.items()}
         return Process(tuple(filled(word) for word in self.process.argv), variables)
@@ -148,7 +139,7 @@ class Job:
         return "\n".join(
             [
                 shlex.join([*create, network]),
-                *(each.shell_behind() for each in self.containers),
+                *(shlex.join(each.words("--detach")) for each in self.containers),
                 f"gateway=$({engine} network inspect --format '{GATEWAY[engine]}' {network})",
                 "bridge=$(ip -oneline address show to $gateway | cut -d' ' -f2)",
                 *(
@@ -181,12 +172,8 @@ def _switch(name: str, value: Any) -> list[str]:
         return [FLAGS[name]] if value else []
     if name == "ulimits":
         return [f"--ulimit={each['name']}={each['soft']}:{each['hard']}" for each in value]
-    if name == "environment":
-        return [f"--env={key}={each}" for key, each in sorted(value.items())]
-    if name == "labels":
-        return [f"--label={key}={each}" for key, each in sorted(value.items())]
-    if name == "tmpfs":
-        return [f"--tmpfs={path}:{each}" for path, each in sorted(value.items())]
+    if name in PAIRS:
+        return [PAIRS[name].format(*pair) for pair in sorted(value.items())]
     if name == "volumes":
         return [f"--volume={path}:{each['bind']}:{each['mode']}" for path, each in value.items()]
     each_value = value if isinstance(value, list) else [value]

@@ -26,12 +26,10 @@ class Vm:
     Attributes:
         there: the environment in the guest: its prefix, its CPUs, its engine.
         agent: socket of the guest's agent, on this machine.
-        python: the interpreter on this machine that holds this project.
     """
 
     there: Host | Docker
     agent: Path
-    python: str = sys.executable
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json and comes back with what it wrote."""
@@ -42,20 +40,17 @@ class Vm:
             options = ("--root", "--after", gone)
         else:
             assert isinstance(command, Process), "a guest has no network for several containers"
-        return inside(self.agent, folder, command.words(), *options, python=self.python)
+        return inside(self.agent, folder, command.words(), *options)
 
 
-def inside(
-    agent: Path, folder: Path, words: Sequence[str], *options: str, python: str = sys.executable
-) -> Process:
+def inside(agent: Path, folder: Path, words: Sequence[str], *options: str) -> Process:
     """The process of this machine that runs a command in a guest.
 
     Args:
         agent: socket of the guest's agent.
         folder: of this machine; goes to LAUNCHES there, and what the command writes comes back.
         options: of guests/inside.py.
-        python: the interpreter that holds this project.
     """
-    program = (python, "-m", "experiments.guests.inside")
+    program = (sys.executable, "-m", "experiments.guests.inside")
     where = ("--agent", str(agent), "--folder", str(folder))
     return Process((*program, *where, *options, "--", *words), grace=GRACE)

@@ -5,7 +5,6 @@ ways in.
 """
 
 import itertools
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,7 +51,6 @@ class OnHosts:
         ways: into the hosts.
         contained: what the ranks run in; None for the hosts' own files.
         variables: for the ranks, beside what the MPI needs.
-        python: the interpreter on this machine that holds this project.
     """
 
     flavour: str
@@ -61,13 +59,12 @@ class OnHosts:
     ways: WaysIn
     contained: Contained | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    python: str = sys.executable
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which holds launch.json."""
         ranks = dealt(self.ways.names, launch.ranks, launch.binding)
         program, more = self._program(launch, folder)
-        found = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways, self.python)
+        found = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways)
         return replace(found, environment={**found.environment, **self.variables, **more})
 
     def _program(self, launch: Launch, folder: Path) -> tuple[list[str], Mapping[str, str]]:
@@ -104,7 +101,6 @@ def job(
     cores: int,
     program: Sequence[str],
     ways: WaysIn,
-    python: str = sys.executable,
 ) -> Process:
     """The command that starts an MPI job on hosts.
 
@@ -113,11 +109,10 @@ def job(
         prefix: the environment that holds it.
         ranks: the host of each.
         cores: CPUs of this machine; more ranks yield while they wait.
-        python: the interpreter that holds this project.
     """
     argv, variables = across(flavour, prefix, ranks, ways.home, cores, program, enter.LAUNCHER)
     needed = of_ranks(flavour, prefix, len(ranks), cores)
-    entered = enter.variables(ways.places, {}, python)
+    entered = enter.variables(ways.places, {})
     return Process((*ways.controller, *argv), needed | variables | entered)
 
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from experiments.provision.images.image import Image
 VARIABLES = enter.variables(
     {"10.0.0.2": "one", "10.0.0.3": "two"},
     {Path("/checkout/.venv"): Path("/opt/hbmcomm"), Path("/enter.sh"): Path("/bin/true")},
-    "/usr/bin/python3",
 )
 
 
@@ -53,7 +51,7 @@ def waiting(engine: docker.DockerClient, image: Image) -> Iterator[Container]:
 
 
 def entered(container: str, line: str) -> "subprocess.Popen[str]":
-    shown = enter.variables({"10.0.0.2": container}, {}, sys.executable)
+    shown = enter.variables({"10.0.0.2": container}, {})
     return subprocess.Popen(
         [enter.LAUNCHER, "-x", "10.0.0.2", line],
         env=os.environ | shown | {tracking.MARK: "test-enter"},
