@@ -1,8 +1,7 @@
 """`paper` and `run`: campaigns, from flags to a results folder."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commands import clusters
@@ -13,7 +12,7 @@ from commands.stored import draw, write_report
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
@@ -40,69 +39,65 @@ def paper(yes: bool, out: str, figures: str) -> None:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the flags of `run` choose; "" is the default of the experiment or of the campaign.
+    """What the flags of `run` choose; "" is the default of the experiment, campaign or site.
 
     Attributes:
-        name: the experiment's name in the catalogue, or its file.
-        restrictions: parts of the experiment, by parameter of spec.restrict().
-        python: folder of an environment of the site, for arms without a container.
+        flags: values by flag.
     """
 
-    name: str
-    restrictions: Mapping[str, str]
-    blocks: str
-    emulate_hbw: bool
-    base: str
-    seed: str
-    cluster: clusters.Flags = field(default_factory=clusters.Flags)
-    python: str = ""
+    flags: Mapping[str, str]
+    emulate_hbw: bool = False
+
+    def but(self, **flags: str) -> "Choices":
+        """The choices with other values of some flags."""
+        return replace(self, flags={**self.flags, **flags})
 
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
+        given = self.flags
+        alike = ("profiles", "layouts", "ranks", "sizes", "external", "launcher")
         return spec.restrict(
-            spec.load(self.name or "quick"),
-            blocks=whole_number("blocks", self.blocks, 1),
+            spec.load(given["experiment"] or "quick"),
+            environments=given["env"],
+            mpis=given["mpi"],
+            blocks=whole_number("blocks", given["blocks"], 1),
+            nodes=whole_number("nodes", given["nodes"], 1),
             emulate_hbw=self.emulate_hbw,
-            nodes=self.cluster.nodes,
-            launcher=self.cluster.launcher,
-            **self.restrictions,
+            **{flag: given[flag] for flag in alike},
         )
 
     def request(self, folder: Path, site: str = "") -> Request:
         """A request for its campaign in a folder; `--env all` leaves out what cannot be had."""
-        seed = whole_number("seed", self.seed, 0)
-        optional = self.restrictions["environments"] == "all"
-        python = str(Path(self.python).absolute()) if self.python else ""
-        base = self.base or "auto"
+        given, seed = self.flags, whole_number("seed", self.flags["seed"], 0)
+        python = given["python"] and str(Path(given["python"]).absolute())
+        optional, base = given["env"] == "all", given["base"] or "auto"
         return Request(folder, base, seed, optional=optional, site=site, python=python)
 
     def words(self, site: str) -> list[str]:
         """The flags of `./inv run` that choose the same in a job of a site."""
-        name = str(Path(self.name).absolute()) if self.name.endswith(".toml") else self.name
-        spelled = {"environments": "env", "mpis": "mpi"}
-        values = {"experiment": name, "site": site, "blocks": self.blocks}
-        values |= {spelled.get(key, key): text for key, text in self.restrictions.items()}
-        values |= {"launcher": self.cluster.launcher, "nodes": str(self.cluster.nodes or "")}
-        values |= {"base": self.base, "seed": self.seed, "python": self.python}
-        given = [(f"--{flag}", text) for flag, text in values.items() if text]
-        return [*chain.from_iterable(given), *(["--emulate-hbw"] if self.emulate_hbw else [])]
+        name = self.flags["experiment"]
+        if name.endswith(".toml"):
+            name = str(Path(name).absolute())
+        given = self.but(experiment=name, site=site).flags
+        words = [word for flag, text in given.items() if text for word in (f"--{flag}", text)]
+        return [*words, *(["--emulate-hbw"] if self.emulate_hbw else [])]
 
 
-def cluster_flags(site: str, launcher: str, nodes: str, time: str) -> clusters.Flags:
-    """What the flags for a cluster say."""
-    return clusters.Flags(site, launcher, whole_number("nodes", nodes, 1), time)
+def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
+    """Begin a campaign, or print what it would start; on a cluster, submit it.
 
-
-def start(choices: Choices, out: str, dry_run: bool) -> None:
-    """Begin a campaign, or print what it would start; on a cluster, submit it."""
-    experiment = choices.experiment()
-    folder = new_results(experiment.name, out)
-    place = Place()
+    Args:
+        time: limit of its job.
+    """
+    experiment, given = choices.experiment(), choices.flags
+    folder, place = new_results(experiment.name, out), Place()
     if experiment.on_cluster:
-        place, flags = clusters.of_site(choices.cluster)
-        choices = replace(choices, cluster=flags)
-        experiment, folder = choices.experiment(), place.folder(folder)
-    elif any(asdict(choices.cluster).values()):
+        place = clusters.place(given["site"], time)
+        launcher, nodes = given["launcher"] or place.site.launcher, str(place.site.nodes)
+        choices = choices.but(launcher=launcher, nodes=given["nodes"] or nodes)
+        experiment = choices.experiment()
+        folder = Path(place.site.shared or Path.cwd()) / folder  # which all nodes see
+    elif time or any(given[flag] for flag in ("site", "nodes", "launcher")):
         raise ExperimentsError(
             "--site, --nodes, --launcher and --time are for an allocation: add --env slurm"
         )
@@ -117,27 +112,21 @@ def start(choices: Choices, out: str, dry_run: bool) -> None:
     _finish(campaign.run(experiment, request, Stages()), folder)
 
 
-def print_manifest(choices: Choices, image: str, out: str) -> None:
+def print_manifest(choices: Choices, image: str, out: str, time: str) -> None:
     """Print the MPIJob of a campaign, with workers for nodes."""
-    given = choices.cluster
-    if choices.restrictions["environments"] or given.site or given.launcher or given.time:
+    if time or any(choices.flags[flag] for flag in ("env", "site", "launcher")):
         raise ExperimentsError(
             "--mpijob runs in pods of its own: drop --env, --site, --launcher and --time"
         )
-    pods = replace(
-        choices,
-        restrictions={**choices.restrictions, "environments": CLUSTER},
-        cluster=replace(given, launcher="mpiexec"),
-    )
-    experiment = pods.experiment()
-    request = pods.request(new_results(experiment.name, out))
+    experiment = choices.but(env=CLUSTER, launcher="mpiexec").experiment()
+    request = choices.request(new_results(experiment.name, out))
     print(clusters.mpijob(experiment, request, image), end="")
 
 
 def _print_plan(experiment: Experiment, request: Request) -> None:
     """Every command on standard output; how long and how much memory on standard error."""
     planned = campaign.plan(experiment, request)
-    print("\n".join(campaign.dry_run(planned, request.out)))
+    print("\n".join(campaign.dry_run(planned)))
     for line in campaign.expected(planned):
         Stages().say(line)
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.cluster import allocation, jobs, sites, states
@@ -13,10 +13,9 @@ from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
 from experiments.environments.cluster import slurm
-from experiments.execution import backends, campaign, campaign_file
+from experiments.execution import backends, campaign, campaign_file, inventory
 from experiments.execution.backends import Backends
-from experiments.execution.campaign import Request
-from experiments.execution.campaign_file import Campaign
+from experiments.execution.campaign_file import Campaign, Request
 from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
@@ -26,26 +25,12 @@ from experiments.results import store
 
 
 @dataclass(frozen=True)
-class Flags:
-    """What the flags of `run` choose of a cluster; "" is the site's own.
-
-    Attributes:
-        site: its name in sites.toml.
-        time: limit of the job.
-    """
-
-    site: str = ""
-    launcher: str = ""
-    nodes: int | None = None
-    time: str = ""
-
-
-@dataclass(frozen=True)
 class Place:
     """The cluster that a campaign runs on.
 
     Attributes:
         name: of the site; "" where sites.toml has none.
+        time: limit of the job that was asked for.
         submits: whether a job is to be submitted: this process holds no allocation.
     """
 
@@ -54,21 +39,14 @@ class Place:
     time: str = ""
     submits: bool = False
 
-    def folder(self, out: Path) -> Path:
-        """A relative results folder in the one that all nodes see."""
-        return Path(self.site.shared) / out if self.site.shared else out.absolute()
 
-
-def of_site(flags: Flags) -> tuple[Place, Flags]:
-    """The site, and the flags with the site's values where none are given.
+def place(site: str, time: str) -> Place:
+    """The site of that name.
 
     Raises:
         SiteMissing, SpecError: sites.toml has it not, or cannot be read.
     """
-    name, site = sites.load(flags.site, sites.path())
-    full = replace(flags, launcher=flags.launcher or site.launcher, nodes=flags.nodes or site.nodes)
-    submits = allocation.held(os.environ) is None
-    return Place(name, site, flags.time, submits), full
+    return Place(*sites.load(site, sites.path()), time, allocation.held(os.environ) is None)
 
 
 def start(
@@ -79,16 +57,14 @@ def start(
     Args:
         words: the flags that the job gives to `./inv run`.
     """
-    where = request.site, request.python
-    planned = campaign_file.plan(experiment, request.seed, request.base, *where)
+    planned = campaign_file.plan(experiment, request)
     job = _job(planned, request.out, place, [*words, "--out", str(request.out)])
     if dry_run:
         _show(place, job)
         return
     store.refuse_existing(request.out)
     stages = Stages()
-    wanted = experiment, request.base, request.optional, stages
-    with backends.ready(*wanted, place.site, request.python):
+    with backends.ready(experiment, request, stages):
         pass  # made here, as nodes may reach neither a registry nor an engine
     _run(place, job, request.out, stages)
 
@@ -107,14 +83,14 @@ def mpijob(experiment: Experiment, request: Request, image: str) -> str:
         raise ExperimentsError(
             f"an MPIJob has one MPI, and {', '.join(asked.mpis)} were asked for: pass --mpi"
         )
-    planned = campaign_file.make(experiment, request.seed, request.base, {})
+    planned = campaign_file.make(experiment, request)
     (flavour,) = asked.mpis
     needed = slurm.of_ranks(flavour, PREFIX, crowded=False) | dict(planned.variables)
     variables = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
-    seconds = 60 * minutes(campaign.seconds(planned, request.out))
+    seconds = 60 * minutes(campaign.seconds(planned))
     pods = Pods(request.out.name, flavour, image, PREFIX, asked.nodes, seconds, variables)
-    header = {**planned.header(Backends()), "machine": {}, "pods": image}
-    return manifest(pods, header, planned.launches)
+    header = planned.header(inventory.recorded(experiment, Backends()))
+    return manifest(pods, header | {"machine": {}, "pods": image}, planned.launches)
 
 
 def resume(out: Path, time: str, dry_run: bool) -> bool:
@@ -126,25 +102,23 @@ def resume(out: Path, time: str, dry_run: bool) -> bool:
     """
     begun = campaign_file.read(out)
     on_cluster = begun.experiment.on_cluster and not allocation.held(os.environ)
-    if not on_cluster or not begun.unfinished(out):
+    if not on_cluster or not begun.unfinished():
         return False
-    name, site = sites.load(begun.site, sites.path())
-    place, folder = Place(name, site, time, True), out.absolute()
-    job = _job(begun, folder, place, ["--resume", "--out", str(folder)])
+    there, folder = place(begun.request.site, time), out.absolute()
+    job = _job(begun, folder, there, ["--resume", "--out", str(folder)])
     if dry_run:
-        _show(place, job)
+        _show(there, job)
     else:
-        _run(place, job, folder, Stages())
+        _run(there, job, folder, Stages())
     return True
 
 
 def _job(planned: Campaign, out: Path, place: Place, words: Sequence[str]) -> Job:
     asked = planned.experiment
-    seconds = campaign.seconds(planned, out)
     return Job(
         f"hbmcomm-{asked.name}",
         asked.launches.nodes,
-        limit(place.site, place.time, seconds),
+        limit(place.site, place.time, campaign.seconds(planned)),
         out.with_name(f"{out.name}-%j.log"),
         ROOT,
         ("./inv", "run", *words),

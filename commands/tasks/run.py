@@ -76,26 +76,14 @@ def run(
                ./inv run --nodes 2 --ranks 8 --mpijob registry.example.org/hbmcomm-ssh:openmpi
                ./inv run --resume --out results/docker-20260102-030405
     """
-    flags = {"profiles": profiles, "layouts": layouts, "ranks": ranks, "sizes": sizes}
-    flags |= {"environments": env, "mpis": mpi, "external": external}
+    flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
+    flags |= {"layouts": layouts, "ranks": ranks, "sizes": sizes, "env": env, "mpi": mpi}
+    flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
+    flags |= {"seed": seed, "python": python}
+    choices = campaigns.Choices(flags, emulate_hbw)
     if resume:
-        others = (
-            experiment,
-            blocks,
-            base,
-            seed,
-            emulate_hbw,
-            site,
-            nodes,
-            launcher,
-            python,
-            mpijob,
-        )
-        campaigns.resume(out, (*others, *flags.values()), dry_run, time)
-        return
-    cluster = campaigns.cluster_flags(site, launcher, nodes, time)
-    choices = campaigns.Choices(experiment, flags, blocks, emulate_hbw, base, seed, cluster, python)
-    if mpijob:
-        campaigns.print_manifest(choices, mpijob, out)
-        return
-    campaigns.start(choices, out, dry_run)
+        campaigns.resume(out, (*flags.values(), emulate_hbw, mpijob), dry_run, time)
+    elif mpijob:
+        campaigns.print_manifest(choices, mpijob, out, time)
+    else:
+        campaigns.start(choices, out, dry_run, time)

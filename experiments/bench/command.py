@@ -10,7 +10,7 @@ from experiments.bench.question import Question
 from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.model.contender_names import OTHER_PACKAGE
 from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.results import store

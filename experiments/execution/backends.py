@@ -5,18 +5,19 @@ Puts together what provision and guests bring; starts no launch.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import docker
 
-from experiments.cluster import allocation
-from experiments.cluster.sites import Site
+from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.emulation.hosts import hosts, keepers
 from experiments.emulation.hosts.hosts import Hosts
+from experiments.execution.campaign_file import Request
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
@@ -30,7 +31,6 @@ from experiments.provision.images.image import Image
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import horovod_of_ranks, mpi, torch_of_ranks, wheelhouse
 
-NO_SITE = Site()
 LACKS = (
     engine.EngineMissing,
     bootstrap.BaseMissing,
@@ -50,7 +50,7 @@ RUNTIMES = {
 """Environments that run an unpacked image without an engine: their program and its package."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Backends:
     """What was made ready.
 
@@ -62,10 +62,10 @@ class Backends:
         hosts: the emulated hosts, which are up until the campaign ends.
     """
 
-    clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
-    images: Mapping[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
-    guests: Mapping[tuple[str, str], Guest] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
+    clients: dict[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
+    images: dict[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
+    guests: dict[tuple[str, str], Guest] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     hosts: Hosts | None = None
 
     @property
@@ -76,14 +76,13 @@ class Backends:
     def without_missing(self, experiment: Experiment) -> Experiment:
         """The experiment with what is left; the host alone where nothing is."""
 
-        def left(names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(name for name in names if name not in self.missing)
+        def left(names: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(each for each in names if str(each) not in self.missing)
 
         asked = experiment.launches
         launches = replace(
             asked,
-            environments=tuple(each for each in asked.environments if str(each) not in self.missing)
-            or (BARE_HOST,),
+            environments=left(asked.environments) or (BARE_HOST,),
             mpis=left(asked.mpis),
             tuned=left(asked.tuned),
         )
@@ -91,58 +90,43 @@ class Backends:
 
 
 @contextlib.contextmanager
-def ready(
-    experiment: Experiment,
-    base: str,
-    optional: bool,
-    stages: Stages,
-    site: Site = NO_SITE,
-    python: str = "",
-) -> Iterator[Backends]:
+def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[Backends]:
     """Everything that the experiment's arms run with.
 
-    Args:
-        base: base image: "auto", "bootstrap" or an image's name.
-        optional: leave out an environment or one of several MPIs that cannot be had, instead of
-            failing.
-        site: the cluster that arms run on, where they do.
-        python: folder of an environment that the site provides for arms without a container; ours
-            is made for containers alone then.
+    Where a site provides an environment for arms without a container, ours is made for containers
+    alone.
 
     Raises:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
-    missing: dict[str, str] = {}
-    flavours = experiment.launches.mpis
+    found, flavours = Backends(), experiment.launches.mpis
     contained = any(each.is_container for each in experiment.launches.environments)
-    makes_own = not experiment.machine and (contained or not python)  # a guest has its image's
+    makes_own = not experiment.machine and (contained or not request.python)  # a guest: its image's
     if makes_own:
         for flavour in flavours:
             try:
                 mpi.ensure(flavour, stages.say)
             except mpi.MpiMissing as lack:
-                if not optional or len(missing) == len(flavours) - 1:
+                if not request.optional or len(found.missing) == len(flavours) - 1:
                     raise
-                missing[flavour] = f"left out, {lack}"
+                found.missing[flavour] = f"left out, {lack}"
+    present = tuple(flavour for flavour in flavours if flavour not in found.missing)
+    if experiment.uses_torch and makes_own:
+        for flavour in present:
+            with stages.stage(f"torch for {flavour}"):
+                torch_of_ranks.ensure(flavour, stages.say)
+                if HOROVOD in experiment.factors.transports:
+                    horovod_of_ranks.ensure(flavour, stages.say)
     with contextlib.ExitStack() as stack:
-        present = tuple(flavour for flavour in flavours if flavour not in missing)
-        if experiment.uses_torch and makes_own:
-            for flavour in present:
-                with stages.stage(f"torch for {flavour}"):
-                    torch_of_ranks.ensure(flavour, stages.say)
-                    if HOROVOD in experiment.factors.transports:
-                        horovod_of_ranks.ensure(flavour, stages.say)
-        prepared = _Preparation(base, present, stages, stack, experiment.uses_torch, site)
-        prepared.missing |= missing
+        preparation = _Preparation(found, request, present, experiment.uses_torch, stages, stack)
         for environment in experiment.launches.environments:
             try:
-                prepared.equip(environment)
+                preparation.equip(environment)
             except LACKS as lack:
-                if not optional:
+                if not request.optional:
                     raise
-                prepared.missing[str(environment)] = f"left out, {lack}"
-        made = (prepared.clients, prepared.images, prepared.guests, prepared.missing)
-        yield Backends(*made, prepared.hosts)
+                found.missing[str(environment)] = f"left out, {lack}"
+        yield found
 
 
 class _Preparation:
@@ -150,47 +134,42 @@ class _Preparation:
 
     def __init__(
         self,
-        base: str,
+        found: Backends,
+        request: Request,
         mpis: tuple[str, ...],
+        torch: bool,
         stages: Stages,
         stack: contextlib.ExitStack,
-        torch: bool,
-        site: Site,
     ) -> None:
-        self._base, self._mpis, self._stages, self._stack = base, mpis, stages, stack
-        self._torch, self._site = torch, site
+        self._found, self._request, self._mpis, self._torch = found, request, mpis, torch
+        self._stages, self._stack = stages, stack
         self._reached: dict[str, docker.DockerClient] = {}
         self._images: dict[str, Image] = {}
-        self.clients: dict[EnvironmentId, docker.DockerClient] = {}
-        self.images: dict[tuple[EnvironmentId, str], Image] = {}
-        self.guests: dict[tuple[str, str], Guest] = {}
-        self.missing: dict[str, str] = {}
-        self.hosts: Hosts | None = None
 
     def equip(self, environment: EnvironmentId) -> None:
         """Raises one of LACKS where the environment cannot be had."""
         if environment in (DOCKER, PODMAN):
-            self.clients[environment] = self._reach(environment.kind)
+            self._found.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)
         elif environment.kind in RUNTIMES:
             self._unpack(environment, environment.kind)
         elif environment.on_hosts:
             if environment.container:
                 self._unpack(environment, environment.container)
-            if self.hosts is None:
+            if self._found.hosts is None:
                 with self._stages.stage(f"{environment.hosts} emulated hosts"):
                     made = hosts.up(environment.hosts, environment.rate)
-                    self.hosts = self._stack.enter_context(made)
+                    self._found.hosts = self._stack.enter_context(made)
         elif environment.container:
             self._keep(environment, partial(self._of_site, environment.container))
         elif environment.machine:
-            boot.refuse(description.load(environment.machine), self._base)
+            boot.refuse(description.load(environment.machine), self._request.base)
+            self._keep(environment, self._built)
             for flavour in self._mpis:
-                self.images[environment, flavour] = self._built(flavour)
                 self._boot(environment.machine, flavour, engine=environment.has_engine)
 
     def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
-        self.images |= {(environment, flavour): image_of(flavour) for flavour in self._mpis}
+        self._found.images |= {(environment, flavour): image_of(flavour) for flavour in self._mpis}
 
     def _unpack(self, environment: EnvironmentId, runtime: str) -> None:
         """The image as a folder, for a runtime that is there."""
@@ -210,7 +189,7 @@ class _Preparation:
         return self._images[flavour]
 
     def _ensure(self, client: docker.DockerClient, flavour: str) -> Image:
-        return image.ensure(client, self._base, flavour, self._stages.say, self._torch)
+        return image.ensure(client, self._request.base, flavour, self._stages.say, self._torch)
 
     def _brought(self, flavour: str) -> Image:
         """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
@@ -232,7 +211,8 @@ class _Preparation:
 
     def _of_site(self, container: str, flavour: str) -> Image:
         """What a container of a cluster runs; nodes of an allocation find it as it was made."""
-        if path := self._site.image_of(container, flavour):
+        site = sites.load(self._request.site, sites.path())[1]
+        if path := site.image_of(container, flavour):
             return Image(str(path), str(path), "", "", flavour, "", False)
         if allocation.held(os.environ):
             return unpacked.recall(image.variant(flavour, self._torch))
@@ -240,15 +220,16 @@ class _Preparation:
 
     def _boot(self, machine: str, flavour: str, engine: bool) -> None:
         """For the whole campaign, once for all environments of the machine."""
-        if (machine, flavour) not in self.guests:
+        guests = self._found.guests
+        if (machine, flavour) not in guests:
             with self._stages.stage("guest's disk"):
                 made = disk.ensure(self._reach("docker"), self._built(flavour), self._stages.say)
             with self._stages.stage(f"boot of {machine}"):
                 booted = boot.booted(description.load(machine), made, self._stages.say)
-                self.guests[machine, flavour] = self._stack.enter_context(booted)
+                guests[machine, flavour] = self._stack.enter_context(booted)
         if engine:
             with self._stages.stage(f"docker in {machine}"):
-                self.guests[machine, flavour].start_engine()
+                guests[machine, flavour].start_engine()
 
     def _reach(self, name: str) -> docker.DockerClient:
         if name not in self._reached:

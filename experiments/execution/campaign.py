@@ -4,19 +4,16 @@ Puts together what other modules know; parses no flags and starts no launch itse
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments.cluster import allocation, sites
-from experiments.cluster.sites import Site
+from experiments.cluster import allocation
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.execution import backends, campaign_file, forecast, inventory, same_machine
 from experiments.execution.backends import Backends
-from experiments.execution.campaign_file import Campaign
+from experiments.execution.campaign_file import Campaign, Request
 from experiments.execution.cleanup import watchdog
 from experiments.execution.cleanup.watchdog import Watch
 from experiments.execution.commands import Commands
@@ -31,32 +28,6 @@ from experiments.provision import passthrough, site_python
 from experiments.results import store
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a campaign needs beside its experiment.
-
-    Attributes:
-        out: the results folder, to begin or to complete.
-        base: base image: "auto", "bootstrap" or an image's name.
-        site: the cluster, as sites.toml names it; "" where there is none.
-        python: folder of an environment that the site provides for arms without a container.
-        seed: of every random order; None draws one.
-        optional: where an environment or one of several MPIs cannot be had, leave its arms out and
-            say so, instead of failing.
-        variables: for every rank, beside those that say where HBM is.
-        notes: for campaign.json, beside what is in all of them.
-    """
-
-    out: Path
-    base: str = "auto"
-    seed: int | None = None
-    optional: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
-    site: str = ""
-    python: str = ""
-
-
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     """Measure a new campaign into request.out; what failed in a container, one message each.
 
@@ -68,23 +39,18 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     notes = {**request.notes, **_of_site(experiment, request.python, stages)}
     with (
         watchdog.watching(request.out, stages.say) as watch,
-        backends.ready(
-            *(experiment, request.base, request.optional, stages),
-            *(_site(experiment, request.site), request.python),
-        ) as found,
+        backends.ready(experiment, request, stages) as found,
     ):
         for name, why in found.missing.items():
             stages.say(f"{name}: {why}")
         left = found.without_missing(experiment)
-        campaign = campaign_file.make(
-            left, request.seed, request.base, request.variables, request.site, request.python
-        )
+        campaign = campaign_file.make(left, request)
         for line in expected(campaign):
             stages.say(line)
-        store.create(request.out, {**notes, **campaign.header(found)})
+        store.create(request.out, notes | campaign.header(inventory.recorded(left, found)))
         packages = inventory.inventory(left, found, request.python)
         store.write_json(request.out / inventory.NAME, packages)
-        return _measure(campaign, request.out, found, watch, stages)
+        return _measure(campaign, found, watch, stages)
 
 
 def resume(out: Path, stages: Stages) -> list[str]:
@@ -96,45 +62,41 @@ def resume(out: Path, stages: Stages) -> list[str]:
         ExperimentsError: with what was asked, what was found and what to do next.
     """
     campaign = campaign_file.read(out)
-    if not campaign.unfinished(out):
+    if not campaign.unfinished():
         stages.say(f"the campaign in {out} is complete; draw it: ./inv report --results {out}")
         return []
-    _check_place(campaign.experiment)
-    same_machine.refuse_other_machine(campaign, out)
-    same_machine.refuse_other_code(campaign, out)
-    of_site = _of_site(campaign.experiment, campaign.python, stages)
-    same_machine.refuse_other_software(campaign, of_site, out)
-    site = _site(campaign.experiment, campaign.site)
+    experiment, request = campaign.experiment, campaign.request
+    _check_place(experiment)
+    same_machine.refuse_other_machine(campaign)
+    same_machine.refuse_other_code(campaign)
+    same_machine.refuse_other_software(campaign, _of_site(experiment, request.python, stages))
     with (
         watchdog.watching(out, stages.say) as watch,
-        backends.ready(
-            *(campaign.experiment, campaign.base, False, stages, site, campaign.python)
-        ) as found,
+        backends.ready(experiment, request, stages) as found,
     ):
-        same_machine.refuse_other_guest(campaign, found, out)
-        return _measure(campaign, out, found, watch, stages)
+        same_machine.refuse_other_guest(campaign, found)
+        return _measure(campaign, found, watch, stages)
 
 
 def plan(experiment: Experiment, request: Request) -> Campaign:
     """The campaign that run() would measure with this seed, 0 where none is given."""
     _check_ranks(experiment)
-    where = request.site, request.python
-    return campaign_file.plan(experiment, request.seed, request.base, *where)
+    return campaign_file.plan(experiment, request)
 
 
-def dry_run(campaign: Campaign, out: Path) -> list[str]:
+def dry_run(campaign: Campaign) -> list[str]:
     """Every command that run() would start for a plan, as shell lines.
 
     Starts nothing. A container's image has its name here instead of its digest, a guest's agent the
     name of its machine.
     """
-    return _lines(campaign, campaign.launches, out)
+    return _lines(campaign, campaign.launches)
 
 
 def dry_resume(out: Path) -> list[str]:
     """Every command that resume() would start, as shell lines, in its order."""
     campaign = campaign_file.read(out)
-    return _lines(campaign, campaign.unfinished(out), out)
+    return _lines(campaign, campaign.unfinished())
 
 
 def expected(campaign: Campaign) -> list[str]:
@@ -152,33 +114,24 @@ def expected(campaign: Campaign) -> list[str]:
     )
 
 
-def seconds(campaign: Campaign, out: Path) -> float:
-    """How long the launches take that a results folder lacks, were the nodes as this machine."""
-    finished = store.finished(out)
-    host = _host()
-    left = [
-        replace(block, launches=tuple(x for x in block.launches if x.name not in finished))
-        for block in campaign.blocks
-    ]
-    return forecast.forecast(left, host).seconds
+def seconds(campaign: Campaign) -> float:
+    """How long the launches take that the results folder lacks, were the nodes as this machine."""
+    return forecast.seconds(campaign.unfinished(), _host())
 
 
 def _host() -> Host:
     return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 
-def _lines(campaign: Campaign, launches: list[Launch], out: Path) -> list[str]:
-    commands = Commands(campaign, Backends())
+def _lines(campaign: Campaign, launches: list[Launch]) -> list[str]:
+    commands, incoming = Commands(campaign, Backends()), campaign.request.out / "incoming"
     return [
-        commands(each).command(each, (out / "incoming" / each.name).absolute()).shell()
-        for each in launches
+        commands(each).command(each, (incoming / each.name).absolute()).shell() for each in launches
     ]
 
 
-def _measure(
-    campaign: Campaign, out: Path, found: Backends, watch: Watch, stages: Stages
-) -> list[str]:
-    asked = campaign.experiment.launches
+def _measure(campaign: Campaign, found: Backends, watch: Watch, stages: Stages) -> list[str]:
+    asked, out = campaign.experiment.launches, campaign.request.out
     gone = {
         each: found.guests[each.machine, flavour].death
         for each in asked.environments
@@ -205,10 +158,6 @@ def _measure(
             f"{out} was removed or emptied while the campaign measured into it; nothing of it is "
             "left: measure again"
         ) from error
-
-
-def _site(experiment: Experiment, name: str) -> Site:
-    return sites.load(name, sites.path())[1] if experiment.on_cluster else Site()
 
 
 def _of_site(experiment: Experiment, python: str, stages: Stages) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""A campaign as one value: made of an experiment, or read from campaign.json."""
+"""A campaign as one value: made of an experiment and a request, or read from campaign.json."""
 
 import os
 import random
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,6 @@ from typing import Any
 import hbmcomm
 from experiments.catalogue import spec
 from experiments.emulation import description
-from experiments.execution import inventory
-from experiments.execution.backends import Backends
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Block, Launch
 from experiments.programs.machine import facts
@@ -28,26 +26,47 @@ HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM
 
 
 @dataclass(frozen=True)
+class Request:
+    """What a campaign needs beside its experiment.
+
+    Attributes:
+        out: the results folder, to begin or to complete.
+        base: base image: "auto", "bootstrap" or an image's name.
+        seed: of every random order; None draws one.
+        optional: where an environment or one of several MPIs cannot be had, leave its arms out and
+            say so, instead of failing.
+        variables: for every rank, beside those that say where HBM is.
+        notes: for campaign.json, beside what is in all of them.
+        site: the cluster, as sites.toml names it; "" where there is none.
+        python: folder of an environment that the site provides for arms without a container; ""
+            where these run in an environment of the project.
+    """
+
+    out: Path
+    base: str = "auto"
+    seed: int | None = None
+    optional: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True)
 class Campaign:
     """What is measured, in which order and with what.
 
     Attributes:
         id: labels its containers.
-        base: base image: "auto", "bootstrap" or an image's name.
         variables: for every rank.
-        site: the cluster, as sites.toml names it.
-        python: folder of an environment that the site provides for arms without a container; ""
-            where these run in an environment of the project.
         stored: campaign.json, for one that was begun before.
     """
 
     experiment: Experiment
+    request: Request
     seed: int
     id: str
-    base: str
     variables: Mapping[str, str]
-    site: str = ""
-    python: str = ""
     stored: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -60,13 +79,17 @@ class Campaign:
         """All launches, in their order."""
         return [launch for block in self.blocks for launch in block.launches]
 
-    def unfinished(self, out: Path) -> list[Launch]:
-        """The launches that a results folder lacks."""
-        finished = store.finished(out)
+    def unfinished(self) -> list[Launch]:
+        """The launches that the results folder lacks."""
+        finished = store.finished(self.request.out)
         return [launch for launch in self.launches if launch.name not in finished]
 
-    def header(self, found: Backends) -> dict[str, Any]:
-        """campaign.json of a campaign that begins now."""
+    def header(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """campaign.json of a campaign that begins now.
+
+        Args:
+            recorded: what the arms run with.
+        """
         return {
             "name": self.experiment.name,
             "id": self.id,
@@ -76,11 +99,11 @@ class Campaign:
                 {"block": block.number, "launches": [launch.name for launch in block.launches]}
                 for block in self.blocks
             ],
-            "base": self.base,
+            "base": self.request.base,
             "variables": dict(self.variables),
-            "site": self.site,
-            "python": self.python,
-            **inventory.recorded(self.experiment, found),
+            "site": self.request.site,
+            "python": self.request.python,
+            **recorded,
             **origin(),
         }
 
@@ -100,31 +123,16 @@ def drawn() -> int:
     return random.SystemRandom().getrandbits(32)
 
 
-def make(
-    experiment: Experiment,
-    seed: int | None,
-    base: str,
-    more: Mapping[str, str],
-    site: str = "",
-    python: str = "",
-) -> Campaign:
-    """A campaign that begins now.
-
-    Args:
-        seed: of every random order; None draws one.
-        more: variables for every rank, beside those that say where HBM is.
-    """
-    chosen = drawn() if seed is None else seed
-    variables = _hbm_variables(experiment) | dict(more)
-    return Campaign(experiment, chosen, f"{time.time_ns():x}", base, variables, site, python)
+def make(experiment: Experiment, request: Request) -> Campaign:
+    """A campaign that begins now."""
+    seed = drawn() if request.seed is None else request.seed
+    variables = _hbm_variables(experiment) | dict(request.variables)
+    return Campaign(experiment, request, seed, f"{time.time_ns():x}", variables)
 
 
-def plan(
-    experiment: Experiment, seed: int | None, base: str, site: str = "", python: str = ""
-) -> Campaign:
+def plan(experiment: Experiment, request: Request) -> Campaign:
     """A campaign that only shows its commands; its seed is 0 where none is given."""
-    variables = _hbm_variables(experiment)
-    return Campaign(experiment, seed or 0, DRY_RUN, base, variables, site, python)
+    return replace(make(experiment, request), seed=request.seed or 0, id=DRY_RUN)
 
 
 def read(out: Path) -> Campaign:
@@ -135,9 +143,10 @@ def read(out: Path) -> Campaign:
     """
     stored = store.read_header(out)
     experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
-    name, base = stored.get("id", ""), stored.get("base", "auto")
-    places = stored.get("site", ""), stored.get("python", "")
-    return Campaign(experiment, stored["seed"], name, base, stored["variables"], *places, stored)
+    places = {key: stored[key] for key in ("base", "site", "python") if key in stored}
+    begun = Request(out, **places)
+    name, variables = stored.get("id", ""), stored["variables"]
+    return Campaign(experiment, begun, stored["seed"], name, variables, stored)
 
 
 def _hbm_variables(experiment: Experiment) -> dict[str, str]:

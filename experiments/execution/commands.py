@@ -85,20 +85,20 @@ class Commands:
             return TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
         return self._in_guest(where, launch.mpi, variables)
 
-    def _prefix(self, flavour: str) -> Path:
-        """Of ranks without a container."""
-        own = self._campaign.python
-        return Path(own) if own else mpi.prefix(flavour)
+    def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
+        """Of the launcher; ranks without a container have the site's, where it provides one."""
+        own = self._campaign.request.python
+        return Path(own) if own and not contained else mpi.prefix(flavour)
 
     def _of_site(self, made: Host | Slurm) -> Environment:
         """As it is, or with the MPI that the site provides."""
-        if not self._campaign.python:
+        if not self._campaign.request.python:
             return made
         return OfSite(made, site_python.mpiexec(made.prefix), site_python.variables())
 
     @cached_property
     def _site(self) -> Site:
-        return sites.load(self._campaign.site, sites.path())[1]
+        return sites.load(self._campaign.request.site, sites.path())[1]
 
     @cached_property
     def _machine(self) -> Machine:
@@ -113,34 +113,28 @@ class Commands:
 
     def _on_hosts(self, where: EnvironmentId, flavour: str, variables: Variables) -> OnHosts:
         """Emulated hosts, one set for all launches."""
-        found, contained = self._found.hosts, None
+        found = self._found.hosts
         ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
-        prefix = self._prefix(flavour)
-        if where.container:
-            contained, prefix = self._contained(where, flavour), mpi.prefix(flavour)
-            if os.getuid() == 0:
-                contained = replace(contained, user=(self._machine.uid, self._machine.gid))
+        contained = self._contained(where, flavour, None)
+        if contained and os.getuid() == 0:
+            contained = replace(contained, user=(self._machine.uid, self._machine.gid))
+        prefix = self._prefix(flavour, contained)
         return OnHosts(flavour, prefix, self._cores, ways, contained, variables)
 
-    def _contained(self, where: EnvironmentId, flavour: str, own: Path | None = None) -> Contained:
-        """The container of ranks on several hosts.
-
-        Args:
-            own: the image that a site provides.
-        """
-        tree = unpacked.folder(image.variant(flavour, self._torch))
-        return Contained(where.container, own or tree, image.PREFIX)
+    def _contained(
+        self, where: EnvironmentId, flavour: str, provided: Path | None
+    ) -> Contained | None:
+        """The container of ranks on several hosts, with the image that a site provides or ours."""
+        tree = provided or unpacked.folder(image.variant(flavour, self._torch))
+        return Contained(where.container, tree, image.PREFIX) if where.container else None
 
     def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Environment:
         """The nodes of an allocation, all alike."""
         site, asked = self._site, self._campaign.experiment.launches
-        contained = None
-        if where.container:
-            own = site.image_of(where.container, flavour)
-            contained = self._contained(where, flavour, own)
+        contained = self._contained(where, flavour, site.image_of(where.container, flavour))
         made = Slurm(
             flavour,
-            mpi.prefix(flavour) if contained else self._prefix(flavour),
+            self._prefix(flavour, contained),
             asked.nodes,
             self._cores,
             asked.launcher,

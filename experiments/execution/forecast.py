@@ -5,7 +5,8 @@ an MPI does.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.model.launch import Block, Cell, Launch
@@ -46,8 +47,7 @@ class Forecast:
     """Of a whole campaign.
 
     Attributes:
-        seconds: about the most; time caps are taken to be used up, and cells known well before
-            take less.
+        seconds: about the most; cells known well before their time cap take less.
         together: by kind of memory, bytes of all buffers of the block that needs most; its arms
             are alive at once, and hold one kind at a time.
     """
@@ -58,21 +58,24 @@ class Forecast:
     together: Mapping[str, int]
 
 
-def forecast(blocks: Iterable[Block], host: Host) -> Forecast:
+def forecast(blocks: Sequence[Block], host: Host) -> Forecast:
     """What the blocks of a schedule come to."""
-    every = list(blocks)
-    launches = [launch for block in every for launch in block.launches]
+    launches = [launch for block in blocks for launch in block.launches]
     distinct = {_alike(launch): launch for launch in launches}
-    seconds = {key: _seconds(_own(launch), host) for key, launch in distinct.items()}
     sizes = {key: _sizes(_own(launch), host.cache) for key, launch in distinct.items()}
     most: dict[str, int] = {}
-    for block in every:
+    for block in blocks:
         held = [sizes[_alike(launch)] for launch in block.launches]
-        for kind in {kind for each in held for kind in each}:
+        for kind in sorted({kind for each in held for kind in each}):
             most[kind] = max(most.get(kind, 0), sum(each.get(kind, 0) for each in held))
-    return Forecast(
-        len(every), len(launches), sum(seconds[_alike(launch)] for launch in launches), most
-    )
+    return Forecast(len(blocks), len(launches), seconds(launches, host), most)
+
+
+def seconds(launches: Sequence[Launch], host: Host) -> float:
+    """About the most that launches take, one after the other; time caps are taken to be used up."""
+    distinct = {_alike(launch): launch for launch in launches}
+    counts = Counter(map(_alike, launches))
+    return sum(counts[key] * _seconds(_own(launch), host) for key, launch in distinct.items())
 
 
 def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
@@ -126,7 +129,7 @@ def _own(launch: Launch) -> Launch:
 def _sizes(own: Launch, cache: int) -> dict[str, int]:
     """By kind, bytes of a launch's buffers."""
     found = {}
-    for kind in sorted({cell.kind for cell in own.cells}):
+    for kind in {cell.kind for cell in own.cells}:
         of_kind = replace(own, cells=tuple(cell for cell in own.cells if cell.kind == kind))
         found[kind] = _held(of_kind, cache)
     return found

@@ -10,7 +10,7 @@ from experiments.analysis.reading import load
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.model.experiment import Experiment
 from experiments.provision.images.image import Image
 from plots.draw import draw

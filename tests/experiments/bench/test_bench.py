@@ -21,7 +21,7 @@ from experiments.bench.question import ask
 from experiments.console.stages import Stages
 from experiments.environments import host
 from experiments.execution import campaign, together
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.model import mpi_settings
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch

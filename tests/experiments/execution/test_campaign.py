@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import io
 import json
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +13,8 @@ from rich.console import Console
 
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
-from experiments.emulation import description
-from experiments.execution import backends, campaign, same_machine
-from experiments.execution.campaign import Request
+from experiments.execution import backends, campaign, inventory, same_machine
+from experiments.execution.campaign_file import Request
 from experiments.execution.cleanup import watchdog
 from experiments.model.checkout import ROOT
 from experiments.model.errors import SpecError
@@ -37,8 +35,7 @@ def asked(environments: str, **flags: Any) -> Experiment:
 
 
 def lines(environments: str, out: Path, **flags: Any) -> list[str]:
-    planned = campaign.plan(asked(environments, **flags), Request(out))
-    return campaign.dry_run(planned, out)
+    return campaign.dry_run(campaign.plan(asked(environments, **flags), Request(out)))
 
 
 def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Path) -> None:
@@ -67,24 +64,20 @@ def test_hbm_is_emulated_in_a_guest_that_has_none(tmp_path: Path) -> None:
     assert "--env=MEMKIND_HBW_NODES=0 " in line
 
 
-@pytest.mark.parametrize("environment", ["userland", "docker", "vm:plain", "vm-docker:plain"])
+@pytest.mark.parametrize(
+    "environment", ["host", "userland", "docker", "vm:plain", "vm-docker:plain"]
+)
 def test_ranks_of_an_image_find_what_was_compiled_for_torch(
     environment: str, tmp_path: Path
 ) -> None:
     compiled = "TORCH_EXTENSIONS_DIR=/opt/hbmcomm/extensions"
     for name in ("torch", "quick"):
         experiment = spec.restrict(spec.load(name), environments=environment, blocks=1)
-        planned = campaign.plan(experiment, Request(tmp_path))
-        for line in campaign.dry_run(planned, tmp_path):
-            assert (compiled in line) == (name == "torch")
+        wanted = name == "torch" and environment != "host"
+        for line in campaign.dry_run(campaign.plan(experiment, Request(tmp_path))):
+            assert ("TORCH_EXTENSIONS_DIR" in line) == (compiled in line) == wanted
             if "docker" in environment:
                 assert ("hbmcomm:openmpi-torch" in line) == (name == "torch")
-
-
-def test_torch_of_the_host_is_its_own(tmp_path: Path) -> None:
-    experiment = spec.restrict(spec.load("torch"), environments="host", blocks=1)
-    shown = campaign.dry_run(campaign.plan(experiment, Request(tmp_path)), tmp_path)
-    assert not any("TORCH_EXTENSIONS_DIR" in line for line in shown)
 
 
 def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
@@ -104,6 +97,15 @@ def test_without_qemu_that_is_said_before_anything_is_built(
     assert not out.exists()
 
 
+def begin(out: Path, environments: str = "vm:plain", **header: Any) -> list[str]:
+    """A results folder whose campaign was begun on this machine; the names of its launches."""
+    experiment = asked(environments)
+    found = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
+    found |= {"base": "auto", "emulated": {}, "machine": facts.machine()}
+    store.create(out, found | header)
+    return [launch.name for block in schedule(experiment, 1) for launch in block.launches]
+
+
 def finish(out: Path, launch: str, hashes: dict[str, str]) -> None:
     """A launch that has been measured, with code of these hashes."""
     found = {"format": FORMAT, "launch": {}, "cells": [], "environment": {"hashes": hashes}}
@@ -120,11 +122,8 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
 
     monkeypatch.setattr(watchdog, "watching", refuse)
     monkeypatch.setattr(backends, "ready", refuse)
-    out, text, experiment = tmp_path / "out", io.StringIO(), asked("host,docker")
-    header = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
-    store.create(out, header | {"base": "auto", "machine": facts.machine(), "emulated": {}})
-    names = [launch.name for block in schedule(experiment, 1) for launch in block.launches]
-    for name in names:
+    out, text = tmp_path / "out", io.StringIO()
+    for name in begin(out, "host,docker"):
         with pytest.raises(AssertionError, match="started"):
             campaign.resume(out, Stages())
         finish(out, name, {})
@@ -132,26 +131,11 @@ def test_nothing_is_started_for_a_campaign_that_is_complete(
     assert text.getvalue().startswith(f"the campaign in {out} is complete; ")
 
 
-def begin(out: Path, **emulated: Any) -> None:
-    """A results folder whose campaign was begun in an emulated machine like this."""
-    header = {"name": "quick", "experiment": asked("vm:plain").to_dict(), "seed": 1, "schedule": []}
-    header |= {"base": "auto", "emulated": emulated, "machine": facts.machine()}
-    store.create(out, header)
-
-
-def plain() -> dict[str, Any]:
-    """The machine's description as a header holds it."""
-    found: dict[str, Any] = json.loads(json.dumps(asdict(description.load("plain"))))
-    return found
-
-
 @pytest.mark.parametrize("part", ["kernel", "cpu"])
 def test_a_campaign_is_not_completed_on_another_machine_or_kernel(
     part: str, tmp_path: Path
 ) -> None:
-    header = {"name": "quick", "experiment": asked("host").to_dict(), "seed": 1, "schedule": []}
-    other = facts.machine() | {part: "another"}
-    store.create(tmp_path / "out", header | {"base": "auto", "machine": other, "emulated": {}})
+    begin(tmp_path / "out", "host", machine=facts.machine() | {part: "another"})
     text = rf"this machine is not as it was .*\({part}: another then, .* now\).*another --out"
     with pytest.raises(ResultsError, match=text):
         campaign.resume(tmp_path / "out", Stages())
@@ -163,11 +147,8 @@ def test_a_campaign_is_not_completed_by_other_code(
     monkeypatch.setattr(backends, "ready", lambda *asked: contextlib.nullcontext(None))
     monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
     monkeypatch.setattr(same_machine, "refuse_other_guest", lambda *asked: None)
-    header = {"name": "quick", "experiment": asked("host,docker").to_dict(), "seed": 1}
-    header |= {"schedule": [], "base": "auto", "machine": facts.machine(), "emulated": {}}
     out = tmp_path / "out"
-    store.create(out, header)
-    launch = next(each.name for each in schedule(asked("host,docker"), 1)[0].launches)
+    launch, *_ = begin(out, "host,docker")
     hashes = {name: of_python(ROOT / name) for name in ("experiments", "hbmcomm")}
     for begun, changed in ((hashes, ""), (hashes | {"hbmcomm": "0" * 16}, "hbmcomm changed since")):
         finish(out, launch, begun)
@@ -176,9 +157,9 @@ def test_a_campaign_is_not_completed_by_other_code(
 
 
 def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path) -> None:
-    other = plain()
+    other = inventory.described("plain")
     other["nodes"][0]["memory_bytes"] += 1
-    begin(tmp_path / "out", description=other)
+    begin(tmp_path / "out", emulated={"description": other})
     with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
         campaign.resume(tmp_path / "out", Stages())
 
@@ -200,9 +181,9 @@ def test_nor_by_another_emulator_or_from_another_disk(
     monkeypatch.setattr(backends, "ready", lambda *asked: contextlib.nullcontext(there))
     monkeypatch.setattr(qemu_binary, "version", lambda: "QEMU 7")
     monkeypatch.setattr(campaign, "_measure", lambda *asked: ["measured"])
-    as_now = {"accelerator": "tcg", "qemu": "QEMU 7", "disk": "newer"}
+    now = {"accelerator": "tcg", "qemu": "QEMU 7", "disk": "newer", "machine": "plain"}
     out = tmp_path / "out"
-    begin(out, machine="plain", description=plain(), **as_now | begun)
+    begin(out, emulated={**now, "description": inventory.described("plain"), **begun})
     if shown is None:
         assert campaign.resume(out, Stages()) == ["measured"]
         return

@@ -12,7 +12,7 @@ from experiments.emulation.hosts import keepers
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.environments.cluster.hosts import dealt
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.processes import executables
 
 MIB = 2**20

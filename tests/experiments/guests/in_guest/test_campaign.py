@@ -17,7 +17,7 @@ from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation import description, qemu_command
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.guests.disk import Disk
 from experiments.processes import folder_lock, tracking
 from experiments.results import store

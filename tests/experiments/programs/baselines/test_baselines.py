@@ -11,7 +11,7 @@ import pytest
 from experiments.catalogue import spec
 from experiments.environments.host import OwnStarter
 from experiments.execution import campaign
-from experiments.execution.campaign import Request
+from experiments.execution.campaign_file import Request
 from experiments.jobs.execute import execute
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
@@ -121,7 +121,7 @@ def test_baselines_take_turns_with_every_mpi_of_the_host(tmp_path: Path) -> None
         programs = {each.arm: each.takes_turns for each in block.launches}
         assert programs["threads"] and programs["multiprocessing"]
     planned = campaign.plan(asked, Request(tmp_path / "out"))
-    lines = campaign.dry_run(planned, tmp_path / "out")
+    lines = campaign.dry_run(planned)
     runs = sum("-m experiments.programs.baselines.run" in line for line in lines)
     assert runs == 2 * 3 * asked.launches.blocks
 
