@@ -1,6 +1,7 @@
 """What the words of a command line mean: positional arguments, numbers, choices."""
 
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
@@ -30,12 +31,8 @@ def leading_path(task: str, name: str) -> list[str]:
 
 def leading(task: str, *names: str) -> list[str]:
     """The arguments whose words directly follow a task's name; the others keep their defaults."""
-    found = []
-    for name, word in zip(names, _words(task), strict=False):
-        if word.startswith("-"):
-            break
-        found.append(name)
-    return found
+    words = takewhile(lambda word: not word.startswith("-"), _words(task))
+    return [name for name, _ in zip(names, words, strict=False)]
 
 
 def _words(task: str) -> list[str]:

@@ -1,6 +1,7 @@
 """`model`: cost models of a stored campaign, and what they say of other machines."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from commands.flags import check_choice, whole_number
@@ -18,11 +19,9 @@ def model(results: str | None, out: str, what_if: str, network: str, nodes: str)
     machines = _named("what-if", what_if, whatif.MACHINES)
     networks = _named("network", network, whatif.NETWORKS)
     most = whole_number("nodes", nodes, 1) or whatif.MOST_NODES
-    if results and results.endswith(BENCH) and Path(results).is_file():
-        _model(Path(results), new_figures("out", out, Path(results)), machines, networks, most)
-        return
-    with stored(results) as folder:
-        _model(folder, new_figures("out", out, folder), machines, networks, most)
+    bench = Path(results) if results and results.endswith(BENCH) else None
+    with nullcontext(bench) if bench and bench.is_file() else stored(results) as source:
+        _model(source, new_figures("out", out, source), machines, networks, most)
 
 
 def _named(flag: str, value: str, names: tuple[str, ...]) -> tuple[str, ...]:

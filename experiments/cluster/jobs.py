@@ -83,7 +83,11 @@ def follow(
             asked = now
             found = state(job)
             if found is None:
-                _refuse_silence(job, now - answered)
+                if now - answered > SILENT:
+                    raise SlurmRefused(
+                        f"Slurm does not answer for {now - answered:.0f} s; job {job} goes on "
+                        f"without this process: see `squeue --job {job}`"
+                    )
                 continue
             answered = now
             if found.never:
@@ -113,14 +117,6 @@ class _Tail:
             if new := file.read():
                 self._at += len(new)
                 self._show(new.decode(errors="replace"))
-
-
-def _refuse_silence(job: str, seconds: float) -> None:
-    if seconds > SILENT:
-        raise SlurmRefused(
-            f"Slurm does not answer for {seconds:.0f} s; job {job} goes on without this process: "
-            f"see `squeue --job {job}`"
-        )
 
 
 def _slurm(words: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:

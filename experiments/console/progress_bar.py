@@ -1,7 +1,6 @@
 """What the user sees while launches run: a bar on a terminal, plain lines elsewhere."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import (
@@ -38,12 +37,7 @@ class Display:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def begin(self, name: str, launches: int = 1) -> None:

@@ -97,11 +97,8 @@ def _image(image: Image, client: docker.DockerClient | None) -> dict[str, Any]:
         "base_image": image.base_id,
         "inputs": image.inputs,
         "dockerfile": image.dockerfile,
-        "wheels": {wheel.name: _sha256(wheel) for wheel in image.wheels},
+        "wheels": {
+            wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in image.wheels
+        },
         "packages": installed.of_image(client, image.id) if client else {},
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,12 +1,11 @@
 """What launches of a campaign have in common, what a launch's folder holds before it starts, and
 what is checked before its result is taken in."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import docker
 
@@ -50,10 +49,6 @@ class LaunchContext:
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     gone: Mapping[EnvironmentId, Callable[[], str]] = field(default_factory=dict)
 
-    def client(self, launch: Launch) -> docker.DockerClient | None:
-        """The client of the engine that runs a launch, None without an engine."""
-        return self.clients.get(launch.environment)
-
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""
         store.write_json(place / "launch.json", launch.to_dict())
@@ -68,32 +63,21 @@ class LaunchContext:
         Raises:
             ResultsError: it holds other code than a finished launch of the same MPI and program.
         """
-        self._refuse_other_code(launch.name, place)
+        result = place / "result.json"
+        if result.exists():  # accept() refuses a launch without
+            self._refuse_other_code(launch, store.read_json(result))
         store.add(place, {"command": command.shell()})
 
-    def _refuse_other_code(self, name: str, place: Path) -> None:
-        """Every launch must hold the MPI and the code of those before it that run the same."""
-        result = place / "result.json"
-        if not result.exists():  # accept() will refuse it
-            return
-        other = json.loads(result.read_text(encoding="utf-8"))
-        first = self._first_like(other["launch"])
-        found = (
-            metadata_diff.refusals(store.read_launch(self.folder, first), other) if first else {}
-        )
-        if found:
-            differences = "; ".join(
-                f"{key}: {one} against {two}" for key, (one, two) in found.items()
-            )
-            raise store.ResultsError(
-                f"launches {first} and {name} do not hold the same code ({differences}) and cannot "
-                "be compared; measure again into another --out"
-            )
-
-    def _first_like(self, asked: Mapping[str, str]) -> str | None:
-        """The first finished launch with the same MPI and program."""
+    def _refuse_other_code(self, launch: Launch, found: Mapping[str, Any]) -> None:
+        """A launch must hold what the first finished one of the same MPI and program holds."""
         for name in sorted(store.finished(self.folder)):
-            launch = store.read_launch(self.folder, name)["launch"]
-            if (launch["mpi"], launch["program"]) == (asked["mpi"], asked["program"]):
-                return name
-        return None
+            first = store.read_launch(self.folder, name)
+            if (first["launch"]["mpi"], first["launch"]["program"]) != (launch.mpi, launch.program):
+                continue
+            if refused := metadata_diff.refusals(first, found):
+                pairs = (f"{key}: {one} against {two}" for key, (one, two) in refused.items())
+                raise store.ResultsError(
+                    f"launches {name} and {launch.name} do not hold the same code "
+                    f"({'; '.join(pairs)}) and cannot be compared; measure again into another --out"
+                )
+            return

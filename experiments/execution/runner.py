@@ -120,7 +120,8 @@ class Runner:
         emulated, presence = launch.environment.is_emulated, self._presence(launch)
         patience = STALLED_THERE if emulated else STALLED
         watching = (display.within, launching.RESUME, patience, presence)
-        prepare, client = partial(self._context.prepare, launch), self._context.client(launch)
+        prepare = partial(self._context.prepare, launch)
+        client = self._context.clients.get(launch.environment)
         try:
             with attended(self._folder, launch.name, prepare, client, *watching) as found:
                 self._context.check(launch, *found)

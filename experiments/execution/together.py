@@ -60,7 +60,7 @@ class Member:
             Channel(self._place, launch.ranks, self._check, patience)
         )
         self._command = context.prepare(launch, self._place)
-        client = context.client(launch)
+        client = context.clients.get(launch.environment)
         self._poll = ends.enter_context(running(self._command, self._log, client))
 
     def await_start(self) -> None:
@@ -74,17 +74,12 @@ class Member:
         Args:
             cells: of the block, as the orders number them; some may be none of its own.
         """
-        own = [
-            replace(order, cell=NONE if order.cell == NONE else self._numbers[cells[order.cell]])
-            for order in orders
-            if order.cell == NONE or cells[order.cell] in self._numbers
-        ]
+        found = {number: self._numbers.get(cell) for number, cell in enumerate(cells)}
+        numbers = {NONE: NONE} | {here: there for here, there in found.items() if there is not None}
+        own = [replace(each, cell=numbers[each.cell]) for each in orders if each.cell in numbers]
         with self._ended_where_lost():
             answers = iter(self._channel.ask(own) if own else [])
-        return [
-            next(answers) if order.cell == NONE or cells[order.cell] in self._numbers else Answer()
-            for order in orders
-        ]
+        return [next(answers) if each.cell in numbers else Answer() for each in orders]
 
     def await_end(self) -> None:
         """Its ranks were asked to leave: until they have; Lost where they do not end well."""
@@ -112,11 +107,6 @@ class Member:
         self._context.check(self.launch, self._place, self._command)
         store.accept(self._context.folder, self.launch.name, self._place)
 
-    def _turn(self) -> Cell | None:
-        """Whose turn it is."""
-        at = self._channel.at()
-        return None if at == NONE else self.launch.plan[at]
-
     def _check(self) -> None:
         code = self._poll()
         if code is not None:
@@ -127,20 +117,21 @@ class Member:
         """End at once what would disturb the turns of others; all of them where it is refused."""
         try:
             yield
+            return
         except Lost as lost:
+            why = str(lost)
             text = (
                 f"launch {self.launch.name} {lost}; its log is {self._log}. Finished launches are "
                 f"kept: {RESUME}"
             )
-            loss = Loss(text, str(lost), self._turn())
         except LaunchFailed as failure:
-            loss = Loss(str(failure), failure.why, self._turn())
-        else:
-            return
+            text, why = str(failure), failure.why
+        at = self._channel.at()  # whose turn it is
+        loss = Loss(text, why, None if at == NONE else self.launch.plan[at])
         self._ends.close()
         self._refuse(self.launch, loss)
         self.loss = loss
-        raise Lost(loss.text)
+        raise Lost(text)
 
 
 def run(
@@ -162,39 +153,35 @@ def run(
         LaunchFailed: from `refuse`.
         ResultsError: what a launch wrote does not fit those before it.
     """
-    members: dict[str, Member] = {}
+    members: list[Member] = []
     losses: dict[str, Loss] = {}
 
-    def part_from_lost() -> None:
-        for name in list(members):
-            if loss := members[name].loss:
-                losses[name] = loss
-                del members[name]
+    def alive() -> dict[str, Member]:
+        return {each.launch.name: each for each in members if each.loss is None}
 
     def of_all(act: Callable[[Member], object]) -> None:
-        for member in members.values():
+        for member in alive().values():
             with contextlib.suppress(Lost):
                 act(member)
-        part_from_lost()
 
     with contextlib.ExitStack() as block:
         for launch in launches:
             ends = block.enter_context(contextlib.ExitStack())
             try:
-                members[launch.name] = Member(context, launch, ends, refuse)
+                members.append(Member(context, launch, ends, refuse))
             except ContainerRefused as refusal:
                 losses[launch.name] = Loss(str(refusal), "refused by the engine")
                 ends.close()
         of_all(Member.await_start)
         first, contests = launches[0], _united(launches)
         cells = [cell for contest in contests for cell in contest]
-        arms = {name: partial(member.ask, cells) for name, member in members.items()}
+        arms = {name: partial(member.ask, cells) for name, member in alive().items()}
         conduct(arms, numbers(contests), first.measurement, first.order, within)
-        part_from_lost()
         of_all(Member.await_end)
-        for member in members.values():
-            member.take_in(sorted(members))
-    return losses
+        company = alive()
+        for member in company.values():
+            member.take_in(sorted(company))
+    return losses | {each.launch.name: each.loss for each in members if each.loss}
 
 
 def _united(launches: Iterable[Launch]) -> list[tuple[Cell, ...]]:

@@ -63,13 +63,19 @@ def attended(
         ResultsError: it wrote nothing, or something torn.
     """
     with store.incoming(folder, name) as place:
-        log = log_of(folder, name)
-        watch = _Watch(place / "progress", within)
+        log, progress = log_of(folder, name), place / "progress"
+        seen, moved = "", time.monotonic()
 
         def tick() -> None:
+            nonlocal seen, moved
             there()
-            watch.look()
-            if time.monotonic() - watch.moved > patience:
+            text = _text(progress)
+            if text != seen:
+                seen, moved = text, time.monotonic()
+                done, total, *_ = [*text.split(), "0", "0"]
+                if int(total):
+                    within(int(done) / int(total))
+            if time.monotonic() - moved > patience:
                 why = f"stood still for {patience:.0f} s"
                 text = f"launch {name} {why} and was ended; finished launches are kept: {advice}"
                 raise LaunchFailed(text, why)
@@ -105,27 +111,6 @@ def add_chosen(place: Path, log: Path) -> None:
 def disk_full(folder: Path) -> bool:
     """Whether a failure in that folder is laid to the disk."""
     return shutil.disk_usage(folder).free < DISK_FULL
-
-
-class _Watch:
-    """A launch's progress file.
-
-    Attributes:
-        moved: when it changed last, by the monotonic clock.
-    """
-
-    def __init__(self, progress: Path, within: Callable[[float], None]) -> None:
-        self._progress, self._within = progress, within
-        self._seen, self.moved = "", time.monotonic()
-
-    def look(self) -> None:
-        """Pass on the share that is done."""
-        text = self._progress.read_text() if self._progress.exists() else ""
-        if text != self._seen:
-            self._seen, self.moved = text, time.monotonic()
-            done, total, *_ = [*text.split(), "0", "0"]
-            if int(total):
-                self._within(int(done) / int(total))
 
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:

@@ -20,8 +20,5 @@ def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
 
 def of_python(folder: Path) -> str:
     """The first 16 hex digits of SHA-256 of a package's Python files, names included."""
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        found.update(str(path.relative_to(folder)).encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+    every = sorted(folder.rglob("*.py"))
+    return digest(b"", ((str(path.relative_to(folder)), path) for path in every))[:16]

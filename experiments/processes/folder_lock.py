@@ -124,11 +124,10 @@ def _lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in NO_LOCKS:
-            return True
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        if error.errno not in NO_LOCKS:
             raise
-        return False
     return True
 
 

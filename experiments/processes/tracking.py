@@ -147,10 +147,8 @@ def end_daemons(driver: str, patience: float, used: str = "") -> int:
 
 def daemon_of_ours(pid: int) -> str:
     """The identity of a process that any driver started as an engine; "" for other processes."""
-    with contextlib.suppress(OSError):
-        if f"\0{DAEMON}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
-            return identity(pid)
-    return ""
+    process = identity(pid)
+    return process if process in carrying(DAEMON) else ""
 
 
 def end_daemon(process: str, patience: float) -> None:

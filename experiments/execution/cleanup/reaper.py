@@ -93,9 +93,11 @@ def _processes(facts: Facts) -> Iterator[str]:
 
 
 def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
+    from experiments.provision import podman  # these take half a second
     from experiments.provision.engines import engine
-    from experiments.provision.images import removal  # takes half a second
+    from experiments.provision.images import removal
 
+    of_podman = functools.partial(podman.answering, tracking.pid_of(facts["driver"]))
     if "campaign" not in facts:  # killed while it made images
         with contextlib.suppress(engine.EngineMissing):  # the next driver does it
             client = engine.answering()
@@ -103,7 +105,8 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
                 yield f"in docker: {' '.join(removed)}"
     for name in facts.get("engines", ()):
         with contextlib.ExitStack() as stack:
-            connect = _connecting(name, facts["driver"], stack)
+            answering = of_podman if name == "podman" else engine.answering
+            connect = functools.partial(_connect, answering, stack)
             try:
                 removed = removal.remove_late(connect, facts["campaign"], patience, settle)
             except engine.EngineMissing as error:
@@ -113,28 +116,11 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
                     yield f"in {name}: {' '.join(removed)}"
 
 
-def _connecting(name: str, driver: str, stack: contextlib.ExitStack) -> Callable[[], Any]:
-    """A function that connects to an engine, also to one that the driver started.
-
-    Its clients are closed with the stack.
-    """
-    answering: Callable[[], Any]
-    if name == "podman":
-        from experiments.provision import podman
-
-        answering = functools.partial(podman.answering, tracking.pid_of(driver))
-    else:
-        from experiments.provision.engines import engine
-
-        answering = engine.answering
-
-    def connect() -> Any:
-        client = answering()
-        if client:
-            stack.callback(client.close)
-        return client
-
-    return connect
+def _connect(answering: Callable[[], Any], stack: contextlib.ExitStack) -> Any:
+    """A client of an engine that answers, closed with the stack."""
+    if client := answering():
+        stack.callback(client.close)
+    return client
 
 
 def _segments(facts: Facts) -> Iterator[str]:

@@ -99,9 +99,13 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
 
 @contextlib.contextmanager
 def _watchdog(folder: Path, lock: FolderLock) -> Iterator[None]:
-    """The watchdog reads a pipe that only this process writes: its end is this process's end."""
+    """The watchdog reads a pipe that only this process writes: its end is this process's end.
+
+    A shell ignores the signals before Python has started.
+    """
+    program = [sys.executable, "-m", reaper.__name__, str(folder.absolute()), str(lock.descriptor)]
     process = subprocess.Popen(
-        command(folder, lock.descriptor),
+        ["/bin/sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", *program],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -117,15 +121,3 @@ def _watchdog(folder: Path, lock: FolderLock) -> Iterator[None]:
             process.communicate(reaper.GOODBYE, LEAVE_PATIENCE)
         process.kill()
         process.wait()
-
-
-def command(folder: Path, descriptor: int) -> list[str]:
-    """The watchdog's command; a shell ignores the signals before Python has started."""
-    program = [
-        sys.executable,
-        "-m",
-        "experiments.execution.cleanup.reaper",
-        str(folder.absolute()),
-        str(descriptor),
-    ]
-    return ["/bin/sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", *program]
