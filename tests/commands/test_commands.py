@@ -133,7 +133,6 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["hosts", "up", "--delay", "1min"], "delay '1min' does not parse"),
         (["vm", "--machine", "knl-snc4-fat"], "did you mean 'knl-snc4-flat'?"),
         (["vm", "--machine", "plain", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi"),
-        (["run", "--resume", "--ranks", "2"], "drop the other flags"),
         (["run", "--resume", "--out", "nowhere"], "there is no results folder nowhere"),
         (["plot", "--results", "nowhere"], "there is no results folder nowhere"),
         (["plot", "--results", "docker"], "docker holds no campaign.json"),

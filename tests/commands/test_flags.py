@@ -1,19 +1,8 @@
-"""Numbers, choices and positional words of a command line."""
+"""Positional words of a command line."""
 
 import pytest
 
-from commands.flags import check_choice, leading, leading_path, whole_number
-from experiments.model.errors import ExperimentsError
-
-
-def test_flags_are_whole_numbers_or_choices() -> None:
-    assert whole_number("blocks", "", 1) is None
-    assert whole_number("blocks", "6", 1) == 6
-    check_choice("format", "csv", ("csv", "osu"))
-    with pytest.raises(ExperimentsError, match="--blocks '0' must be a whole number, 1 or more"):
-        whole_number("blocks", "0", 1)
-    with pytest.raises(ExperimentsError, match="--format 'x' is not one of csv, osu"):
-        check_choice("format", "x", ("csv", "osu"))
+from commands.flags import leading, leading_path
 
 
 @pytest.mark.parametrize(

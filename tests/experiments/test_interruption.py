@@ -15,21 +15,14 @@ from experiments.analysis import reading
 from experiments.provision.images.image import Image
 from experiments.results import store
 from tests.awaiting import wait_for
+from tests.experiments.running import running
 
 pytestmark = pytest.mark.ranks
 
 
 def ranks_alive(folder: Path) -> list[int]:
     """Processes that were started for a launch into this folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if "experiments.programs.harness" in words and any(str(folder) in word for word in words):
-            found.append(int(path.parent.name))
-    return found
+    return running("experiments.programs.harness", str(folder))
 
 
 def interrupted(driver: Any, environment: str, out: Path) -> "subprocess.CompletedProcess[str]":

@@ -13,7 +13,7 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from experiments.provision.images.image import Image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.awaiting import seconds_until, wait_for
+from tests.experiments.running import running
 from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
@@ -81,7 +82,7 @@ class Campaign:
     def left(self) -> list[str]:
         """Everything of it that is still there."""
         found = [f"process {who}" for who in tracking.marked(self.mark)]
-        found += [f"process {pid}" for pid in named_in_a_command(self.out)]
+        found += [f"process {pid}" for pid in running(str(self.out))]
         mapped = tracking.mapped()
         found += [
             str(path)
@@ -104,14 +105,6 @@ class Campaign:
         return not self.left()
 
 
-def named_in_a_command(folder: Path) -> Iterator[int]:
-    """Living processes that were told of the folder."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if str(folder).encode() in path.read_bytes():
-                yield int(path.parent.name)
-
-
 def in_podman(label: str) -> list[str]:
     """Its containers and networks with a label; its service may be gone by now."""
     found = []
@@ -122,7 +115,7 @@ def in_podman(label: str) -> list[str]:
     return found
 
 
-def moments(campaign: Campaign, draw: random.Random) -> dict[str, tuple[Callable[[], Any], float]]:
+def moments(campaign: Campaign) -> dict[str, tuple[Callable[[], Any], float]]:
     """What begins each phase of a driver's life, and the seconds within which it is killed then."""
     finished = len(store.finished(campaign.out))
     within = campaign.out / "incoming"
@@ -139,7 +132,7 @@ def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
     """Start or resume, and kill at a moment of a phase; which, or "" where it ended before."""
     campaign.go()
     assert campaign.process is not None
-    phases = moments(campaign, draw)
+    phases = moments(campaign)
     phase = list(phases)[number % len(phases)]
     begun, within = phases[phase]
     wait_for(lambda: begun() or campaign.ended(), phase)

@@ -4,20 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.catalogue import spec
 from experiments.model.launch import Block
 from experiments.results import store
-from experiments.schedule.blocks import schedule
+from tests.experiments.execution.instant import host_and_docker
 
 
 @pytest.fixture
 def blocks() -> tuple[Block, ...]:
-    return schedule(
-        spec.restrict(
-            spec.load("quick"), environments="host,docker", profiles="tuned", sizes="1KiB", blocks=2
-        ),
-        1,
-    )
+    return host_and_docker(blocks=2)
 
 
 @pytest.fixture

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.catalogue import spec
 from experiments.environments.process import Process
 from experiments.execution.launching import Environments, LaunchContext
 from experiments.execution.runner import Runner
 from experiments.model.environment import DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
+from experiments.schedule.blocks import schedule
 
 ME = (os.getuid(), os.getgid())
+SIZES = (1024,)
 HARNESS = """
 import json, pathlib, sys, threading
 import numpy as np
@@ -56,6 +59,12 @@ class Stuck(Instant):
 
     def command(self, launch: Launch, folder: Path) -> Process:
         return Process((sys.executable, "-c", "import time; time.sleep(600)"))
+
+
+def host_and_docker(blocks: int, sizes: Sequence[int] = SIZES) -> tuple[Block, ...]:
+    """A small campaign of three arms: host, host again, a container."""
+    arms = {"environments": "host,docker", "profiles": "tuned"}
+    return schedule(spec.restrict(spec.load("quick"), **arms, sizes=sizes, blocks=blocks), 1)
 
 
 Gone = Mapping[EnvironmentId, Callable[[], str]]

@@ -27,23 +27,21 @@ def loss(cell: Cell | None, why: str = "exit code 139") -> Loss:
 CELL = Cell("bcast", "mpi", "regular", "local", 1024, form="persistent")
 
 
-def test_without_a_failure_a_launch_is_as_it_was() -> None:
-    launch = launches("sm")[0]
-    assert Attempts().prepare(launch) == launch
-
-
-def test_the_cell_that_failed_is_left_out_here_and_in_later_blocks_alone() -> None:
+@pytest.mark.parametrize(("setting", "arm"), [("sm", "openmpi-sm"), ("default", "openmpi")])
+def test_the_cell_that_failed_is_left_out_here_and_in_later_blocks_alone(
+    setting: str, arm: str
+) -> None:
     attempts = Attempts()
-    first, later = launches("sm")
+    first, later = launches(setting)
     text = attempts.failed(first, loss(CELL, "stood still for 60 s"))
     assert text == (
-        "openmpi-sm goes on without mpi's persistent bcast of 1,024 bytes: stood still for 60 s"
+        f"{arm} goes on without mpi's persistent bcast of 1,024 bytes: stood still for 60 s"
     )
     left_out = LeftOut("bcast", "mpi", "persistent", 1024, "stood still for 60 s")
     for launch in (first, later):
         prepared = attempts.prepare(launch)
         assert prepared is not None and prepared.without == (left_out,)
-    for launch in (launches("ucx")[0], launches("sm", ranks=3)[0]):
+    for launch in (launches("ucx")[0], launches(setting, ranks=3)[0]):
         assert attempts.prepare(launch) == launch
 
 
@@ -92,14 +90,6 @@ def test_a_failure_of_ours_ends_the_bench_in_any_setting(contender: str, setting
     with pytest.raises(LaunchFailed):
         Attempts().refuse(launches(setting)[0], loss(replace(CELL, transport=contender)))
     Attempts().refuse(launches(setting)[0], loss(CELL))
-
-
-def test_a_call_of_an_mpi_as_it_comes_is_left_out_too() -> None:
-    attempts = Attempts()
-    launch = launches("default")[0]
-    attempts.failed(launch, loss(CELL))
-    prepared = attempts.prepare(launch)
-    assert prepared is not None and prepared.without
 
 
 def test_where_environments_are_the_arms_a_container_may_fail_and_the_host_may_not() -> None:

@@ -1,6 +1,5 @@
 """Real launches that take turns: what they measure, and what one that fails costs the others."""
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.catalogue import spec
 from experiments.environments.host import Host
 from experiments.environments.process import Process
 from experiments.execution import together
@@ -23,11 +21,10 @@ from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.results import store
-from experiments.schedule.blocks import schedule
+from tests.experiments.execution.instant import ME, host_and_docker
+from tests.experiments.running import running
 
 pytestmark = pytest.mark.ranks
-
-ME = (os.getuid(), os.getgid())
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,7 @@ def here() -> Host:
 @pytest.fixture
 def launches() -> tuple[Launch, ...]:
     """A block of three arms on the host; the failure of one is a finding, as of a container."""
-    asked = spec.restrict(
-        spec.load("quick"),
-        environments="host,docker",
-        profiles="tuned",
-        sizes=(1024, 65536),
-        blocks=1,
-    )
-    (block,) = schedule(asked, 1)
+    (block,) = host_and_docker(blocks=1, sizes=(1024, 65536))
     kept = [cell for cell in block.launches[0].cells if cell.kind == "regular"]
     return tuple(replace(each, cells=tuple(kept)) for each in block.launches)
 
@@ -148,13 +138,4 @@ def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Lau
         run(folder, only, lambda: sabotaged("dies"))
     assert store.finished(folder) == set()
     assert not (folder / "incoming").exists()
-    assert not [
-        path for path in Path("/proc").glob("[0-9]*/cmdline") if str(folder).encode() in _read(path)
-    ]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    assert not running(str(folder))

@@ -1,5 +1,6 @@
 """Orders reach every rank, answers come back, and whoever is gone is noticed at once."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -50,6 +51,14 @@ class Ranks:
             for rank in (0, 1)
         ]
 
+    @contextlib.contextmanager
+    def at_work(self, does: str = "works") -> Iterator[Channel]:
+        """Their channel, once both wait for orders."""
+        with Channel(self.folder, 2, self.check) as orders:
+            self.start(does)
+            orders.open()
+            yield orders
+
     def check(self) -> None:
         for rank, process in enumerate(self.each):
             if process.poll() is not None:
@@ -66,9 +75,7 @@ def ranks(tmp_path: Path) -> Iterator[Ranks]:
 
 
 def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> None:
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.start()
-        orders.open()
+    with ranks.at_work() as orders:
         for cell in range(20):
             answer = orders.ask([Order(Action.TURN, cell, 5, 2)])
             assert answer == [Answer(seconds=cell, group=2)]  # rank 0's
@@ -97,9 +104,7 @@ def test_several_orders_are_carried_out_in_their_order_and_it_is_noted_whose_tur
 
 
 def test_ranks_end_with_the_driver_that_they_wait_for(ranks: Ranks) -> None:
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.start()
-        orders.open()
+    with ranks.at_work() as orders:
         orders.ask([Order(Action.BEGIN, 0)])
     for process in ranks.each:
         _, output = process.communicate(timeout=10)
@@ -108,9 +113,7 @@ def test_ranks_end_with_the_driver_that_they_wait_for(ranks: Ranks) -> None:
 
 
 def test_a_rank_that_dies_in_its_turn_is_noticed_at_once(ranks: Ranks) -> None:
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.start("dies")
-        orders.open()
+    with ranks.at_work("dies") as orders:
         began = time.monotonic()
         with pytest.raises(Lost, match="rank 1 ended with 3"):
             orders.ask([Order(Action.TURN, 0)])
@@ -124,9 +127,7 @@ def test_a_turn_of_slow_operations_is_given_the_time_that_they_take(
 ) -> None:
     monkeypatch.setattr(channel, "TURN_PATIENCE", 0.0)
     monkeypatch.setattr(channel, "LOOK", 0.1)
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.start("dawdles")
-        orders.open()
+    with ranks.at_work("dawdles") as orders:
         orders.ask([Order(Action.BEGIN, 1)])  # rank 0 says: 1 s
         assert orders.ask([Order(Action.TURN, 1)])[0].seconds == 1
 
@@ -135,11 +136,8 @@ def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_may_take(
     ranks: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "TURN_PATIENCE", 1.0)
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.start("hangs")
-        orders.open()
-        with pytest.raises(Lost, match="does not answer"):
-            orders.ask([Order(Action.TURN, 0)])
+    with ranks.at_work("hangs") as orders, pytest.raises(Lost, match="does not answer"):
+        orders.ask([Order(Action.TURN, 0)])
 
 
 def test_a_launch_that_never_waits_for_orders_is_reported_so(ranks: Ranks) -> None:

@@ -24,6 +24,8 @@ from experiments.provision.wheels import mpi
 from tests.awaiting import alive
 
 pytestmark = pytest.mark.alone
+SEGMENT = tracking.SHM / f"sm_segment.test.{os.getpid()}"
+MARKED = os.environ | {tracking.MARK: "test"}
 
 
 def never() -> None:
@@ -55,13 +57,12 @@ def stopped(folder: Path, code: str, error: type[BaseException] = RuntimeError) 
     return told.read_text()
 
 
-def test_output_and_exit_code_of_a_process_are_kept(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    code = execute(
-        python("import os, sys; print(os.environ['GREETING']); sys.exit(3)"), log, None, never
-    )
-    assert code == 3
-    assert log.read_text() == "hello\n"
+def test_output_and_exit_code_of_a_process_are_kept_and_it_has_the_drivers_variables(
+    tmp_path: Path,
+) -> None:
+    log, shown = tmp_path / "log", "print(os.environ['GREETING'], os.environ['PATH'])"
+    assert execute(python(f"import os, sys; {shown}; sys.exit(3)"), log, None, never) == 3
+    assert log.read_text() == f"hello {os.environ['PATH']}\n"
 
 
 def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
@@ -152,15 +153,8 @@ def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: P
         execute(Container("image", ("true",), {}), tmp_path / "log", None, never)
 
 
-def test_the_variables_of_the_driver_reach_the_process(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    execute(python("import os; print(os.environ['PATH'])"), log, None, never)
-    assert log.read_text().strip() == os.environ["PATH"]
-
-
 def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_path: Path) -> None:
-    name = f"sm_segment.test.{os.getpid()}"
-    others, ours = (Path("/dev/shm") / f"{name}.{i}" for i in range(2))
+    others, ours = (SEGMENT.with_name(f"{SEGMENT.name}.{i}") for i in range(2))
     others.write_bytes(b"of a job that runs")
     try:
         stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\ntold.write_text('x')")
@@ -183,36 +177,24 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     assert not Path(left).exists()
 
 
-def test_a_segment_that_a_living_process_maps_is_not_touched(tmp_path: Path) -> None:
-    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
+def test_a_segment_that_a_living_process_maps_soon_stays_as_long_as_it_is_mapped() -> None:
     others = tracking.segments()
-    with segment.open("w+b") as file:
-        file.truncate(4096)
-        with mmap.mmap(file.fileno(), 4096):
-            tracking.remove_segments(others)
-            assert segment.exists()
-    tracking.remove_segments(others)
-    assert not segment.exists()
-
-
-def test_a_segment_that_another_job_has_just_made_may_still_be_mapped(tmp_path: Path) -> None:
-    segment = Path("/dev/shm") / f"sm_segment.test.{os.getpid()}"
-    before = tracking.segments()
-    with contextlib.ExitStack() as held, segment.open("w+b") as file:
+    with contextlib.ExitStack() as held, SEGMENT.open("w+b") as file:
         file.truncate(4096)
         other = threading.Timer(0.2, lambda: held.enter_context(mmap.mmap(file.fileno(), 4096)))
         other.start()
-        tracking.remove_segments(before)
+        for _ in ("just made", "mapped"):
+            tracking.remove_segments(others)
+            assert SEGMENT.exists()
         other.join()
-        assert segment.exists()
-    segment.unlink()
+    tracking.remove_segments(others)
+    assert not SEGMENT.exists()
 
 
 def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None:
     code = "x = bytearray(2**28); print('ready', flush=True); import time; time.sleep(600)"
-    variables = os.environ | {tracking.MARK: "test"}
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, env=MARKED, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         tracking.end_marked("test")
@@ -230,8 +212,7 @@ def test_a_process_whose_environment_is_empty_while_it_executes_is_ended_too(
         return look(mark) if looks > 1 else set()
 
     monkeypatch.setattr(tracking, "marked", begun_in_between)
-    variables = os.environ | {tracking.MARK: "test"}
-    with subprocess.Popen(["sleep", "600"], env=variables) as process:
+    with subprocess.Popen(["sleep", "600"], env=MARKED) as process:
         try:
             tracking.end_marked("test")
             assert not alive(process.pid)

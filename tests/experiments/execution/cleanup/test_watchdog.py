@@ -3,7 +3,6 @@
 The driver is a few lines of Python here; test_kills.py kills the real one.
 """
 
-import contextlib
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from experiments.execution.cleanup import reaper, watchdog
 from experiments.processes import folder_lock, tracking
 from experiments.processes.folder_lock import FolderTaken
 from tests.awaiting import wait_for
+from tests.experiments.running import running
 
 PATIENCE = 20.0  # seconds
 
@@ -67,17 +67,9 @@ class Driver:
 
 def guard_of(folder: Path) -> int:
     """The guard's process number. A program that is just being started shows no command."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                if (
-                    b"experiments.execution.cleanup.reaper" in words
-                    and str(folder).encode() in words
-                ):
-                    return int(path.parent.name)
-    raise AssertionError("no guard runs")
+    words = (reaper.__name__, str(folder))
+    wait_for(lambda: running(*words), "guard", 5)
+    return running(*words)[0]
 
 
 @pytest.fixture
