@@ -1,7 +1,6 @@
 """`bench`: peers on this machine, thresholds tuned, a stored bench printed again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,8 @@ from experiments.provision import passthrough
 
 PARAMETERS = {"ops": "operations", "peers-tuned": "tuned"}
 """Flags with a parameter of another name in question.ask()."""
-
-
-@dataclass(frozen=True)
-class Flags:
-    """The flags that a bench of peers and one of thresholds share; "" is the default."""
-
-    ranks: str
-    blocks: str
-    out: str
-    seed: str
-    json: bool
+SHARED = ("ranks", "blocks", "out", "seed")
+"""Flags that a bench of peers and one of thresholds both take."""
 
 
 def show(results: str, json: bool) -> None:
@@ -34,36 +24,34 @@ def show(results: str, json: bool) -> None:
     command.show(Path(results), json)
 
 
-def compare_peers(common: Flags, flags: Mapping[str, Any], figures: str) -> None:
+def compare_peers(flags: Mapping[str, Any], json: bool) -> None:
     """Measure hbmcomm against other MPIs; print tables and draw figures.
 
     Args:
-        flags: values of the flags that choose what is measured, by flag.
+        flags: values by flag.
     """
-    asked = question.ask(
-        passthrough.cores(),
-        ranks=common.ranks,
-        blocks=whole_number("blocks", common.blocks, 1),
-        **{PARAMETERS.get(flag, flag): value for flag, value in flags.items()},
-    )
-    folder = writable("out", new_results("bench", common.out))
-    target = new_figures("figures", figures, folder)
+    own = flags.keys() - {*SHARED, "figures"}
+    chosen = {PARAMETERS.get(flag, flag): flags[flag] for flag in own}
+    count = whole_number("blocks", flags["blocks"], 1)
+    asked = question.ask(passthrough.cores(), ranks=flags["ranks"], blocks=count, **chosen)
+    folder = writable("out", new_results("bench", flags["out"]))
+    target = new_figures("figures", flags["figures"], folder)
     stages = Stages()
-    command.run(asked, folder, whole_number("seed", common.seed, 0), stages, common.json)
+    command.run(asked, folder, whole_number("seed", flags["seed"], 0), stages, json)
     with stages.stage("figures"):
         written = draw(folder, target)
     stages.say("\n".join(str(path) for path in (folder, *written)))
 
 
-def tune(common: Flags, others: Mapping[str, str | bool]) -> None:
+def tune(flags: Mapping[str, Any], json: bool) -> None:
     """Measure the thresholds of transport direct; propose a table.
 
     Args:
-        others: values of the flags that do not go with --tune, by flag.
+        flags: values by flag; those that are not SHARED are refused.
     """
-    count = whole_number("blocks", common.blocks, 1)
-    refused = {f"--{flag}": value for flag, value in others.items()}
-    asked = tune_question.ask(passthrough.cores(), common.ranks, count, refused)
-    folder, stages = writable("out", new_results("tune", common.out)), Stages()
-    tune_command.run(asked, folder, whole_number("seed", common.seed, 0), stages, common.json)
+    count = whole_number("blocks", flags["blocks"], 1)
+    refused = {f"--{flag}": value for flag, value in flags.items() if flag not in SHARED}
+    asked = tune_question.ask(passthrough.cores(), flags["ranks"], count, refused)
+    folder, stages = writable("out", new_results("tune", flags["out"])), Stages()
+    tune_command.run(asked, folder, whole_number("seed", flags["seed"], 0), stages, json)
     stages.say(str(folder))

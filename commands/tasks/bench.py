@@ -68,18 +68,13 @@ def bench(
                ./inv bench --results results/bench-20260102-030405
                ./inv bench --tune --ranks 4
     """
-    flags: dict[str, str | bool] = {
-        "ops": ops,
-        "sizes": sizes,
-        "peers": peers,
-        "peers-tuned": peers_tuned,
-    }
+    flags: dict[str, str | bool] = {"ranks": ranks, "blocks": blocks, "out": out, "seed": seed}
+    flags |= {"ops": ops, "sizes": sizes, "peers": peers, "peers-tuned": peers_tuned}
     flags |= {"forms": forms, "against": against, "private": private, "cadence": cadence}
+    flags |= {"figures": figures}
     if results:
         benches.show(results, json)
-        return
-    common = benches.Flags(ranks, blocks, out, seed, json)
-    if tune:
-        benches.tune(common, flags | {"figures": figures})
+    elif tune:
+        benches.tune(flags, json)
     else:
-        benches.compare_peers(common, flags, figures)
+        benches.compare_peers(flags, json)

@@ -30,9 +30,10 @@ def submit(script: str) -> str:
     """
     done = _slurm(["sbatch", "--parsable"], script)
     if done.returncode:
+        *_, why = ["no reason was given", *done.stderr.strip().splitlines()]
         raise SlurmRefused(
-            f"sbatch does not take the job: {_last(done.stderr)}; see the site's table in "
-            "sites.toml, and the script with --dry-run"
+            f"sbatch does not take the job: {why}; see the site's table in sites.toml, and the "
+            "script with --dry-run"
         )
     return done.stdout.strip().partition(";")[0]
 
@@ -129,7 +130,3 @@ def _slurm(words: Sequence[str], text: str | None = None) -> subprocess.Complete
     return subprocess.run(
         [program, *words[1:]], input=text or "", capture_output=True, text=True, check=False
     )
-
-
-def _last(text: str) -> str:
-    return (text.strip().splitlines() or ["no reason was given"])[-1]

@@ -44,9 +44,29 @@ def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") 
         engine: "docker" or "podman". Podman's containers inherit the driver's limit of locked
             memory; given one limit, it ignores those that it was configured with.
     """
-    found = _common(machine, ranks) | _own(profile, machine, ranks)
-    if engine == "podman":
-        found.pop("ulimits", None)
+    found: dict[str, Any] = {
+        "user": f"{machine.uid}:{machine.gid}",
+        "read_only": True,
+        "tmpfs": {"/tmp": TMPFS},
+        "network_mode": "none",
+        "security_opt": ["no-new-privileges"],
+        "cpuset_cpus": machine.cpus,
+        "cpuset_mems": machine.mems,
+        "devices": [f"{path}:{path}:rw" for path in machine.dax],
+        "pids_limit": 1024 + 64 * ranks,
+    }
+    if machine.groups:
+        found["group_add"] = [str(group) for group in machine.groups]
+    if profile != "default":
+        found["shm_size"] = shared_memory(ranks)
+    if profile != "default" and engine == "docker":  # which refuses more than the host has
+        limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
+        found["ulimits"] = [limit]
+    if profile == "tuned":
+        found["cap_drop"] = ["ALL"]
+        found["security_opt"].append(f"seccomp={SECCOMP}")
+    if profile == "privileged":
+        found["privileged"] = True
     return found
 
 
@@ -65,30 +85,3 @@ def reading_refused(profile: str, engine: str, version: str) -> bool:
 def shared_memory(ranks: int) -> int:
     """Bytes of /dev/shm for a launch: an MPI's segments take about 16 MiB a rank, less kills it."""
     return 64 * 2**20 * (ranks + 1)
-
-
-def _common(machine: Machine, ranks: int) -> dict[str, Any]:
-    return {
-        "user": f"{machine.uid}:{machine.gid}",
-        "read_only": True,
-        "tmpfs": {"/tmp": TMPFS},
-        "network_mode": "none",
-        "security_opt": ["no-new-privileges"],
-        "cpuset_cpus": machine.cpus,
-        "cpuset_mems": machine.mems,
-        "devices": [f"{path}:{path}:rw" for path in machine.dax],
-        **({"group_add": [str(group) for group in machine.groups]} if machine.groups else {}),
-        "pids_limit": 1024 + 64 * ranks,
-    }
-
-
-def _own(profile: str, machine: Machine, ranks: int) -> dict[str, Any]:
-    """What a profile has besides; locked memory as on the host: an engine refuses any more."""
-    limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
-    sized = {"shm_size": shared_memory(ranks), "ulimits": [limit]}
-    filtered = ["no-new-privileges", f"seccomp={SECCOMP}"]
-    return {
-        "default": {},
-        "tuned": {"cap_drop": ["ALL"], "security_opt": filtered, **sized},
-        "privileged": {"privileged": True, **sized},
-    }[profile]

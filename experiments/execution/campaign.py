@@ -15,7 +15,6 @@ from experiments.execution import backends, campaign_file, forecast, inventory, 
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign, Request
 from experiments.execution.cleanup import watchdog
-from experiments.execution.cleanup.watchdog import Watch
 from experiments.execution.commands import Commands
 from experiments.execution.forecast import Host
 from experiments.execution.launching import LaunchContext
@@ -23,6 +22,7 @@ from experiments.execution.runner import Runner
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
 from experiments.model.quantities import check_rank_counts
+from experiments.processes.folder_lock import FolderLock
 from experiments.programs.machine import facts
 from experiments.provision import passthrough, site_python
 from experiments.results import store
@@ -38,7 +38,7 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     store.refuse_existing(request.out)
     notes = {**request.notes, **_of_site(experiment, request.python, stages)}
     with (
-        watchdog.watching(request.out, stages.say) as watch,
+        watchdog.watching(request.out, stages.say) as lock,
         backends.ready(experiment, request, stages) as found,
     ):
         for name, why in found.missing.items():
@@ -50,7 +50,7 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
         store.create(request.out, notes | campaign.header(inventory.recorded(left, found)))
         packages = inventory.inventory(left, found, request.python)
         store.write_json(request.out / inventory.NAME, packages)
-        return _measure(campaign, found, watch, stages)
+        return _measure(campaign, found, lock, stages)
 
 
 def resume(out: Path, stages: Stages) -> list[str]:
@@ -71,11 +71,11 @@ def resume(out: Path, stages: Stages) -> list[str]:
     same_machine.refuse_other_code(campaign)
     same_machine.refuse_other_software(campaign, _of_site(experiment, request.python, stages))
     with (
-        watchdog.watching(out, stages.say) as watch,
+        watchdog.watching(out, stages.say) as lock,
         backends.ready(experiment, request, stages) as found,
     ):
         same_machine.refuse_other_guest(campaign, found)
-        return _measure(campaign, found, watch, stages)
+        return _measure(campaign, found, lock, stages)
 
 
 def plan(experiment: Experiment, request: Request) -> Campaign:
@@ -130,7 +130,7 @@ def _lines(campaign: Campaign, launches: list[Launch]) -> list[str]:
     ]
 
 
-def _measure(campaign: Campaign, found: Backends, watch: Watch, stages: Stages) -> list[str]:
+def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stages) -> list[str]:
     asked, out = campaign.experiment.launches, campaign.request.out
     gone = {
         each: found.guests[each.machine, flavour].death
@@ -145,7 +145,7 @@ def _measure(campaign: Campaign, found: Backends, watch: Watch, stages: Stages) 
     try:
         with (
             stages.stage("measurement", spinner=False),
-            watch.campaign(campaign.id, found.engines),
+            watchdog.in_engines(lock, campaign.id, found.engines),
         ):
             return Runner(context, campaign.blocks).run()
     except KeyboardInterrupt:

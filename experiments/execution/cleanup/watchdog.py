@@ -25,38 +25,35 @@ LEAVE_PATIENCE = 5.0  # seconds until a dismissed watchdog has ended
 NO_PATIENCE = 1.0  # seconds for an engine that may not run; it is tried again before measuring
 
 
-class Watch:
-    """A results folder that this driver has locked, with a watchdog."""
+@contextlib.contextmanager
+def in_engines(
+    lock: FolderLock, name: str, clients: Mapping[str, docker.DockerClient]
+) -> Iterator[None]:
+    """Remove the containers and networks of a campaign before and after the block.
 
-    def __init__(self, lock: FolderLock) -> None:
-        self._lock = lock
+    They exist before it if an engine died while they ran.
 
-    @contextlib.contextmanager
-    def campaign(self, name: str, clients: Mapping[str, docker.DockerClient]) -> Iterator[None]:
-        """Remove the containers and networks of a campaign before and after the block.
+    Args:
+        lock: of its results folder.
+        name: the campaign's id, which is the label's value.
+        clients: of the engines that it runs in, by name.
 
-        They exist before it if an engine died while they ran.
-
-        Args:
-            name: the campaign's id, which is the label's value.
-            clients: of the engines that it runs in, by name.
-
-        Raises:
-            EngineMissing: an engine fails before the block.
-        """
-        self._lock.note(campaign=name, engines=list(clients))
+    Raises:
+        EngineMissing: an engine fails before the block.
+    """
+    lock.note(campaign=name, engines=list(clients))
+    for client in clients.values():
+        removal.remove(client, name)
+    settle = 0.0
+    try:
+        yield
+    except KeyboardInterrupt:
+        settle = reaper.SETTLE  # the engine may still fulfil an interrupted request
+        raise
+    finally:
         for client in clients.values():
-            removal.remove(client, name)
-        settle = 0.0
-        try:
-            yield
-        except KeyboardInterrupt:
-            settle = reaper.SETTLE  # the engine may still fulfil an interrupted request
-            raise
-        finally:
-            for client in clients.values():
-                with contextlib.suppress(EngineMissing):  # the launch that lost it reports it
-                    _remove(client, name, settle)
+            with contextlib.suppress(EngineMissing):  # the launch that lost it reports it
+                _remove(client, name, settle)
 
 
 def _remove(client: docker.DockerClient, campaign: str, settle: float) -> None:
@@ -67,7 +64,7 @@ def _remove(client: docker.DockerClient, campaign: str, settle: float) -> None:
 
 
 @contextlib.contextmanager
-def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
+def watching(folder: Path, say: Callable[[str], None]) -> Iterator[FolderLock]:
     """Lock a results folder and run a watchdog for the time of the block.
 
     All processes that are started in the block carry this driver's mark and end with it.
@@ -89,7 +86,7 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[Watch]:
         )
         with _watchdog(folder, lock), variable(tracking.MARK, me):
             try:
-                yield Watch(lock)
+                yield lock
             except KeyboardInterrupt:
                 reaper.clear_lost(folder, lock.facts())
                 raise

@@ -1,4 +1,4 @@
-"""Golden text of every command that is started in an allocation."""
+"""Golden text of every command in an allocation, and of a container what it changes."""
 
 import os
 from dataclasses import replace
@@ -15,7 +15,7 @@ from experiments.jobs.execute import execute
 from experiments.model.environment import CONTAINERS, LAUNCHERS, MPIS, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.schedule import blocks
-from tests.experiments.environments.golden_text import paragraphs
+from tests.experiments.environments.golden_text import delta, paragraphs
 
 
 def slurm_experiment(environments: str = "slurm") -> Experiment:
@@ -41,16 +41,19 @@ def command(
     return there.command(replace(LAUNCH, ranks=ranks), FOLDER)
 
 
+def lines(launcher: str, container: str = "") -> str:
+    return paragraphs(command(mpi, launcher, container).shell() for mpi in MPIS)
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_launcher_starts_as_many_ranks_on_each_node(launcher: str) -> None:
-    found = paragraphs(command(mpi, launcher).shell() for mpi in MPIS)
-    assert found == (GOLDEN / f"{launcher}.txt").read_text()
+    assert lines(launcher) == (GOLDEN / f"{launcher}.txt").read_text()
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_container_is_between_the_launcher_and_the_harness(container: str) -> None:
-    found = paragraphs(command(mpi, container=container).shell() for mpi in MPIS)
-    assert found == (GOLDEN / f"{container}.txt").read_text()
+    found = delta(lines("srun"), lines("srun", container))
+    assert found == (GOLDEN / f"{container}.diff").read_text()
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
