@@ -30,8 +30,10 @@ class Stages:
         Args:
             spinner: off for a stage that asks the user or has a display of its own.
         """
-        began = time.monotonic()
-        with self._spinner(name) if spinner else contextlib.nullcontext():
+        began, shown = time.monotonic(), spinner and self.console.is_terminal
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True, disable=not shown) as bar:
+            bar.add_task(name)
             yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
         self.say(f"{name}: {self.seconds[name]:.1f} s")
@@ -40,11 +42,3 @@ class Stages:
         """All stages on one line, with their sum."""
         parts = [f"{name} {seconds:.1f} s" for name, seconds in self.seconds.items()]
         return f"stages: {', '.join(parts)}; {sum(self.seconds.values()):.1f} s in all"
-
-    @contextlib.contextmanager
-    def _spinner(self, name: str) -> Iterator[None]:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        alive = self.console.is_terminal
-        with Progress(*columns, console=self.console, transient=True, disable=not alive) as shown:
-            shown.add_task(name)
-            yield

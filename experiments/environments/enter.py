@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,9 +36,7 @@ def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str
     Raises:
         ValueError: no host, or one without a place.
     """
-    words = list(argv)
-    while words and words[0].startswith("-"):
-        words.pop(0)
+    words = list(dropwhile(lambda word: word.startswith("-"), argv))
     places = dict(each.split("=", 1) for each in environment[PLACES].split())
     if not words or words[0] not in places:
         raise ValueError(f"{words[:1]} is none of the hosts {sorted(places)}")

@@ -7,24 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SWITCHES = {
-    "name": "--name",
-    "user": "--user",
-    "working_dir": "--workdir",
-    "network_mode": "--network",
-    "cap_drop": "--cap-drop",
-    "security_opt": "--security-opt",
-    "shm_size": "--shm-size",
-    "cpuset_cpus": "--cpuset-cpus",
-    "cpuset_mems": "--cpuset-mems",
-    "devices": "--device",
-    "group_add": "--group-add",
-    "pids_limit": "--pids-limit",
-    "network": "--network",
-    "hostname": "--hostname",
-    "ipc_mode": "--ipc",
-    "pid_mode": "--pid",
+    "working_dir": "workdir",
+    "network_mode": "network",
+    "ipc_mode": "ipc",
+    "pid_mode": "pid",
+    "devices": "device",
+    "environment": "env",
+    "labels": "label",
+    "ulimits": "ulimit",
+    "volumes": "volume",
 }
-"""The Docker SDK's options as switches of `docker run`, where one word replaces the other."""
+"""Options of the Docker SDK that `docker run` spells otherwise, but for dashes in place of _."""
 GATEWAY = {
     "docker": "{{(index .IPAM.Config 0).Gateway}}",
     "podman": "{{(index .Subnets 0).Gateway}}",
@@ -36,8 +29,6 @@ SERVICE = {
 """Where the programs that speak to an engine find it, if not at their default address."""
 PLACE = re.compile(r"\{(gateway|bridge|address\d+)\}")
 SPECIAL = re.compile(r'["\\$`]')  # between double quotes of a shell
-FLAGS = {"read_only": "--read-only", "privileged": "--privileged", "internal": "--internal"}
-PAIRS = {"environment": "--env={}={}", "labels": "--label={}={}", "tmpfs": "--tmpfs={}:{}"}
 
 
 @dataclass(frozen=True)
@@ -168,13 +159,15 @@ def _quoted(word: str) -> str:
 
 
 def _switch(name: str, value: Any) -> list[str]:
-    if name in FLAGS:
-        return [FLAGS[name]] if value else []
+    """The words for an option; for a flag that is not set, none."""
+    switch = f"--{SWITCHES.get(name, name).replace('_', '-')}"
+    if isinstance(value, bool):
+        return [switch] if value else []
     if name == "ulimits":
-        return [f"--ulimit={each['name']}={each['soft']}:{each['hard']}" for each in value]
-    if name in PAIRS:
-        return [PAIRS[name].format(*pair) for pair in sorted(value.items())]
+        return [f"{switch}={each['name']}={each['soft']}:{each['hard']}" for each in value]
     if name == "volumes":
-        return [f"--volume={path}:{each['bind']}:{each['mode']}" for path, each in value.items()]
-    each_value = value if isinstance(value, list) else [value]
-    return [f"{SWITCHES[name]}={each}" for each in each_value]
+        return [f"{switch}={path}:{each['bind']}:{each['mode']}" for path, each in value.items()]
+    if isinstance(value, Mapping):
+        between = ":" if name == "tmpfs" else "="
+        return [f"{switch}={key}{between}{each}" for key, each in sorted(value.items())]
+    return [f"{switch}={each}" for each in (value if isinstance(value, list) else [value])]

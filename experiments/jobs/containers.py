@@ -8,7 +8,7 @@ import fcntl
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import docker
@@ -40,10 +40,9 @@ def started(command: Container, client: docker.DockerClient) -> Iterator[Any]:
     """
     options = seccomp.resolved(command.engine, command.options)
     try:
-        container = _accepted(
-            lambda: client.containers.create(command.image, list(command.argv), **options)
-        )
-        _accepted(container.start)
+        with _acceptance():
+            container = client.containers.create(command.image, list(command.argv), **options)
+            container.start()
         yield container
     finally:
         with contextlib.suppress(*FAILURES):  # by its name: the answer may have been cut off
@@ -72,13 +71,13 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def _made(network: Network, client: docker.DockerClient) -> Iterator[Any]:
-    name, labels = network.name, dict(network.labels)
+    name, internal, labels = network.name, network.internal, dict(network.labels)
     try:
-        yield _accepted(
-            lambda: client.networks.create(
-                name, "bridge", internal=network.internal, labels=labels, check_duplicate=True
+        with _acceptance():
+            made = client.networks.create(
+                name, "bridge", check_duplicate=True, internal=internal, labels=labels
             )
-        )
+        yield made
     finally:
         with contextlib.suppress(*FAILURES):
             client.api.remove_network(network.name)
@@ -129,15 +128,16 @@ def _address(client: docker.DockerClient) -> dict[str, str]:
     return {"DOCKER_HOST": f"unix://{path}"} if path else {}
 
 
-def _accepted(call: Callable[[], Any]) -> Any:
-    """The answer to a request that a healthy engine may still refuse.
+@contextlib.contextmanager
+def _acceptance() -> Iterator[None]:
+    """Around requests that a healthy engine may still refuse.
 
     Raises:
         ContainerRefused: with the engine's own words.
         ImageGone: there is nothing to make a container from.
     """
     try:
-        return call()
+        yield
     except docker.errors.ImageNotFound as error:
         raise ImageGone(
             f"the engine no longer has the image: {error.explanation}; finished launches are kept: "
