@@ -28,10 +28,6 @@ PLACE = "${POD_IP}"
 """For the launcher's own address, which it alone knows."""
 
 
-class NoManifest(ExperimentsError):
-    """A campaign that no MPIJob can hold."""
-
-
 @dataclass(frozen=True)
 class Pods:
     """What a campaign's pods have in common.
@@ -69,7 +65,7 @@ def manifest(asked: Pods, header: Mapping[str, Any], launches: Sequence[Launch])
         launches: in their order.
 
     Raises:
-        NoManifest: the launches are larger than a ConfigMap may be.
+        ExperimentsError: the launches are larger than a ConfigMap may be.
     """
     plan = json.dumps(
         [
@@ -79,7 +75,7 @@ def manifest(asked: Pods, header: Mapping[str, Any], launches: Sequence[Launch])
     )
     described = json.dumps(header, sort_keys=True)
     if (size := len(described) + len(plan)) > LARGEST:
-        raise NoManifest(
+        raise ExperimentsError(
             f"the campaign's {len(launches)} launches take {size:,} bytes, and a ConfigMap holds "
             f"{LARGEST:,}: ask for fewer with --blocks, --ranks or --sizes"
         )

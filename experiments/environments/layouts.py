@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.environments import enter
 from experiments.environments.mpi.mpiexec import across
-from experiments.environments.process import Container, Job, Network, Process
+from experiments.environments.process import Container, Job, Process
 
 SEVERAL = ("per-rank", "isolated")
 IDLE = ("sleep", "infinity")
@@ -56,8 +56,8 @@ def job(
         {prefixes[0]: prefixes[1], enter.LAUNCHER: Path("/bin/true")},
     )
     internal = container.engine == "docker"  # Podman's have no address on this machine
-    network = Network(name, container.options["labels"], internal)
-    return Job(network, containers, Process(tuple(argv), variables | entered))
+    process = Process(tuple(argv), variables | entered)
+    return Job(name, container.options["labels"], internal, containers, process)
 
 
 def _options(

@@ -84,30 +84,21 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Network:
-    """A bridge between containers and this machine.
-
-    Attributes:
-        internal: it leads nowhere else.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    internal: bool
-
-
-@dataclass(frozen=True)
 class Job:
     """Containers that wait on a network, and a process of this machine that starts ranks in them.
 
     Attributes:
+        network: name of a bridge between the containers and this machine; with its labels, and
+            whether it leads nowhere else.
         containers: in the order in which they start; all of one engine.
         process: its words may hold {gateway}, this machine's address on the network, {bridge},
             the interface that has it, and {address0}, {address1} ... of the containers, which
             are known once all of them run.
     """
 
-    network: Network
+    network: str
+    labels: Mapping[str, str]
+    internal: bool
     containers: tuple[Container, ...]
     process: Process
 
@@ -122,11 +113,11 @@ class Job:
 
     def shell(self) -> str:
         """The lines that do the same."""
-        engine, network = self.containers[0].engine, self.network.name
+        engine, network = self.containers[0].engine, self.network
         names = [each.options["name"] for each in self.containers]
         address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-        create = [engine, "network", "create", *_switch("internal", self.network.internal)]
-        create += _switch("labels", self.network.labels)
+        create = [engine, "network", "create", *_switch("internal", self.internal)]
+        create += _switch("labels", self.labels)
         return "\n".join(
             [
                 shlex.join([*create, network]),

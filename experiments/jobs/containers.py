@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 
-from experiments.environments.process import Container, Job, Network, Process
+from experiments.environments.process import Container, Job, Process
 from experiments.model.errors import ExperimentsError
 from experiments.provision.engines.engine import FAILURES
 from experiments.provision.images import seccomp
@@ -56,7 +56,7 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
     Raises:
         ContainerRefused: the engine does not want one of them, or its network.
     """
-    with _made(job.network, client) as network, contextlib.ExitStack() as stack:
+    with _network(job, client) as network, contextlib.ExitStack() as stack:
         begun = [stack.enter_context(started(one, client)) for one in job.containers]
         each = list(map(_running, begun))  # after all: one that ends at once has ended by then
         network.reload()
@@ -64,23 +64,23 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
         places = {"gateway": gateway, "bridge": _interface(gateway)}
         for number, container in enumerate(each):
             joined = container.attrs["NetworkSettings"]["Networks"]
-            places[f"address{number}"] = joined[job.network.name]["IPAddress"]
+            places[f"address{number}"] = joined[job.network]["IPAddress"]
         process = job.process_at(places)
         yield Process(process.argv, {**process.environment, **_address(client)})
 
 
 @contextlib.contextmanager
-def _made(network: Network, client: docker.DockerClient) -> Iterator[Any]:
-    name, internal, labels = network.name, network.internal, dict(network.labels)
+def _network(job: Job, client: docker.DockerClient) -> Iterator[Any]:
+    internal, labels = job.internal, dict(job.labels)
     try:
         with _acceptance():
             made = client.networks.create(
-                name, "bridge", check_duplicate=True, internal=internal, labels=labels
+                job.network, "bridge", check_duplicate=True, internal=internal, labels=labels
             )
         yield made
     finally:
         with contextlib.suppress(*FAILURES):
-            client.api.remove_network(network.name)
+            client.api.remove_network(job.network)
 
 
 def _running(container: Any) -> Any:

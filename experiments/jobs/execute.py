@@ -70,8 +70,9 @@ def running(command: Command, log: Path, client: "docker.DockerClient | None") -
                 process = stack.enter_context(containers.waiting(command, client))
                 yield stack.enter_context(_process(process, log))
     except FAILURES as error:
+        why, *_ = [*str(error).splitlines(), type(error).__name__]
         raise EngineLost(
-            f"the container engine failed: {_brief(error)}; finished launches are kept: see that "
+            f"the container engine failed: {why[:200]}; finished launches are kept: see that "
             "it runs (invoke doctor), then complete the campaign with --resume"
         ) from error
 
@@ -118,7 +119,3 @@ def _end(process: background.Process, grace: float) -> None:
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience)
-
-
-def _brief(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -5,6 +5,7 @@ A rank that ends by itself, or under a live launcher, cleans up; a killed one ca
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -73,14 +74,11 @@ def segments() -> set[Path]:
 
 def mapped() -> set[Path]:
     """The shared-memory files that living processes map, as far as /proc can be read."""
-    found = set()
+    found = set[str]()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
-            for line in maps.read_text(errors="replace").splitlines():
-                parts = line.split(None, 5)
-                if len(parts) == 6 and parts[5].startswith(f"{SHM}/"):
-                    found.add(Path(parts[5]))
-    return found
+            found |= set(re.findall(rf" ({SHM}/.*)", maps.read_text(errors="replace")))
+    return set(map(Path, found))
 
 
 def marked(mark: str) -> set[str]:

@@ -14,7 +14,6 @@ import pytest
 from docker.models.containers import RUN_CREATE_KWARGS, RUN_HOST_CONFIG_KWARGS
 from docker.types import HostConfig
 
-from experiments.catalogue import spec
 from experiments.emulation.hosts.hosts import hosts_to_be
 from experiments.emulation.hosts.plan import Plan
 from experiments.environments import enter, profiles
@@ -28,7 +27,7 @@ from experiments.environments.vm import Vm
 from experiments.execution.commands import TREES
 from experiments.model.environment import MPIS, PROFILES
 from experiments.model.experiment import PACKED, SPREAD
-from experiments.schedule import blocks
+from tests import launched
 from tests.experiments.environments.golden_text import delta, paragraphs
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,12 +35,7 @@ FOLDER = Path("/results/incoming/0000")
 PREFIX = Path("/opt/hbmcomm")
 QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234,))
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
-LAUNCH = replace(
-    blocks.schedule(spec.load("quick"), 1)[0].launches[0],
-    arm="golden",
-    profile="tuned",
-    layout="one",
-)
+LAUNCH = replace(launched.LAUNCH, arm="golden", profile="tuned", layout="one")
 
 UNPACKED = {str(environment): tree for environment, tree in TREES.items()}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))

@@ -65,7 +65,7 @@ class Prepared:
         """Execute it; counts the bytes that its containers sent on their network."""
 
         def look() -> None:
-            self.crossed = max(self.crossed, sent(self.client, self.job.network.name))
+            self.crossed = max(self.crossed, sent(self.client, self.job.network))
             tick()
 
         return execute(self.job, self.log, self.client, look)
@@ -225,7 +225,7 @@ def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(
     prepared: Callable[..., Prepared],
 ) -> None:
     job = prepared("isolated", "openmpi")
-    left = job.client.networks.create(job.job.network.name)
+    left = job.client.networks.create(job.job.network)
     with pytest.raises(ContainerRefused, match="already exists"):
         job.run()
     assert not job.client.networks.list(ids=[str(left.id)])

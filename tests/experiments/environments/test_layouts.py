@@ -10,25 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from experiments.catalogue import spec
 from experiments.environments.docker import Docker
 from experiments.environments.enter import LAUNCHER
 from experiments.environments.layouts import SEVERAL
 from experiments.environments.process import Job, Process
 from experiments.environments.profiles import Machine, shared_memory
 from experiments.model.environment import DOCKER, MPIS
-from experiments.schedule import blocks
+from tests import launched
 from tests.experiments.environments.golden_text import delta
 
 GOLDEN = Path(__file__).parent / "golden_jobs"
 FOLDER = Path("/results/incoming/0000")
 PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "address1": "10.0.0.3"}
-LAUNCH = replace(
-    blocks.schedule(spec.load("quick"), 1)[0].launches[0],
-    arm="golden",
-    environment=DOCKER,
-    profile="tuned",
-)
+LAUNCH = replace(launched.LAUNCH, arm="golden", environment=DOCKER, profile="tuned")
 
 
 def job(layout: str, flavour: str = "openmpi", ranks: int = 2, engine: str = "docker") -> Job:

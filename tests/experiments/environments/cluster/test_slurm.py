@@ -13,20 +13,13 @@ from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.process import Process
 from experiments.jobs.execute import execute
 from experiments.model.environment import CONTAINERS, LAUNCHERS, MPIS, EnvironmentId
-from experiments.model.experiment import Experiment
 from experiments.schedule import blocks
+from tests import launched
 from tests.experiments.environments.golden_text import delta, paragraphs
-
-
-def slurm_experiment(environments: str = "slurm") -> Experiment:
-    return spec.restrict(
-        spec.load("quick"), environments=environments, mpis="openmpi", ranks="4", nodes=2
-    )
-
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/scratch/results/quick/incoming/0000-host")
-LAUNCH = replace(blocks.schedule(slurm_experiment(), 1)[0].launches[0], arm="golden")
+LAUNCH = replace(launched.LAUNCH, arm="golden")
 
 
 def command(
@@ -87,7 +80,10 @@ def test_ranks_in_an_allocation_know_of_it_and_other_ranks_do_not(
 
 
 def test_a_cluster_has_the_arms_of_one_machine() -> None:
-    asked = slurm_experiment("slurm,slurm-charliecloud")
+    where = "slurm,slurm-charliecloud"
+    asked = spec.restrict(
+        spec.load("quick"), environments=where, mpis="openmpi", ranks="4", nodes=2
+    )
     found = {each.arm: each.environment for each in blocks.schedule(asked, 1)[0].launches}
     nodes = EnvironmentId("slurm")
     charliecloud = EnvironmentId("slurm-charliecloud")
