@@ -1,15 +1,16 @@
 """`paper` and `run`: campaigns, from flags to a results folder."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commands import clusters
-from commands.clusters import Place
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw, write_report
 from experiments.catalogue import spec
+from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
@@ -90,20 +91,20 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         time: limit of its job.
     """
     experiment, given = choices.experiment(), choices.flags
-    folder, place = new_results(experiment.name, out), Place()
+    folder, name = new_results(experiment.name, out), ""
     if experiment.on_cluster:
-        place = clusters.place(given["site"], time)
-        launcher, nodes = given["launcher"] or place.site.launcher, str(place.site.nodes)
-        choices = choices.but(launcher=launcher, nodes=given["nodes"] or nodes)
+        name, site = sites.load(given["site"], sites.path())
+        launcher, nodes = given["launcher"] or site.launcher, given["nodes"] or str(site.nodes)
+        choices = choices.but(launcher=launcher, nodes=nodes)
         experiment = choices.experiment()
-        folder = Path(place.site.shared or Path.cwd()) / folder  # which all nodes see
+        folder = Path(site.shared or Path.cwd()) / folder  # which all nodes see
     elif time or any(given[flag] for flag in ("site", "nodes", "launcher")):
         raise ExperimentsError(
             "--site, --nodes, --launcher and --time are for an allocation: add --env slurm"
         )
-    request = choices.request(folder, place.name)
-    if place.submits:
-        clusters.start(experiment, request, place, choices.words(place.name), dry_run)
+    request = choices.request(folder, name)
+    if experiment.on_cluster and not allocation.held(os.environ):
+        clusters.start(experiment, request, time, choices.words(name), dry_run)
         return
     if dry_run:
         _print_plan(experiment, request)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.cluster import allocation, jobs, sites, states
@@ -24,49 +23,25 @@ from experiments.provision.images.image import PREFIX
 from experiments.results import store
 
 
-@dataclass(frozen=True)
-class Place:
-    """The cluster that a campaign runs on.
-
-    Attributes:
-        name: of the site; "" where sites.toml has none.
-        time: limit of the job that was asked for.
-        submits: whether a job is to be submitted: this process holds no allocation.
-    """
-
-    name: str = ""
-    site: Site = field(default_factory=Site)
-    time: str = ""
-    submits: bool = False
-
-
-def place(site: str, time: str) -> Place:
-    """The site of that name.
-
-    Raises:
-        SiteMissing, SpecError: sites.toml has it not, or cannot be read.
-    """
-    return Place(*sites.load(site, sites.path()), time, allocation.held(os.environ) is None)
-
-
 def start(
-    experiment: Experiment, request: Request, place: Place, words: Sequence[str], dry_run: bool
+    experiment: Experiment, request: Request, time: str, words: Sequence[str], dry_run: bool
 ) -> None:
     """Submit a new campaign and follow it to its end, or print the script that would.
 
     Args:
+        time: limit of the job that was asked for.
         words: the flags that the job gives to `./inv run`.
     """
     planned = campaign_file.plan(experiment, request)
-    job = _job(planned, request.out, place, [*words, "--out", str(request.out)])
+    site, job = _job(planned, request.out, time, words)
     if dry_run:
-        _show(place, job)
+        _show(site, job)
         return
     store.refuse_existing(request.out)
     stages = Stages()
     with backends.ready(experiment, request, stages):
         pass  # made here, as nodes may reach neither a registry nor an engine
-    _run(place, job, request.out, stages)
+    _run(site, job, request.out, stages)
 
 
 def mpijob(experiment: Experiment, request: Request, image: str) -> str:
@@ -104,37 +79,38 @@ def resume(out: Path, time: str, dry_run: bool) -> bool:
     on_cluster = begun.experiment.on_cluster and not allocation.held(os.environ)
     if not on_cluster or not begun.unfinished():
         return False
-    there, folder = place(begun.request.site, time), out.absolute()
-    job = _job(begun, folder, there, ["--resume", "--out", str(folder)])
+    folder = out.absolute()
+    site, job = _job(begun, folder, time, ["--resume"])
     if dry_run:
-        _show(there, job)
+        _show(site, job)
     else:
-        _run(there, job, folder, Stages())
+        _run(site, job, folder, Stages())
     return True
 
 
-def _job(planned: Campaign, out: Path, place: Place, words: Sequence[str]) -> Job:
-    asked = planned.experiment
-    return Job(
+def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple[Site, Job]:
+    """The job that measures a campaign, and its site."""
+    asked, site = planned.experiment, sites.load(planned.request.site, sites.path())[1]
+    return site, Job(
         f"hbmcomm-{asked.name}",
         asked.launches.nodes,
-        limit(place.site, place.time, campaign.seconds(planned)),
+        limit(site, time, campaign.seconds(planned)),
         out.with_name(f"{out.name}-%j.log"),
         ROOT,
-        ("./inv", "run", *words),
+        ("./inv", "run", *words, "--out", str(out)),
     )
 
 
-def _show(place: Place, job: Job) -> None:
+def _show(site: Site, job: Job) -> None:
     """The script on standard output; on standard error what it needs before it is submitted."""
-    print(script(place.site, job), end="")
+    print(script(site, job), end="")
     if not job.log.parent.is_dir():
         print(f"make its folder first: mkdir -p {job.log.parent}", file=sys.stderr)
 
 
-def _run(place: Place, job: Job, out: Path, stages: Stages) -> None:
+def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
     job.log.parent.mkdir(parents=True, exist_ok=True)
-    number = jobs.submit(script(place.site, job))
+    number = jobs.submit(script(site, job))
     log = Path(str(job.log).replace("%j", number))
     stages.say(f"job {number} on {job.nodes} nodes, limit {job.limit}; its log is {log}")
     try:

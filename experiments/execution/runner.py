@@ -126,8 +126,10 @@ class Runner:
             with attended(self._folder, launch.name, prepare, client, *watching) as found:
                 self._context.check(launch, *found)
         except (LaunchFailed, ContainerRefused) as failure:
-            if emulated:
-                _await_end(presence)
+            deadline = time.monotonic() + GONE_PATIENCE  # it may end before its machine does
+            while emulated and time.monotonic() < deadline:
+                presence()
+                time.sleep(POLL)
             loss = Loss(str(failure), getattr(failure, "why", "refused by the engine"))
             self._attempts.refuse(launch, loss)
             return {launch.name: loss}
@@ -145,11 +147,3 @@ class Runner:
                 )
 
         return look
-
-
-def _await_end(look: Callable[[], None]) -> None:
-    """A launch may end before the machine that it fails with is seen to be gone."""
-    deadline = time.monotonic() + GONE_PATIENCE
-    while time.monotonic() < deadline:
-        look()
-        time.sleep(POLL)

@@ -97,7 +97,9 @@ class Channel(contextlib.ExitStack):
             return [Answer()]
         patience = self._patience
         if action is Action.TURN:
-            patience = TURN_PATIENCE + SLACK * sum(map(self._takes, orders))
+            counts = ((each.cell, (each.count + FIRST) * each.group) for each in orders)
+            takes = sum(count * self._seconds.get(cell, 0.0) for cell, count in counts)
+            patience = TURN_PATIENCE + SLACK * takes
         deadline = time.monotonic() + patience
         answers: dict[int, list[Answer]] = {}
         while len(answers) < len(self._paths):
@@ -112,9 +114,6 @@ class Channel(contextlib.ExitStack):
         """The number of the cell that rank 0 began last; NONE before the first."""
         place = self._paths[0].with_name(TURN)
         return int(place.read_text() or NONE) if place.exists() else NONE
-
-    def _takes(self, order: Order) -> float:
-        return (order.count + FIRST) * order.group * self._seconds.get(order.cell, 0.0)
 
     def _await_end(self) -> NoReturn:
         """A rank has ended: raise why, which its launch says when it ends as well."""

@@ -42,8 +42,15 @@ class FolderLock:
         self._folder, self._made = folder, made
 
     def facts(self) -> Facts:
-        """The holders' notes. Not empty in a new lock if a driver and its watchdog were killed."""
-        return _facts(self.descriptor)
+        """The holders' notes. Not empty in a new lock if a driver and its watchdog were killed.
+
+        Later lines replace earlier ones; one that a kill cut short is left out.
+        """
+        found: Facts = {}
+        for line in os.pread(self.descriptor, os.fstat(self.descriptor).st_size, 0).splitlines():
+            with contextlib.suppress(ValueError):
+                found |= json.loads(line)
+        return found
 
     def note(self, **facts: Any) -> None:
         """Add facts of types that JSON has; a later value of a name replaces an earlier one."""
@@ -74,9 +81,10 @@ def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
     path, began, announced = folder / NAME, time.monotonic(), False
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        facts = _facts(descriptor)
+        lock = FolderLock(folder, descriptor, made)
+        facts = lock.facts()
         if _lock(descriptor) and _leads_to(path, descriptor) and not _alive(facts):
-            return FolderLock(folder, descriptor, made)
+            return lock
         os.close(descriptor)
         _refuse(folder, facts, time.monotonic() - began)
         if facts and not announced:
@@ -137,12 +145,3 @@ def _leads_to(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def _facts(descriptor: int) -> Facts:
-    """All notes, later lines over earlier ones, without a line that a kill cut short."""
-    found: Facts = {}
-    for line in os.pread(descriptor, os.fstat(descriptor).st_size, 0).splitlines():
-        with contextlib.suppress(ValueError):
-            found |= json.loads(line)
-    return found

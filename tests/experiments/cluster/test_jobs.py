@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from experiments.model.environment import LAUNCHERS, MPIS
 from experiments.processes import executables
 from experiments.provision.images.image import Image
 from experiments.results import store
+from tests.awaiting import wait_for
 from tests.slurm_cluster import Cluster, begin
 
 pytestmark = [pytest.mark.ranks, pytest.mark.alone]  # Slurm gives its jobs all cores
@@ -37,10 +37,7 @@ def launches(folder: Path) -> list[dict[str, Any]]:
 
 def job_of(slurm: Cluster, name: str) -> str:
     """The number of a campaign's job, once its first launch is finished."""
-    deadline = time.monotonic() + START
-    while not store.finished(slurm.folder / name):
-        assert time.monotonic() < deadline, "nothing is measured"
-        time.sleep(0.1)
+    wait_for(lambda: store.finished(slurm.folder / name), "finished launch", START)
     (log,) = slurm.folder.glob(f"{name}-*.log")
     return log.stem.rpartition("-")[2]
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from docker.models.containers import Container
 from experiments.environments import enter
 from experiments.processes import tracking
 from experiments.provision.images.image import Image
+from tests.awaiting import wait_for
 
 VARIABLES = enter.variables(
     {"10.0.0.2": "one", "10.0.0.3": "two"},
@@ -78,7 +78,5 @@ def test_what_runs_in_the_container_ends_with_its_launcher(
     assert len(waiting.top()["Processes"]) > 1
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == enter.ENDED + signal.SIGTERM
-    deadline = time.monotonic() + 10
-    while len(waiting.top()["Processes"]) > 1 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: len(waiting.top()["Processes"]) == 1, "end of what runs there", 10)
     assert [line[-1] for line in waiting.top()["Processes"]] == ["sleep infinity"]

@@ -213,17 +213,11 @@ def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuse
     assert ("MPIR_CVAR_CH4_CMA_ENABLE" in options["environment"]) == refused
 
 
-def test_a_machine_without_memory_devices_passes_none() -> None:
-    bare = replace(QUADRANT, dax=(), groups=())
-    options = profiles.options("tuned", bare, 2)
+def test_a_machine_without_memory_devices_and_limit_of_locked_memory_passes_none() -> None:
+    options = profiles.options("tuned", replace(QUADRANT, dax=(), groups=(), memlock=-1), 2)
     assert options["devices"] == []
     assert "group_add" not in options
-
-
-def test_a_machine_without_a_limit_of_locked_memory_passes_none() -> None:
-    free = replace(QUADRANT, memlock=-1)
-    limit = {"name": "memlock", "soft": -1, "hard": -1}
-    assert profiles.options("tuned", free, 2)["ulimits"] == [limit]
+    assert options["ulimits"] == [{"name": "memlock", "soft": -1, "hard": -1}]
 
 
 def test_shared_memory_grows_with_the_ranks() -> None:

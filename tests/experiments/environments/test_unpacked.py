@@ -11,6 +11,7 @@ import pytest
 from experiments.environments.docker import FOLDER
 from experiments.environments.unpacked.apptainer import Apptainer
 from experiments.environments.unpacked.charliecloud import Charliecloud
+from experiments.environments.unpacked.tree import Tree
 from experiments.environments.unpacked.userland import Userland
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
@@ -36,9 +37,9 @@ def tree(engine: docker.DockerClient, image: Image) -> Iterator[Path]:
     yield unpacked.ensure(engine, image)
 
 
-def charliecloud(tree: Path) -> Charliecloud:
-    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
-    return Charliecloud("openmpi", tree, *known)
+def over(tree: Path, runtime: type[Tree], root: bool = False) -> Any:
+    known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED
+    return runtime("openmpi", tree, *known, root=root)
 
 
 @needs("ch-run")
@@ -47,7 +48,7 @@ def test_every_operation_is_right_in_charliecloud(
     small_launch: Callable[..., Launch],
     measured: Callable[..., dict[str, Any]],
 ) -> None:
-    result = measured(charliecloud(tree), small_launch("charliecloud"))
+    result = measured(over(tree, Charliecloud), small_launch("charliecloud"))
     tried = result["environment"]["datapath"]
     assert tried["uid"] != 0
     assert int(tried["capabilities_effective"], 16) == 0
@@ -67,7 +68,7 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
     for name in ("SECRET", "HOSTNAME", "PYTHONPATH"):
         monkeypatch.setenv(name, "of the host")
     (tmp_path / "given").touch()
-    command = charliecloud(tree).command(small_launch("charliecloud"), tmp_path)
+    command = over(tree, Charliecloud).command(small_launch("charliecloud"), tmp_path)
     shown = "env; ls -d /launch/* /work* /home/*; ls /root /tmp; touch /opt/new"
     seen = replace(command, argv=(*command.argv[: command.argv.index("--") + 1], "sh", "-c", shown))
     log = tmp_path / "log"
@@ -88,8 +89,7 @@ def test_every_operation_is_right_over_the_images_files_without_a_container(
     root: bool,
 ) -> None:
     """As root, and as a user mapped to root, which root can be too."""
-    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
-    environment = Userland("openmpi", tree, *known, root=root and passthrough.is_root())
+    environment = over(tree, Userland, root=root and passthrough.is_root())
     result = measured(environment, small_launch("userland" if root else "host"))
     tried = result["environment"]["datapath"]
     assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
@@ -104,8 +104,7 @@ def test_every_operation_is_right_in_apptainer(
     small_launch: Callable[..., Launch],
     measured: Callable[..., dict[str, Any]],
 ) -> None:
-    known = *(PREFIX, passthrough.cores(), passthrough.machine()), EMULATED
-    environment = Apptainer("openmpi", tree, *known, root=passthrough.is_root())
+    environment = over(tree, Apptainer, root=passthrough.is_root())
     tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
     assert tried["uid"] != 0
     assert tried["memfd"] == "works"
