@@ -87,6 +87,8 @@ class Choices:
 def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
     """Begin a campaign, or print what it would start; on a cluster, submit it.
 
+    How long it takes and how much memory it needs goes to standard error.
+
     Args:
         time: limit of its job.
     """
@@ -107,7 +109,10 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         clusters.start(experiment, request, time, choices.words(name), dry_run)
         return
     if dry_run:
-        _print_plan(experiment, request)
+        planned = campaign.plan(experiment, request)
+        print("\n".join(campaign.dry_run(planned)))
+        for line in campaign.expected(planned):
+            Stages().say(line)
         return
     writable("out", folder)
     _finish(campaign.run(experiment, request, Stages()), folder)
@@ -122,14 +127,6 @@ def print_manifest(choices: Choices, image: str, out: str, time: str) -> None:
     experiment = choices.but(env=CLUSTER, launcher="mpiexec").experiment()
     request = choices.request(new_results(experiment.name, out))
     print(clusters.mpijob(experiment, request, image), end="")
-
-
-def _print_plan(experiment: Experiment, request: Request) -> None:
-    """Every command on standard output; how long and how much memory on standard error."""
-    planned = campaign.plan(experiment, request)
-    print("\n".join(campaign.dry_run(planned)))
-    for line in campaign.expected(planned):
-        Stages().say(line)
 
 
 def resume(out: str, others: tuple[str | bool, ...], dry_run: bool, time: str = "") -> None:

@@ -33,23 +33,18 @@ def hosts(
         made = lasting.up(Plan(whole_number("count", count, 1) or 2, rate, delay), name)
         print(lasting.to_table({name: made}), end="")
     elif action == "status":
-        found = lasting.running()
-        print(lasting.to_table(found) if found else "no hosts are up: ./inv hosts up 2\n", end="")
+        there = lasting.running()
+        print(lasting.to_table(there) if there else "no hosts are up: ./inv hosts up 2\n", end="")
     elif action == "down":
         lasting.named(name).end()
     elif action == "shell":
-        _end(_shell(name, host))
+        found = lasting.named(name)
+        words = found.enter(host or found.names[0], str(Path.cwd()))
+        _end(lasting.run(Process((*words, os.environ.get("SHELL", "/bin/sh")))))
     elif action == "job":
         _end(_job(name, line, ranks, mpi))
     else:
         raise ExperimentsError(f"hosts {action!r} is none of up, status, job, shell, down")
-
-
-def _shell(name: str, host: str) -> int:
-    """A shell on a host, in this folder."""
-    found = lasting.named(name)
-    words = found.enter(host or found.names[0], str(Path.cwd()))
-    return lasting.run(Process((*words, os.environ.get("SHELL", "/bin/sh"))))
 
 
 def _job(name: str, line: str, ranks: str, mpi: str) -> int:

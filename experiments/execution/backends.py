@@ -129,47 +129,43 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
         yield found
 
 
+@dataclass
 class _Preparation:
     """Makes one environment after the other ready; what was made serves the next, too."""
 
-    def __init__(
-        self,
-        found: Backends,
-        request: Request,
-        mpis: tuple[str, ...],
-        torch: bool,
-        stages: Stages,
-        stack: contextlib.ExitStack,
-    ) -> None:
-        self._found, self._request, self._mpis, self._torch = found, request, mpis, torch
-        self._stages, self._stack = stages, stack
-        self._reached: dict[str, docker.DockerClient] = {}
-        self._images: dict[str, Image] = {}
+    found: Backends
+    request: Request
+    mpis: tuple[str, ...]
+    torch: bool
+    stages: Stages
+    stack: contextlib.ExitStack
+    reached: dict[str, docker.DockerClient] = field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
 
     def equip(self, environment: EnvironmentId) -> None:
         """Raises one of LACKS where the environment cannot be had."""
         if environment in (DOCKER, PODMAN):
-            self._found.clients[environment] = self._reach(environment.kind)
+            self.found.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)
         elif environment.kind in RUNTIMES:
             self._unpack(environment, environment.kind)
         elif environment.on_hosts:
             if environment.container:
                 self._unpack(environment, environment.container)
-            if self._found.hosts is None:
-                with self._stages.stage(f"{environment.hosts} emulated hosts"):
+            if self.found.hosts is None:
+                with self.stages.stage(f"{environment.hosts} emulated hosts"):
                     made = hosts.up(environment.hosts, environment.rate)
-                    self._found.hosts = self._stack.enter_context(made)
+                    self.found.hosts = self.stack.enter_context(made)
         elif environment.container:
             self._keep(environment, partial(self._of_site, environment.container))
         elif environment.machine:
-            boot.refuse(description.load(environment.machine), self._request.base)
+            boot.refuse(description.load(environment.machine), self.request.base)
             self._keep(environment, self._built)
-            for flavour in self._mpis:
+            for flavour in self.mpis:
                 self._boot(environment.machine, flavour, engine=environment.has_engine)
 
     def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
-        self._found.images |= {(environment, flavour): image_of(flavour) for flavour in self._mpis}
+        self.found.images |= {(environment, flavour): image_of(flavour) for flavour in self.mpis}
 
     def _unpack(self, environment: EnvironmentId, runtime: str) -> None:
         """The image as a folder, for a runtime that is there."""
@@ -182,58 +178,58 @@ class _Preparation:
 
     def _built(self, flavour: str) -> Image:
         """In Docker, made once."""
-        if flavour not in self._images:
+        if flavour not in self.images:
             client = self._reach("docker")
-            with self._stages.stage(f"{flavour} image"):
-                self._images[flavour] = self._ensure(client, flavour)
-        return self._images[flavour]
+            with self.stages.stage(f"{flavour} image"):
+                self.images[flavour] = self._ensure(client, flavour)
+        return self.images[flavour]
 
     def _ensure(self, client: docker.DockerClient, flavour: str) -> Image:
-        return image.ensure(client, self._request.base, flavour, self._stages.say, self._torch)
+        return image.ensure(client, self.request.base, flavour, self.stages.say, self.torch)
 
     def _brought(self, flavour: str) -> Image:
         """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
         target = self._reach("podman")
-        if "docker" not in self._reached and engine.version() is None:
-            with self._stages.stage(f"{flavour} image in podman"):
+        if "docker" not in self.reached and engine.version() is None:
+            with self.stages.stage(f"{flavour} image in podman"):
                 return self._ensure(target, flavour)
         found = self._built(flavour)
-        with self._stages.stage(f"{flavour} image in podman"):
-            podman.bring(self._reach("docker"), target, found, self._stages.say)
+        with self.stages.stage(f"{flavour} image in podman"):
+            podman.bring(self._reach("docker"), target, found, self.stages.say)
         return found
 
     def _unpacked(self, flavour: str) -> Image:
         """The image, and the same as a folder."""
         found = self._built(flavour)
-        with self._stages.stage(f"{flavour} image unpacked"):
-            unpacked.ensure(self._reach("docker"), found, self._stages.say)
+        with self.stages.stage(f"{flavour} image unpacked"):
+            unpacked.ensure(self._reach("docker"), found, self.stages.say)
         return found
 
     def _of_site(self, container: str, flavour: str) -> Image:
         """What a container of a cluster runs; nodes of an allocation find it as it was made."""
-        site = sites.load(self._request.site, sites.path())[1]
+        site = sites.load(self.request.site, sites.path())[1]
         if path := site.image_of(container, flavour):
             return Image(str(path), str(path), "", "", flavour, "", False)
         if allocation.held(os.environ):
-            return unpacked.recall(image.variant(flavour, self._torch))
+            return unpacked.recall(image.variant(flavour, self.torch))
         return self._unpacked(flavour)
 
     def _boot(self, machine: str, flavour: str, engine: bool) -> None:
         """For the whole campaign, once for all environments of the machine."""
-        guests = self._found.guests
+        guests = self.found.guests
         if (machine, flavour) not in guests:
-            with self._stages.stage("guest's disk"):
-                made = disk.ensure(self._reach("docker"), self._built(flavour), self._stages.say)
-            with self._stages.stage(f"boot of {machine}"):
-                booted = boot.booted(description.load(machine), made, self._stages.say)
-                guests[machine, flavour] = self._stack.enter_context(booted)
+            with self.stages.stage("guest's disk"):
+                made = disk.ensure(self._reach("docker"), self._built(flavour), self.stages.say)
+            with self.stages.stage(f"boot of {machine}"):
+                booted = boot.booted(description.load(machine), made, self.stages.say)
+                guests[machine, flavour] = self.stack.enter_context(booted)
         if engine:
-            with self._stages.stage(f"docker in {machine}"):
+            with self.stages.stage(f"docker in {machine}"):
                 guests[machine, flavour].start_engine()
 
     def _reach(self, name: str) -> docker.DockerClient:
-        if name not in self._reached:
+        if name not in self.reached:
             running = podman.running if name == "podman" else engine.running
-            with self._stages.stage(f"{name} engine"):
-                self._reached[name] = self._stack.enter_context(running())
-        return self._reached[name]
+            with self.stages.stage(f"{name} engine"):
+                self.reached[name] = self.stack.enter_context(running())
+        return self.reached[name]

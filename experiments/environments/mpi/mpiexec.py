@@ -55,7 +55,6 @@ def mpiexec(
     elif flavour == "mpich":
         argv += ["-launcher", "fork", "-bind-to", "none"]
         variables |= {"MPIR_CVAR_CH4_CMA_ENABLE": "0"} if contained else {}
-        variables |= YIELDING[flavour] if crowded else {}
     else:
         variables |= {
             "LD_LIBRARY_PATH": f"{prefix}/lib",
@@ -63,7 +62,8 @@ def mpiexec(
             "I_MPI_PIN": "0",
             "I_MPI_FABRICS": "shm",
         }
-        variables |= YIELDING[flavour] if crowded else {}
+    if crowded and flavour != "openmpi":
+        variables |= YIELDING[flavour]
     return [*argv, *program], variables
 
 
