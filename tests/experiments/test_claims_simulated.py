@@ -19,12 +19,11 @@ from experiments.analysis.ratios import floors, paired_ratio
 from experiments.analysis.statistics import EQUIVALENCE, Verdict, verdict
 from experiments.catalogue import spec
 from experiments.environments.process import Process
-from experiments.execution.launching import LaunchContext
-from experiments.execution.runner import Runner
 from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.schedule.blocks import schedule
+from tests.experiments.execution.instant import run
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)
@@ -60,9 +59,7 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )
     made = {BARE_HOST: StandIn(), DOCKER: docker}
-    me = (os.getuid(), os.getgid())
-    failed = Runner(LaunchContext(folder, lambda each: made[each.environment], me), blocks).run()
-    assert failed == []
+    assert run(folder, blocks, lambda each: made[each.environment]) == []
     cells = reading.load(folder).cells
     assert cells["company"].ne("").all()
     noise, found = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")

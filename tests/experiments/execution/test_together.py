@@ -42,11 +42,6 @@ class Other:
         return replace(made, argv=argv)
 
 
-def sabotaged(does: str) -> Other:
-    """Where the first rank of a launch does something in the middle of a turn."""
-    return Other("in_a_turn.py", (does,))
-
-
 def here() -> Host:
     return Host("openmpi", mpi.prefix("openmpi"), passthrough.cores())
 
@@ -122,7 +117,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
     folder: Path, launches: tuple[Launch, ...], does: str, why: str
 ) -> None:
     began = time.monotonic()
-    lost = run(folder, launches, lambda: sabotaged(does))
+    lost = run(folder, launches, lambda: Other("in_a_turn.py", (does,)))
     assert time.monotonic() - began < 60
     (name,) = lost
     assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
@@ -135,7 +130,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
 def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:
     only = tuple(replace(each, layout="") for each in launches)
     with pytest.raises(LaunchFailed, match="failed with exit code"):
-        run(folder, only, lambda: sabotaged("dies"))
+        run(folder, only, lambda: Other("in_a_turn.py", ("dies",)))
     assert store.finished(folder) == set()
     assert not (folder / "incoming").exists()
     assert not running(str(folder))
