@@ -28,6 +28,7 @@ def test_buffers_of_the_largest_block_are_counted_by_kind() -> None:
     found = of(paper())
     size = 16 * 2**20
     arm = 16 * 2 * size + 15 * size  # each rank sends and receives; the root gathers from 16
+    assert list(found.together) == ["hbw", "regular"], "in the same order each time"
     assert found.together["hbw"] == 3 * arm  # host, host-again, Docker
     assert found.together["regular"] == 5 * arm  # and threads and processes
     assert found.together["hbw"] < 0.6 * 4 * GIB  # fits a quadrant of Knights Landing
