@@ -101,7 +101,7 @@ def _groups(frame: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[str, ...],
     """Rows by levels of the keys, in reading order; all of them, ungrouped, for no keys."""
     if not keys:
         return [((), frame)]
-    order = [*TRANSPORTS, *LAYOUTS]
+    order = in_order(frame["transport"], TRANSPORTS) + list(LAYOUTS)
     found = [(tuple(map(str, levels)), group) for levels, group in frame.groupby(keys, sort=True)]
     return sorted(found, key=lambda each: [order.index(level) for level in each[0]])
 

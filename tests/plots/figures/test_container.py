@@ -179,6 +179,22 @@ def test_what_is_more_than_a_page_is_drawn_on_several(
         assert each.figure.get_size_inches()[1] < 10
 
 
+def test_transports_without_a_look_are_spread_over_pages_too(findings: Find) -> None:
+    every = drawn(
+        container,
+        findings(
+            arms=(*TWINS, *NINE[:4]),
+            transports=("direct", "mpi-private"),
+            kinds=("regular",),
+            operations=("bcast",),
+            sizes=tuple(2**power for power in range(10, 20)),
+            blocks=1,
+        ),
+    )
+    names = [each.name for each in every]
+    assert names == ["container-direct-2-ranks", "container-mpi-private-2-ranks"]
+
+
 def test_more_operations_than_fit_side_by_side_go_on_another_drawing(findings: Find) -> None:
     found = findings(blocks=1)
     more = found.containers[found.containers["operation"] == "bcast"].assign(operation="reduce")
