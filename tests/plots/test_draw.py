@@ -16,9 +16,8 @@ from plots.layout.labels import EMULATED
 DRAW = """
 import pathlib, sys
 from plots.draw import draw
-campaign, out, emulated, out_too = map(pathlib.Path, sys.argv[1:])
-draw(campaign, out)
-draw(emulated, out_too, ("svg",))
+for results, out, *formats in map(str.split, sys.argv[1:]):
+    draw(pathlib.Path(results), pathlib.Path(out), formats)
 """
 
 
@@ -55,20 +54,29 @@ def test_the_same_bytes_in_other_processes_folders_hours_and_locales(
     drawn: list[Path],
     emulated_folder: Path,
     emulated_drawn: list[Path],
+    bench_folder: Path,
     tmp_path: Path,
 ) -> None:
-    out, out_too, elsewhere = (tmp_path / name for name in ("out", "too", "elsewhere"))
+    bench_drawn = draw(bench_folder, tmp_path / "bench")
+    assert len(bench_drawn) == 2 * (len(FORMATS) + 1)  # a caption beside each figure
+    every = " ".join(FORMATS)
+    again = {
+        f"{campaign_folder} {tmp_path}/0 {every}": drawn,
+        f"{emulated_folder} {tmp_path}/1 svg": emulated_drawn,
+        f"{bench_folder} {tmp_path}/2 {every}": bench_drawn,
+    }
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "matplotlibrc").write_text("font.size: 23\naxes.facecolor: red\n")
     zone, locale = "Asia/Tokyo", "C" if os.environ.get("LC_ALL") == "C.UTF-8" else "C.UTF-8"
     subprocess.run(
-        [sys.executable, "-c", DRAW, *map(str, (campaign_folder, out, emulated_folder, out_too))],
+        [sys.executable, "-c", DRAW, *again],
         cwd=elsewhere,
         env=os.environ | {"PYTHONHASHSEED": "2", "TZ": zone, "LC_ALL": locale},
         check=True,
     )
-    assert digests(out) == digests(drawn[0].parent)
-    assert digests(out_too) == digests(emulated_drawn[0].parent)
+    for number, files in enumerate(again.values()):
+        assert digests(tmp_path / str(number)) == digests(files[0].parent)
 
 
 def test_emulated_memory_is_labelled_in_every_figure(drawn: list[Path]) -> None:
@@ -145,10 +153,3 @@ def test_a_place_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_path:
     with pytest.raises(PlotsError, match="cannot be written"):
         write(tmp_path / "taken.svg", b"x")
     assert {path.name for path in tmp_path.iterdir()} == {"file", "taken.svg"}
-
-
-def test_an_older_figure_is_replaced_whole(tmp_path: Path) -> None:
-    write(tmp_path / "a.svg", b"old")
-    write(tmp_path / "a.svg", b"new")
-    assert (tmp_path / "a.svg").read_bytes() == b"new"
-    assert len(list(tmp_path.iterdir())) == 1

@@ -1,7 +1,7 @@
 """Campaigns of other machines and of older versions: drawn here, whatever this machine knows."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from experiments.analysis import export
 from experiments.analysis.reading import load
 from experiments.results import store, unarchive
 from plots.html.report import report
+from tests.campaigns import write_campaign
 
 STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
 """Measured in 2026 by the version that wrote format 2: 2 blocks of host, userland and Docker."""
@@ -67,10 +68,10 @@ def rename(folder: Path, old: str, new: str) -> None:
         path.rename(path.with_name(path.name.replace(old, new)))
 
 
-def test_a_campaign_of_an_emulated_machine_of_ones_own_is_drawn_anywhere(
-    written: Callable[..., Path], tmp_path: Path
-) -> None:
-    folder = written(tmp_path / "own", machine="knl-snc4-flat", profiles="tuned", sizes="1KiB")
+def test_a_campaign_of_an_emulated_machine_of_ones_own_is_drawn_anywhere(tmp_path: Path) -> None:
+    folder = write_campaign(
+        tmp_path / "own", machine="knl-snc4-flat", profiles="tuned", sizes="1KiB"
+    )
     rename(folder, "knl-snc4-flat", "my-machine")
     assert "Docker in emulated my-machine" in drawn(folder, tmp_path / "out")
 

@@ -1,20 +1,17 @@
 """Figure 5: Python's own means beside MPI."""
 
-from collections.abc import Callable
-
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.figures.baselines import baselines
 from plots.figures.times import times
+from tests.campaigns import find
 from tests.plots.figures.reading import marks, only
 
-Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "docker-tuned-one", "threads", "multiprocessing")
 
 
-def test_a_line_for_each_way_of_the_host_in_ordinary_memory(findings: Find) -> None:
-    drawing = only(baselines, findings(arms=ARMS))
+def test_a_line_for_each_way_of_the_host_in_ordinary_memory() -> None:
+    drawing = only(baselines, find(arms=ARMS))
     assert len(drawing.figure.axes) == 3
     shown = marks(drawing)
     assert len(shown) == 3 * 6
@@ -23,8 +20,8 @@ def test_a_line_for_each_way_of_the_host_in_ordinary_memory(findings: Find) -> N
     assert len({str(line.get_color()) for line in first}) == 6
 
 
-def test_each_way_is_compared_with_the_calls_whose_turns_it_took(findings: Find) -> None:
-    found = findings(arms=ARMS, sizes=(1024,))
+def test_each_way_is_compared_with_the_calls_whose_turns_it_took() -> None:
+    found = find(arms=ARMS, sizes=(1024,))
     assert set(found.baselines["transport"]) == {"threads", "shared_memory", "queues"}
     assert len(found.baselines) == 3 * 3
     times = found.times[found.times["kind"] == "regular"].set_index(
@@ -36,12 +33,8 @@ def test_each_way_is_compared_with_the_calls_whose_turns_it_took(findings: Find)
         assert cell.ratio == pytest.approx(over, rel=0.05)
 
 
-def test_baselines_are_no_arm_of_the_other_figures(findings: Find) -> None:
-    found = findings(arms=ARMS)
+def test_baselines_are_no_arm_of_the_other_figures() -> None:
+    found = find(arms=ARMS)
     assert len(only(times, found).figure.axes) == 3 * 2  # host and Docker
     assert set(found.speedups["arm"]) == {"host", "docker-tuned-one"}
     assert set(found.transports["transport"]) == {"mpi", "pickle"}
-
-
-def test_a_campaign_without_them_has_no_such_figure(findings: Find) -> None:
-    assert baselines(findings()) == []

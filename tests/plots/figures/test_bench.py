@@ -1,6 +1,5 @@
 """Figures of a bench: one page of times and one of ratios for each rank count."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS
 from experiments.bench.question import ask
 from experiments.model.contender_names import FORMS
-from plots.draw import draw
 from plots.figures.bench import contest
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import DARK, PAPER, PARTIES, style
+from plots.layout.style import PAPER, style
 from tests.plots.figures.reading import drawn, legend, marks, message, reason
 from tests.plots.legible import check_words
 
@@ -140,11 +138,6 @@ def test_a_barrier_has_no_size_to_be_drawn_over() -> None:
     assert reason(contest, make(operations=("barrier",)))
 
 
-def test_no_two_parties_share_a_marker_and_each_colour_has_a_dark_one() -> None:
-    assert len({look.marker for look in PARTIES.values()}) == len(PARTIES)
-    assert {look.colour for look in PARTIES.values()} <= set(DARK)
-
-
 def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing(
     bench: Campaign, pages: list[Drawing]
 ) -> None:
@@ -152,14 +145,3 @@ def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing(
     for reported, drawings in ((True, drawn(contest, there)), (False, pages)):
         for drawing in drawings:
             assert ("Emulated machine gh200 (tcg)" in message(drawing)) == reported
-
-
-def test_the_folder_alone_gives_the_same_bytes_each_time(
-    bench_folder: Path, tmp_path: Path
-) -> None:
-    digests = []
-    for name in ("one", "two"):
-        written = draw(bench_folder, tmp_path / name)
-        assert len(written) == 2 * (3 + 1)  # a caption beside each figure
-        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in written])
-    assert digests[0] == digests[1]

@@ -1,15 +1,12 @@
 """The chain's figure: a panel per step, a mark per operation and transport at its ratio."""
 
-from collections.abc import Callable
-
 import pytest
 from matplotlib.axes import Axes
 
-from experiments.analysis.findings.campaign import Findings
 from plots.figures.chain import MOST, chain
-from tests.plots.figures.reading import only, reason
+from tests.campaigns import find
+from tests.plots.figures.reading import only
 
-Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "userland", "docker-default-one", "docker-tuned-one")
 
 
@@ -22,14 +19,10 @@ def marks(axes: Axes) -> list[float]:
     ]
 
 
-def test_every_step_has_a_panel_and_every_operation_a_mark(findings: Find) -> None:
-    found = findings(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
+def test_every_step_has_a_panel_and_every_operation_a_mark() -> None:
+    found = find(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
     panels = only(chain, found).figure.axes
-    assert [axes.get_title(loc="left") for axes in panels] == [
-        "userland",
-        "tuned",
-        "default",
-    ]
+    assert [axes.get_title(loc="left") for axes in panels] == ["userland", "tuned", "default"]
     for axes in panels:
         assert len(marks(axes)) == 2 * 3 * 2  # MPIs, operations, transports
     rules = found.whole_steps[found.whole_steps["step"] == "rules"]
@@ -37,8 +30,8 @@ def test_every_step_has_a_panel_and_every_operation_a_mark(findings: Find) -> No
     assert sorted(marks(panels[2])) == pytest.approx(sorted(shown))
 
 
-def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
-    found = findings(arms=ARMS, kinds=("regular",))
+def test_what_lies_beyond_the_axis_is_at_its_end() -> None:
+    found = find(arms=ARMS, kinds=("regular",))
     found.whole_steps.loc[:, ["ratio", "low", "high"]] = [9.0, 8.0, 10.0]
     for axes in only(chain, found).figure.axes:
         assert axes.get_xlim()[1] == MOST
@@ -48,11 +41,7 @@ def test_what_lies_beyond_the_axis_is_at_its_end(findings: Find) -> None:
         assert {text.get_text() for text in axes.texts} >= {"9.00"}
 
 
-def test_the_words_hold_every_ratio_and_what_was_lost(findings: Find) -> None:
-    drawing = only(chain, findings(arms=ARMS, kinds=("regular",)))
+def test_the_words_hold_every_ratio_and_what_was_lost() -> None:
+    drawing = only(chain, find(arms=ARMS, kinds=("regular",)))
     assert drawing.description.count("95 % interval") == 3 * 3 * 2
     assert "Default: the further rules of this profile: seccomp" in drawing.caption
-
-
-def test_without_the_arm_userland_the_reason_is_given(findings: Find) -> None:
-    assert "userland" in reason(chain, findings())

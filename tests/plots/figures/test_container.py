@@ -1,6 +1,5 @@
 """Figure 4: the cost of a container against the noise floor."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pandas as pd
@@ -14,28 +13,23 @@ from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.figures.container import container
 from plots.figures.panels.container_axis import MOST
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import BAND, PAPER
-from tests.plots.figures.reading import drawn, legend, marks, message, only, reason
+from plots.layout.style import BAND
+from tests.campaigns import find
+from tests.plots.figures.reading import drawn, legend, marks, message, only
 
-Find = Callable[..., Findings]
 TWINS = ("host", "host-again")
-NINE = (
-    "docker-default-one",
-    "docker-tuned-one",
-    "docker-default-per-rank",
-    "docker-default-isolated",
-    "docker-tuned-per-rank",
-    "docker-tuned-isolated",
-    "docker-privileged-one",
-    "docker-privileged-per-rank",
-    "docker-privileged-isolated",
+LAYOUTS = ("one", "per-rank", "isolated")
+NINE = tuple(
+    f"docker-{profile}-{layout}"
+    for profile in ("default", "tuned", "privileged")
+    for layout in LAYOUTS
 )
 
 
 @pytest.fixture(scope="module")
-def found(findings: Find) -> Findings:
+def found() -> Findings:
     """Of the plain campaign; tests only read them."""
-    return findings()
+    return find()
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +57,14 @@ def test_the_noise_floor_is_a_band_around_one_in_every_panel(
     assert band.get_x() + band.get_width() == pytest.approx(1 + found.floor)
 
 
-def test_without_the_twin_there_is_no_band_and_the_legend_says_so(findings: Find) -> None:
-    drawing = only(container, findings(arms=("host", "docker-tuned-one")))
+def test_without_the_twin_there_is_no_band_and_the_legend_says_so() -> None:
+    drawing = only(container, find(arms=("host", "docker-tuned-one")))
     assert bands(drawing) == []
     assert "no A/A pair, no noise floor" in legend(drawing)
 
 
-def test_one_block_is_hollow_without_interval(findings: Find) -> None:
-    drawing = only(container, findings(blocks=1))
-    assert {line.get_markerfacecolor() for line in marks(drawing)} == {PAPER}
+def test_one_block_has_no_intervals() -> None:
+    drawing = only(container, find(blocks=1))
     assert not any(axes.collections for axes in drawing.figure.axes)
     assert "Median over 1 block, paired" in message(drawing)
 
@@ -83,11 +76,11 @@ def test_two_per_cent_is_marked_in_every_panel(drawing: Drawing) -> None:
 
 
 def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_be_seen(
-    findings: Find, drawing: Drawing
+    drawing: Drawing,
 ) -> None:
     assert drawing.figure.axes[0].get_xscale() == "log"
     assert drawing.figure.axes[0].get_xlim()[1] <= MOST
-    found = findings()
+    found = find()
     found.containers.loc[0, ["ratio", "low", "high"]] = [9.0, 8.0, 900.0]
     wide = only(container, found)
     axes = wide.figure.axes[0]
@@ -116,23 +109,15 @@ def test_many_caveats_are_counted_and_left_to_the_report(found: Findings) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_what_left_and_right_mean_is_reported_once(findings: Find, count: int) -> None:
-    drawing = only(container, findings(operations=("bcast", "gather", "allreduce")[:count]))
+def test_what_left_and_right_mean_is_reported_once(count: int) -> None:
+    drawing = only(container, find(operations=("bcast", "gather", "allreduce")[:count]))
     shown = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
     assert sum("container faster · slower" in each for each in shown) == 1
 
 
-def test_one_drawing_per_mpi_and_rank_count(findings: Find) -> None:
-    names = [each.name for each in drawn(container, findings(ranks=(2, 4), blocks=2))]
-    assert names == ["container-2-ranks", "container-4-ranks"]
-    names = [each.name for each in drawn(container, findings(mpis=("mpich", "openmpi"), blocks=2))]
-    assert names == ["container-openmpi-2-ranks", "container-mpich-2-ranks"]
-
-
-def test_rows_are_grouped_by_transport_layout_and_profile(findings: Find) -> None:
-    found = findings(
-        arms=(*TWINS, *NINE[:4]), transports=("direct", "mpi"), sizes=(1024, 4096), blocks=2
-    )
+def test_rows_are_grouped_by_transport_layout_and_profile() -> None:
+    arms = (*TWINS, *NINE[:3], "docker-tuned-one")
+    found = find(arms=arms, transports=("direct", "mpi"), sizes=(1024, 4096), blocks=2)
     heads = [text.get_text() for axes in only(container, found).figure.axes for text in axes.texts]
     assert heads == [
         "direct, one container, Docker, default",
@@ -146,57 +131,36 @@ def test_rows_are_grouped_by_transport_layout_and_profile(findings: Find) -> Non
     ]
 
 
+ONE_EACH = [f"-{name}-{layout}" for name in ("direct", "mpi") for layout in LAYOUTS]
+
+
 @pytest.mark.parametrize(
-    ("sizes", "endings"),
+    ("other", "sizes", "endings"),
     [
-        (5, ["-direct", "-mpi"]),
-        (
-            15,
-            [
-                f"-{transport}-{layout}"
-                for transport in ("direct", "mpi")
-                for layout in ("one", "per-rank", "isolated")
-            ],
-        ),
+        ("mpi", 5, ["-direct", "-mpi"]),
+        ("mpi-private", 5, ["-direct", "-mpi-private"]),  # has no look of its own
+        ("mpi", 15, ONE_EACH),
     ],
 )
 def test_what_is_more_than_a_page_is_drawn_on_several(
-    findings: Find, sizes: int, endings: list[str]
+    other: str, sizes: int, endings: list[str]
 ) -> None:
-    every = drawn(
-        container,
-        findings(
-            arms=(*TWINS, *NINE),
-            transports=("direct", "mpi"),
-            kinds=("regular",),
-            operations=("bcast",),
-            sizes=tuple(2**power for power in range(10, 10 + sizes)),
-            blocks=1,
-        ),
+    found = find(
+        arms=(*TWINS, *NINE),
+        transports=("direct", other),
+        kinds=("regular",),
+        operations=("bcast",),
+        sizes=tuple(2**power for power in range(10, 10 + sizes)),
+        blocks=1,
     )
+    every = drawn(container, found)
     assert [each.name for each in every] == [f"container{end}-2-ranks" for end in endings]
     for each in every:
         assert each.figure.get_size_inches()[1] < 10
 
 
-def test_transports_without_a_look_are_spread_over_pages_too(findings: Find) -> None:
-    every = drawn(
-        container,
-        findings(
-            arms=(*TWINS, *NINE[:4]),
-            transports=("direct", "mpi-private"),
-            kinds=("regular",),
-            operations=("bcast",),
-            sizes=tuple(2**power for power in range(10, 20)),
-            blocks=1,
-        ),
-    )
-    names = [each.name for each in every]
-    assert names == ["container-direct-2-ranks", "container-mpi-private-2-ranks"]
-
-
-def test_more_operations_than_fit_side_by_side_go_on_another_drawing(findings: Find) -> None:
-    found = findings(blocks=1)
+def test_more_operations_than_fit_side_by_side_go_on_another_drawing() -> None:
+    found = find(blocks=1)
     more = found.containers[found.containers["operation"] == "bcast"].assign(operation="reduce")
     found = replace(found, containers=pd.concat([found.containers, more], ignore_index=True))
     names = [each.name for each in drawn(container, found)]
@@ -210,33 +174,14 @@ def test_every_mark_can_be_asked_what_it_shows(found: Findings, drawing: Drawing
     assert drawing.marks["0"].startswith("Docker, tuned, one container, Allreduce, direct, 1 KiB")
 
 
-def test_a_missing_arm_is_a_figure_that_says_so(findings: Find) -> None:
-    drawing = only(container, findings(arms=("host",), missing={"docker": "no engine answers"}))
+def test_a_missing_arm_is_a_figure_that_says_so() -> None:
+    drawing = only(container, find(arms=("host",), missing={"docker": "no engine answers"}))
     assert drawing.name == "container-docker"
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == [
         "Not measured. docker: no engine answers"
     ]
 
 
-def test_a_campaign_without_a_container_is_left_out_with_the_reason(findings: Find) -> None:
-    left_out = findings(arms=("host", "host-again"))
-    assert reason(container, left_out) == "this campaign has no container arm"
-
-
-def test_the_description_lists_what_lies_beyond_the_floor(findings: Find, drawing: Drawing) -> None:
-    assert "Beyond the noise floor: none." in only(container, findings(sizes=(1024,))).description
+def test_the_description_lists_what_lies_beyond_the_floor(drawing: Drawing) -> None:
+    assert "Beyond the noise floor: none." in only(container, find(sizes=(1024,))).description
     assert "Allreduce, pickle, 4 MiB, regular: 1.2" in drawing.description
-
-
-@pytest.mark.parametrize(
-    ("machine", "words"),
-    [
-        ("gh200 (tcg)", "what a container costs in time is not to be had on an emulated machine"),
-        ("no", "this campaign has no launch on the host beside those in containers"),
-    ],
-)
-def test_without_a_host_the_cost_is_left_out_with_the_reason(
-    findings: Find, machine: str, words: str
-) -> None:
-    left_out = findings(arms=("docker-tuned-one",), machine=machine, blocks=2)
-    assert reason(container, left_out) == words

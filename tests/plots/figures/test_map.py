@@ -1,6 +1,5 @@
 """The heat map of a machine: all nodes, all ranks, all pages, and every launch that differs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,33 +11,24 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.page_placement import page_maps
 from plots.figures.map import NAME, placement_map
-from plots.layout.figure_layout import Drawing, Skipped
+from plots.layout.figure_layout import Drawing
 from plots.layout.labels import EMULATED
 from plots.layout.style import DARK, INK, KINDS, style
+from tests.campaigns import find
+from tests.launched import make_launch
+from tests.plots.figures.reading import drawn, legend
 from tests.plots.legible import check_words
 
-Find = Callable[..., Findings]
-Launched = Callable[..., dict[str, Any]]
-Mapped = Callable[..., list[Drawing]]
 MIB = 2**20
 WARNING = "Emulated machine x (tcg): where ranks and pages are is real, times mean nothing."
 
 
-@pytest.fixture(scope="module")
-def mapped(findings: Find) -> Mapped:
-    """mapped(launch, ...): the drawings of these launches' places."""
-
-    def drawn(*launches: dict[str, Any], machine: str = "") -> list[Drawing]:
-        found = findings(blocks=1, sizes=(1024,), kinds=("regular",))
-        with style():
-            every = placement_map(replace(found, page_maps=page_maps(launches), machine=machine))
-        assert all(isinstance(each, Drawing) for each in every)
-        return [each for each in every if isinstance(each, Drawing)]
-
-    return drawn
+def mapped(*launches: dict[str, Any], machine: str = "") -> list[Drawing]:
+    """The drawings of these launches' places."""
+    found = find(blocks=1, sizes=(1024,), kinds=("regular",))
+    return drawn(placement_map, replace(found, page_maps=page_maps(launches), machine=machine))
 
 
 def texts(drawing: Drawing, panel: int | None = None) -> list[str]:
@@ -63,10 +53,8 @@ def titles(drawing: Drawing) -> list[str]:
     return [axes.texts[0].get_text() for axes in drawing.figure.axes]
 
 
-def test_the_first_panel_has_the_cpu_of_each_rank_and_the_size_of_each_node(
-    mapped: Mapped, launched: Launched
-) -> None:
-    (drawing,) = mapped(launched(binding="spread"))
+def test_the_first_panel_has_the_cpu_of_each_rank_and_the_size_of_each_node() -> None:
+    (drawing,) = mapped(make_launch(binding="spread"))
     written = texts(drawing, 0)
     assert [f"{node}, 1.5 GiB" in written for node in range(4)] == [True] * 4
     assert [f"{node} HBM, 512 MiB" in written for node in range(4, 8)] == [True] * 4
@@ -79,15 +67,13 @@ def test_the_first_panel_has_the_cpu_of_each_rank_and_the_size_of_each_node(
     assert "CPUs: 0–1 on node 0; 2–3 on node 1;" in drawing.printed_caption
 
 
-def test_there_is_a_panel_for_each_kind_and_locality(mapped: Mapped, launched: Launched) -> None:
-    (drawing,) = mapped(launched())
+def test_there_is_a_panel_for_each_kind_and_locality() -> None:
+    (drawing,) = mapped(make_launch())
     assert titles(drawing)[1:] == ["regular, local", "regular, remote", "hbw, local", "hbw, remote"]
 
 
-def test_a_cell_is_filled_by_the_share_of_a_ranks_pages_on_a_node(
-    mapped: Mapped, launched: Launched
-) -> None:
-    (drawing,) = mapped(launched(kinds=("hbw", "hbw_interleave"), localities=("local",)))
+def test_a_cell_is_filled_by_the_share_of_a_ranks_pages_on_a_node() -> None:
+    (drawing,) = mapped(make_launch(kinds=("hbw", "hbw_interleave"), localities=("local",)))
     one, four = shares(drawing, 1), shares(drawing, 2)
     assert [np.flatnonzero(column).tolist() for column in one.T] == [
         [4 + rank // 2] for rank in range(8)
@@ -99,34 +85,30 @@ def test_a_cell_is_filled_by_the_share_of_a_ranks_pages_on_a_node(
 
 
 @pytest.mark.parametrize(("strayed", "text"), [(4096, "1"), (2 * MIB - 4096, "99")])
-def test_no_page_is_lost_to_rounding(
-    mapped: Mapped, launched: Launched, strayed: int, text: str
-) -> None:
+def test_no_page_is_lost_to_rounding(strayed: int, text: str) -> None:
     moved = {("hbw", "local", 0): {0: strayed, 4: 2 * MIB - strayed}}
-    (drawing,) = mapped(launched(kinds=("hbw",), localities=("local",), placed=moved))
+    (drawing,) = mapped(make_launch(kinds=("hbw",), localities=("local",), placed=moved))
     inked = [each for each in drawing.figure.axes[1].texts if each.get_color() == INK]
     cells = [each.get_text() for each in inked if each.get_text().isdigit()]
     assert sorted(cells) == sorted([text, str(100 - int(text)), *["100"] * 7])
     assert shares(drawing, 1)[0, 0] > 0
 
 
-def test_beside_a_node_is_how_much_it_holds(mapped: Mapped, launched: Launched) -> None:
-    (drawing,) = mapped(launched(kinds=("hbw",), localities=("remote",)))
+def test_beside_a_node_is_how_much_it_holds() -> None:
+    (drawing,) = mapped(make_launch(kinds=("hbw",), localities=("remote",)))
     assert {"4 HBM, 12 MiB", "5 HBM, 4 MiB", "6 HBM", "0"} <= set(texts(drawing, 1))
 
 
-def test_the_nodes_that_are_local_to_a_rank_are_outlined(
-    mapped: Mapped, launched: Launched
-) -> None:
-    (drawing,) = mapped(launched())
+def test_the_nodes_that_are_local_to_a_rank_are_outlined() -> None:
+    (drawing,) = mapped(make_launch())
     for axes in drawing.figure.axes:
         outlined = {patch.get_xy() for patch in axes.patches if isinstance(patch, Rectangle)}
         near = [(rank, node) for rank in range(8) for node in (rank // 2, rank // 2 + 4)]
         assert outlined == set(near)
 
 
-def test_nodes_are_reported_apart_by_cpus_and_by_hbm(mapped: Mapped, launched: Launched) -> None:
-    launch = launched(ranks=1)
+def test_nodes_are_reported_apart_by_cpus_and_by_hbm() -> None:
+    launch = make_launch(ranks=1)
     nodes = launch["environment"]["topology"]["nodes"]
     nodes[1]["is_hbm"], nodes[7]["is_hbm"] = True, False
     (drawing,) = mapped(launch)
@@ -138,8 +120,7 @@ def test_nodes_are_reported_apart_by_cpus_and_by_hbm(mapped: Mapped, launched: L
     hbm, ddr = KINDS["hbw"].colour, KINDS["regular"].colour
     assert (colours["0"], colours["1 HBM"], colours["4 HBM"]) == (ddr, hbm, hbm)
     assert colours["7"] == KINDS["dax_kmem"].colour
-    labels = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
-    assert labels == [
+    assert legend(drawing) == [
         "node with CPUs",
         "HBM, with CPUs",
         "HBM, no CPUs",
@@ -148,13 +129,11 @@ def test_nodes_are_reported_apart_by_cpus_and_by_hbm(mapped: Mapped, launched: L
     ]
 
 
-def test_pages_that_strayed_and_launches_that_differ_are_on_the_map(
-    mapped: Mapped, launched: Launched
-) -> None:
+def test_pages_that_strayed_and_launches_that_differ_are_on_the_map() -> None:
     usual = {"kinds": ("hbw_preferred",), "localities": ("local",)}
     moved = {("hbw_preferred", "local", 3): {3: MIB, 5: MIB}}
     (drawing,) = mapped(
-        *(launched(block=n, **usual, placed=moved if n == 1 else None) for n in range(3))
+        *(make_launch(block=n, **usual, placed=moved if n == 1 else None) for n in range(3))
     )
     assert titles(drawing)[1:] == ["hbw_preferred, local"] * 2
     shown = message(drawing)
@@ -164,63 +143,49 @@ def test_pages_that_strayed_and_launches_that_differ_are_on_the_map(
     assert "rank 3: 50 % each on 3, 5" in drawing.description
 
 
-def test_launches_with_ranks_elsewhere_refer_to_each_other(
-    mapped: Mapped, launched: Launched
-) -> None:
-    moved = launched(block=1)
+def test_launches_with_ranks_elsewhere_refer_to_each_other() -> None:
+    moved = make_launch(block=1)
     moved["ranks"][0]["cpu"] = 1
-    first, second = mapped(launched(), moved)
+    first, second = mapped(make_launch(), moved)
     assert (first.name, second.name) == (f"{NAME}-8-ranks-packed", f"{NAME}-8-ranks-packed-2")
     for drawing in (first, second):
         assert "1 launch has other nodes or CPUs: see that map too." in message(drawing)
 
 
-def test_many_panels_are_spread_over_several_drawings(mapped: Mapped, launched: Launched) -> None:
+def test_many_panels_are_spread_over_several_drawings() -> None:
     kinds = ("regular", "hbw", "hbw_all", "hbw_interleave", "hbw_preferred")
-    drawn = mapped(launched("xeon-max-flat-snc4", ranks=16, kinds=kinds))
-    assert [len(each.figure.axes) - 1 for each in drawn] == [2] * 5
-    assert len({each.name for each in drawn}) == 5
-    assert max(each.figure.get_size_inches()[1] for each in drawn) < 9.5
+    every = mapped(make_launch("xeon-max-flat-snc4", ranks=16, kinds=kinds))
+    assert [len(each.figure.axes) - 1 for each in every] == [2] * 5
+    assert len({each.name for each in every}) == 5
+    assert max(each.figure.get_size_inches()[1] for each in every) < 9.5
 
 
-def test_an_emulated_machine_and_emulated_hbm_are_alerts(
-    mapped: Mapped, launched: Launched
-) -> None:
-    (drawing,) = mapped(launched(), machine=WARNING)
-    assert "times mean nothing" in message(drawing) and EMULATED.split(":")[0] not in message(
-        drawing
-    )
-    launch = launched("plain", ranks=2, kinds=("hbw",), emulated="")
+def test_an_emulated_machine_and_emulated_hbm_are_alerts() -> None:
+    (drawing,) = mapped(make_launch(), machine=WARNING)
+    emulated = EMULATED.split(":")[0]
+    assert "times mean nothing" in message(drawing) and emulated not in message(drawing)
+    launch = make_launch("plain", ranks=2, kinds=("hbw",), emulated="")
     for rank in launch["ranks"]:
         for pool in rank["pools"]:
             pool["emulated"] = True
     (drawing,) = mapped(launch)
-    assert EMULATED.split(":")[0] in message(drawing)
+    assert emulated in message(drawing)
 
 
-def test_the_words_name_every_node_rank_and_page(mapped: Mapped, launched: Launched) -> None:
-    drawn = mapped(launched("xeon-max-flat-snc4", ranks=16, binding="spread"))
-    words = " ".join(drawing.description for drawing in drawn)
+def test_the_words_name_every_node_rank_and_page() -> None:
+    every = mapped(make_launch("xeon-max-flat-snc4", ranks=16, binding="spread"))
+    words = " ".join(drawing.description for drawing in every)
     for node in range(8):
         assert f"node {node}, node with CPUs, 1.5 GiB, CPUs" in words
         assert f"ranks {node}, {node + 8} on node {node + 8}" in words
 
 
 @pytest.mark.parametrize("named", ["", "hbw: "])
-def test_what_was_not_measured_says_why_in_its_panel(
-    mapped: Mapped, launched: Launched, named: str
-) -> None:
-    (drawing,) = mapped(launched("plain", ranks=2, skipped=f"{named}this machine has no HBM"))
-    assert "Not measured. hbw: this machine has no HBM" in " ".join(texts(drawing, 3)).replace(
-        "\n", " "
-    )
+def test_what_was_not_measured_says_why_in_its_panel(named: str) -> None:
+    (drawing,) = mapped(make_launch("plain", ranks=2, skipped=f"{named}this machine has no HBM"))
+    (shown,) = (text.replace("\n", " ") for text in texts(drawing, 3) if "measured" in text)
+    assert shown == "Not measured. hbw: this machine has no HBM"
     assert f"hbw, local: not measured: {named}this machine has no HBM." in drawing.description
-
-
-def test_results_without_nodes_leave_the_map_out_with_the_reason(findings: Find) -> None:
-    (left_out,) = placement_map(findings(blocks=1, sizes=(1024,)))
-    assert isinstance(left_out, Skipped)
-    assert left_out.reason == "no launch recorded the machine's nodes and where its pages are"
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -248,10 +213,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_word_is_legible_and_every_colour_has_a_dark_one(
-    mapped: Mapped, launched: Launched, name: str
-) -> None:
-    for drawing in mapped(launched(**LAYOUTS[name]), machine=WARNING):
+def test_every_word_is_legible_and_every_colour_has_a_dark_one(name: str) -> None:
+    for drawing in mapped(make_launch(**LAYOUTS[name]), machine=WARNING):
         with style():
             check_words(drawing.figure)
         for axes in drawing.figure.axes:

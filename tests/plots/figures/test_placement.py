@@ -1,18 +1,14 @@
 """Figure 3: placement of ranks and buffers."""
 
-from collections.abc import Callable
-
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.figures.placement import placement
-from tests.plots.figures.reading import message, only, reason
+from tests.campaigns import find
+from tests.plots.figures.reading import message, only
 
-Find = Callable[..., Findings]
 
-
-def test_a_column_per_placement_factor(findings: Find) -> None:
-    found = findings(
+def test_a_column_per_placement_factor() -> None:
+    found = find(
         arms=("host",), bindings=("packed", "spread"), localities=("local", "remote"), blocks=2
     )
     drawing = only(placement, found)
@@ -20,18 +16,16 @@ def test_a_column_per_placement_factor(findings: Find) -> None:
     assert heads == ["spread over packed", "remote over local"]
 
 
-def test_the_axis_is_fair_to_both_sides_of_one(findings: Find) -> None:
-    found = findings(arms=("host",), localities=("local", "remote"), blocks=2)
+def test_the_axis_is_fair_to_both_sides_of_one() -> None:
+    found = find(arms=("host",), localities=("local", "remote"), blocks=2)
     drawing = only(placement, found)
     low, high = drawing.figure.axes[0].get_ylim()
     assert low * high == pytest.approx(1)
     assert high > 1.4
 
 
-def test_what_could_not_be_measured_is_reported_in_its_column(findings: Find) -> None:
-    found = findings(
-        arms=("host",), bindings=("packed", "spread"), missing={"remote": "one NUMA node"}
-    )
+def test_what_could_not_be_measured_is_reported_in_its_column() -> None:
+    found = find(arms=("host",), bindings=("packed", "spread"), missing={"remote": "one NUMA node"})
     drawing = only(placement, found)
     words = [text.get_text() for axes in drawing.figure.axes[1::2] for text in axes.texts]
     assert [text.replace("\n", " ") for text in words] == [
@@ -39,14 +33,8 @@ def test_what_could_not_be_measured_is_reported_in_its_column(findings: Find) ->
     ] * 3
 
 
-def test_a_campaign_without_placement_is_left_out_with_the_reason(findings: Find) -> None:
-    assert "varies neither where ranks run" in reason(placement, findings())
-    lacking = findings(missing={"remote": "one NUMA node"})
-    assert reason(placement, lacking) == "remote: one NUMA node"
-
-
-def test_without_a_host_the_first_arm_there_is_is_shown(findings: Find) -> None:
-    found = findings(
+def test_without_a_host_the_first_arm_there_is_is_shown() -> None:
+    found = find(
         arms=("vm-docker-gh200-tuned-one", "vm-gh200"),
         machine="gh200 (tcg)",
         bindings=("packed", "spread"),

@@ -1,20 +1,18 @@
 """Figure 9: other ways beside one of this library's systems."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.documentation import measured
 from plots.draw import drawings
 from plots.figures.systems import systems
 from plots.layout.figure_layout import Drawing
 from plots.tables.results import tables
 from plots.text.answers import answers
+from tests.campaigns import find
 from tests.plots.figures.reading import only
 
-Find = Callable[..., Findings]
 PUSHES: dict[str, Any] = {
     "operations": ("tensor_push",),
     "transports": ("region", "grpc", "pack-mpi"),
@@ -23,8 +21,8 @@ PUSHES: dict[str, Any] = {
 }
 
 
-def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours(findings: Find) -> None:
-    found = findings(**PUSHES)
+def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours() -> None:
+    found = find(**PUSHES)
     drawing = only(systems, found)
     (panel,) = drawing.figure.axes
     host = found.systems[found.systems["arm"] == "host"]
@@ -34,12 +32,8 @@ def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours(findings: Fi
     assert shown == pytest.approx(sorted(host["ratio"]))
 
 
-def test_a_campaign_of_collectives_has_no_such_figure(findings: Find) -> None:
-    assert systems(findings()) == []
-
-
-def test_systems_are_in_the_tables_answers_and_rows_of_pages(findings: Find) -> None:
-    found = findings(**PUSHES)
+def test_systems_are_in_the_tables_answers_and_rows_of_pages() -> None:
+    found = find(**PUSHES)
     names = {table.name for table in tables(found)}
     assert {"times", "transport"} <= names and "workloads" not in names
     topics = {each.topic for each in drawings(found) if isinstance(each, Drawing)}

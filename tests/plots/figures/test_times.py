@@ -1,41 +1,31 @@
 """Figure 1: time against message size."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from experiments.analysis.findings.campaign import Findings
 from plots.figures.times import times
 from plots.layout.figure_layout import Drawing
-from plots.layout.style import KINDS, PAPER
-from tests.plots.figures.reading import drawn, legend, marks, message, only
-
-Find = Callable[..., Findings]
+from plots.layout.style import KINDS
+from tests.campaigns import find
+from tests.plots.figures.reading import legend, marks, message, only
 
 
 @pytest.fixture(scope="module")
-def drawing(findings: Find) -> Drawing:
+def drawing() -> Drawing:
     """The figure of the plain campaign; tests only read it."""
-    return only(times, findings())
+    return only(times, find())
 
 
-def test_there_is_one_drawing_per_rank_count(findings: Find) -> None:
-    names = [each.name for each in drawn(times, findings(ranks=(2, 16), blocks=2))]
-    assert names == ["times-2-ranks", "times-16-ranks"]
-
-
-def test_a_row_per_operation_and_a_column_per_environment(drawing: Drawing) -> None:
+def test_a_row_per_operation_and_a_column_per_environment_on_logarithmic_axes(
+    drawing: Drawing,
+) -> None:
     assert len(drawing.figure.axes) == 3 * 2
-
-
-def test_both_axes_are_logarithmic(drawing: Drawing) -> None:
     assert {(a.get_xscale(), a.get_yscale()) for a in drawing.figure.axes} == {("log", "log")}
 
 
-def test_every_point_has_an_interval_and_every_cell_a_point(findings: Find) -> None:
-    found = findings(arms=("host",), transports=("mpi",), operations=("bcast",))
+def test_every_point_has_an_interval_and_every_cell_a_point() -> None:
+    found = find(arms=("host",), transports=("mpi",), operations=("bcast",))
     drawing = only(times, found)
     (axes,) = drawing.figure.axes
     medians = np.concatenate([line.get_ydata() for line in marks(drawing)])
@@ -44,18 +34,8 @@ def test_every_point_has_an_interval_and_every_cell_a_point(findings: Find) -> N
     assert sum(len(each.get_segments()) for each in intervals) == len(found.times)
 
 
-def test_a_point_without_an_interval_is_hollow_and_the_figure_says_so(
-    findings: Find, drawing: Drawing
-) -> None:
-    few = only(times, findings(blocks=1))
-    assert {line.get_markerfacecolor() for line in marks(few)} == {PAPER}
-    assert "Hollow" in message(few)
-    assert PAPER not in {line.get_markerfacecolor() for line in marks(drawing)}
-    assert "Hollow" not in message(drawing)
-
-
-def test_each_transport_has_its_line_and_direct_the_heaviest(findings: Find) -> None:
-    drawing = only(times, findings(arms=("host",), kinds=("regular",), operations=("bcast",)))
+def test_each_transport_has_its_line_and_direct_the_heaviest() -> None:
+    drawing = only(times, find(arms=("host",), kinds=("regular",), operations=("bcast",)))
     joins = [line for line in drawing.figure.axes[0].get_lines() if line.get_marker() == "None"]
     *transports, bound = joins
     assert len({str(line.get_linestyle()) for line in joins}) > 1
@@ -67,13 +47,13 @@ def test_each_transport_has_its_line_and_direct_the_heaviest(findings: Find) -> 
     ]
 
 
-def test_a_transport_that_could_not_be_had_is_reported_on_the_figure(findings: Find) -> None:
-    drawing = only(times, findings(transports=("mpi",), missing={"direct": "no shared memory"}))
+def test_a_transport_that_could_not_be_had_is_reported_on_the_figure() -> None:
+    drawing = only(times, find(transports=("mpi",), missing={"direct": "no shared memory"}))
     assert "Not measured. direct: no shared memory" in message(drawing)
 
 
-def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
-    found = findings(arms=("host",), operations=("bcast",))
+def test_the_memory_bound_is_drawn_for_each_kind() -> None:
+    found = find(arms=("host",), operations=("bcast",))
     drawing = only(times, found)
     bounds = sorted(found.times["bound_s"].unique())
     shown = [
@@ -84,8 +64,8 @@ def test_the_memory_bound_is_drawn_for_each_kind(findings: Find) -> None:
     assert set(shown) == {KINDS["regular"].colour, KINDS["hbw"].colour}
 
 
-def test_points_that_were_timed_in_groups_are_reported(findings: Find) -> None:
-    found = findings(arms=("host",))
+def test_points_that_were_timed_in_groups_are_reported() -> None:
+    found = find(arms=("host",))
     assert "in groups" not in message(only(times, found))
     found.times.loc[found.times["bytes"] == 1024, "group"] = 3
     drawing = only(times, found)
@@ -98,14 +78,14 @@ def test_a_size_is_labelled_in_bytes(drawing: Drawing) -> None:
     assert axes.xaxis.get_major_formatter()(262144, 0) == "256 KiB"
 
 
-def test_one_size_alone_can_be_drawn(findings: Find) -> None:
-    drawing = only(times, findings(sizes=(1024,)))
+def test_one_size_alone_can_be_drawn() -> None:
+    drawing = only(times, find(sizes=(1024,)))
     low, high = drawing.figure.axes[0].get_xlim()
     assert low < 1024 < high
 
 
-def test_a_missing_arm_is_reported_in_place_of_its_data(findings: Find) -> None:
-    found = findings(arms=("host",), missing={"docker": "no engine answers"})
+def test_a_missing_arm_is_reported_in_place_of_its_data() -> None:
+    found = find(arms=("host",), missing={"docker": "no engine answers"})
     drawing = only(times, found)
     texts = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
     reported = [text.replace("\n", " ") for text in texts if text.startswith("Not measured.")]
@@ -113,7 +93,7 @@ def test_a_missing_arm_is_reported_in_place_of_its_data(findings: Find) -> None:
     assert len(drawing.figure.axes) == 3 * 2
 
 
-def test_the_description_tells_the_ends_of_each_line(findings: Find) -> None:
-    drawing = only(times, findings(arms=("host",)))
+def test_the_description_tells_the_ends_of_each_line() -> None:
+    drawing = only(times, find(arms=("host",)))
     assert "Bcast, mpi, regular, host: 2." in drawing.description
     assert "at 1 KiB to" in drawing.description

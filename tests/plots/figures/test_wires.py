@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from experiments.analysis.findings.campaign import Findings, from_cells
-from plots.draw import drawings
 from plots.figures.wires import NAME, wires
 from plots.text.answers import answers
 from tests.campaigns import make_cells
@@ -63,10 +62,3 @@ def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Findings) -
 def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Findings) -> None:
     assert found.ours == "hierarchical"
     assert set(found.transports["transport"]) == {"mpi"}
-
-
-def test_on_one_host_there_is_nothing_to_draw() -> None:
-    one = from_cells(make_cells(), blocks=6, missing={})
-    assert one.wires.empty
-    assert not [each for each in drawings(one) if getattr(each, "topic", "") == NAME]
-    assert not [each for each in answers(one) if each.figure == NAME]

@@ -1,21 +1,18 @@
 """Figure 8: computation and communication of a step."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from matplotlib.container import BarContainer
 
-from experiments.analysis.findings.campaign import Findings
 from experiments.model.quantities import percent_text
 from plots.draw import drawings
 from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing
 from plots.tables.results import tables
 from plots.text.answers import answers
+from tests.campaigns import find
 from tests.plots.figures.reading import only
 
-Find = Callable[..., Findings]
 STEPS: dict[str, Any] = {
     "operations": ("decode_step",),
     "transports": ("gloo", "torch"),
@@ -24,14 +21,12 @@ STEPS: dict[str, Any] = {
 }
 
 
-def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step(findings: Find) -> None:
-    found = findings(**STEPS)
+def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step() -> None:
+    found = find(**STEPS)
     for axes, (_, mine) in zip(
         only(workloads, found).figure.axes, found.workloads.groupby("bytes"), strict=True
     ):
-        computed, communicated = (
-            each for each in axes.containers if isinstance(each, BarContainer)
-        )
+        computed, communicated = axes.containers
         names = [label.get_text() for label in axes.get_yticklabels()]
         assert names == [
             f"{transport}, {arm}"
@@ -39,26 +34,18 @@ def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step(findings: F
             for arm in ("host", "docker-tuned-one")
         ]
         rows = mine.set_index(["transport", "arm"])
-        for name, first, second in zip(names, computed, communicated, strict=True):
+        for name, first, second, words in zip(
+            names, computed, communicated, axes.texts[1:], strict=True
+        ):
             row = rows.loc[tuple(name.split(", "))]
             assert first.get_width() == pytest.approx(row["bound_s"])
             assert first.get_width() + second.get_width() == pytest.approx(row["median_s"])
-            (words,) = (
-                text.get_text()
-                for text in axes.texts
-                if text.get_position()[1] == pytest.approx(first.get_y() + first.get_height() / 2)
-            )
-            assert words.endswith(percent_text(row["share"], 0))
+            assert words.get_position()[1] == pytest.approx(first.get_y() + first.get_height() / 2)
+            assert words.get_text().endswith(percent_text(row["share"], 0))
 
 
-def test_a_campaign_without_steps_has_no_such_figure(findings: Find) -> None:
-    found = findings()
-    assert workloads(found) == []
-    assert "workloads" not in {table.name for table in tables(found)}
-
-
-def test_steps_are_in_a_table_and_answers_of_their_own(findings: Find) -> None:
-    found = findings(**STEPS)
+def test_steps_are_in_a_table_and_answers_of_their_own() -> None:
+    found = find(**STEPS)
     names = {table.name for table in tables(found)}
     assert "workloads" in names and "times" not in names
     drawn = {each.topic for each in drawings(found) if isinstance(each, Drawing)}

@@ -5,7 +5,6 @@ itself (`incomplete`) is no violation. A figure counts as the one image that its
 the thousands of strokes inside it are left out.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from plots.html.report import report
+from tests.campaigns import write_campaign
 from tests.plots.html.window import prefer, resize
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -36,11 +36,11 @@ axe.run(without, {resultTypes: ["violations", "passes"]}).then(
 
 
 @pytest.fixture(scope="module")
-def address(written: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with every part that there is, in tables of few rows: axe-core looks at each cell."""
     arms = {"profiles": "default,tuned", "layouts": "one,isolated", "mpis": "openmpi,mpich"}
     folder = tmp_path_factory.mktemp("few") / "rows"
-    written(folder, slim=True, sizes="1KiB", **arms)
+    write_campaign(folder, slim=True, sizes="1KiB", **arms)
     return report(folder, folder.parent).as_uri()
 
 

@@ -1,12 +1,11 @@
 """What may be an arm's whole effect though it is not the container."""
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 
 from experiments.analysis.findings import confounders
 from plots.layout import confounder_text
+from tests.campaigns import make_cells
 
 
 def launch(arm: str, **recorded: dict[str, str]) -> dict[str, object]:
@@ -14,26 +13,18 @@ def launch(arm: str, **recorded: dict[str, str]) -> dict[str, object]:
     return {"launch": asked, "environment": recorded}
 
 
-Copies = Callable[..., pd.DataFrame]
-
-
-@pytest.fixture
-def copies(medians: Callable[..., pd.DataFrame]) -> Copies:
-    """copies(docker=0.8): plain copies, so many times as slow in an arm, at 1 KiB only."""
-
-    def made(docker: float = 1.0, again: float = 1.0) -> pd.DataFrame:
-        frame = medians(
-            operations=("copy",),
-            transports=("none",),
-            kinds=("regular",),
-            sizes=(1024, 16384, 262144),  # the model's container costs nothing there
-        )
-        small = frame["bytes"] == 1024
-        frame.loc[small & (frame["arm"] == "docker-tuned-one"), "median_s"] *= docker
-        frame.loc[small & (frame["arm"] == "host-again"), "median_s"] *= again
-        return frame
-
-    return made
+def copies(docker: float = 1.0, again: float = 1.0) -> pd.DataFrame:
+    """Plain copies, so many times as slow in an arm, at 1 KiB only."""
+    frame = make_cells(
+        operations=("copy",),
+        transports=("none",),
+        kinds=("regular",),
+        sizes=(1024, 16384, 262144),  # the model's container costs nothing there
+    )
+    small = frame["bytes"] == 1024
+    frame.loc[small & (frame["arm"] == "docker-tuned-one"), "median_s"] *= docker
+    frame.loc[small & (frame["arm"] == "host-again"), "median_s"] *= again
+    return frame
 
 
 def shown(controls: pd.DataFrame) -> tuple[str, ...]:
@@ -57,30 +48,28 @@ def test_without_launches_or_with_one_python_there_is_no_caveat() -> None:
     assert confounder_text.interpreters({}) == ()
 
 
-def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat(copies: Copies) -> None:
+def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat() -> None:
     (text,) = shown(copies(docker=0.8))
     assert "a plain copy without MPI already takes 0.8" in text
     assert "times as long in docker-tuned-one at 1 KiB, 2 ranks" in text
     assert "1 of 3 copies differ like this" in text
 
 
-def test_copies_alike_are_no_caveat(copies: Copies) -> None:
+def test_copies_alike_are_no_caveat() -> None:
     assert shown(copies()) == ()
 
 
-def test_a_copy_that_strays_no_further_than_the_twins_is_no_caveat(copies: Copies) -> None:
+def test_a_copy_that_strays_no_further_than_the_twins_is_no_caveat() -> None:
     assert shown(copies(docker=1.2, again=1.6)) == ()
 
 
-def test_few_blocks_without_an_interval_still_warn(copies: Copies) -> None:
+def test_few_blocks_without_an_interval_still_warn() -> None:
     frame = copies(docker=0.8)
     (text,) = shown(frame[frame["block"] < 2])
     assert "(no interval)" in text
 
 
 @pytest.mark.parametrize("arms", [("host",), ("docker-tuned-one",), ()])
-def test_without_both_arms_there_is_nothing_to_compare(
-    copies: Copies, arms: tuple[str, ...]
-) -> None:
+def test_without_both_arms_there_is_nothing_to_compare(arms: tuple[str, ...]) -> None:
     frame = copies(docker=0.8)
     assert shown(frame[frame["arm"].isin(arms)]) == ()

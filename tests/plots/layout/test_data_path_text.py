@@ -83,6 +83,9 @@ INTEL = [
     launch("impi", "docker-default-one", ("shm", "none", "none"), **CLOSED),
     launch("impi", "docker-tuned-one", ("shm", "none", "none")),
 ]
+MPICH_LOST = launch("mpich", "podman-tuned-one", ("posix", "none", "none"), cma="refused (EPERM)")
+APART = launch("openmpi", "docker-default-isolated", ("none", "none", "tcp"), "2", **ISOLATED)
+PODMAN = launch("openmpi", "podman-default-one", ("sm", "CMA", "none"))
 
 
 def test_single_copy_lost_to_a_profile_names_the_profiles_that_get_it_back() -> None:
@@ -90,7 +93,19 @@ def test_single_copy_lost_to_a_profile_names_the_profiles_that_get_it_back() -> 
         "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
         "large messages are copied twice; the profiles tuned and privileged get it back.",
     )
-    assert sentences(OPENMPI[:3])[0].endswith("; the profile tuned gets it back.")
+
+
+@pytest.mark.parametrize(
+    ("launches", "remedy"),
+    [
+        (OPENMPI[:3], "the profile tuned gets it back."),
+        ([*MPICH, MPICH_LOST], "no other arm of this campaign gets it back."),
+        ([*OPENMPI[:3], APART], "the profile tuned with the layout one container gets them back."),
+        ([*OPENMPI[:2], PODMAN], "Podman, default, one container gets it back."),
+    ],
+)
+def test_what_gets_a_lost_way_back_is_named(launches: Launches, remedy: str) -> None:
+    assert sentences(launches)[-1].endswith(f"; {remedy}")
 
 
 def test_an_mpi_that_would_end_has_single_copy_switched_off() -> None:
@@ -99,13 +114,6 @@ def test_an_mpi_that_would_end_has_single_copy_switched_off() -> None:
         "(EPERM), where MPICH would abort, so the launch switches single copy off): large "
         "messages are copied twice.",
     )
-
-
-def test_what_no_other_arm_gets_back_is_said_so() -> None:
-    also = launch("mpich", "podman-tuned-one", ("posix", "none", "none"), cma="refused (EPERM)")
-    shown = sentences([*MPICH, also])
-    assert len(shown) == 2
-    assert all(text.endswith("; no other arm of this campaign gets it back.") for text in shown)
 
 
 def test_an_mpi_that_never_copied_at_once_loses_nothing() -> None:
@@ -182,30 +190,12 @@ def test_profiles_that_lost_the_same_are_named_together() -> None:
     assert "isolated" not in harmless  # without shared memory there is no single copy to lose
 
 
-def test_a_profile_and_a_layout_together_may_get_both_back() -> None:
-    apart = launch("openmpi", "docker-default-isolated", ("none", "none", "tcp"), "2", **ISOLATED)
-    *_, text = sentences([*OPENMPI[:3], apart])
-    assert text.endswith("; the profile tuned with the layout one container gets them back.")
-
-
-def test_another_engine_that_alone_gets_it_back_is_named() -> None:
-    podman = launch("openmpi", "podman-default-one", ("sm", "CMA", "none"))
-    (text,) = sentences([*OPENMPI[:2], podman])
-    assert text.endswith("; Podman, default, one container gets it back.")
-
-
 def test_large_messages_may_go_by_a_network_beside_shared_memory() -> None:
     ways = ("UCX sysv", "none", "UCX tcp over eth0")
     per_rank = launch("mpich", "docker-default-per-rank", ways, "2", **CLOSED)
     text, changed = sentences([MPICH[0], per_rank])
     assert text.endswith(": large messages are copied twice, or go by UCX tcp over eth0.")
     assert changed.startswith("MPICH takes UCX sysv for shared memory in Docker, default,")
-
-
-def test_the_host_comes_first_in_the_table() -> None:
-    again = launch("openmpi", "host-again", ("sm", "CMA", "none"))
-    _, rows = table([again, *OPENMPI])
-    assert [row[1] for row in rows][:2] == ["host", "host again"]
 
 
 def test_paths_alike_need_no_word() -> None:

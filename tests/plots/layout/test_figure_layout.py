@@ -3,18 +3,16 @@
 Checked on every figure, over campaigns from one cell to hundreds.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.draw import drawings
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import style
+from tests.campaigns import find
 from tests.plots.legible import check_words
 
-Find = Callable[..., Findings]
 SMALL = tuple(2**power for power in range(10, 25))
 
 CAMPAIGNS: dict[str, dict[str, Any]] = {
@@ -88,10 +86,8 @@ PRINTED = ("emulated machine", "the paper's")
     ("name", "printed"),
     [*((name, False) for name in sorted(CAMPAIGNS)), *((name, True) for name in PRINTED)],
 )
-def test_every_word_is_legible_on_the_page_and_on_no_other(
-    findings: Find, name: str, printed: bool
-) -> None:
-    every = drawings(findings(**CAMPAIGNS[name]), printed=printed)
+def test_every_word_is_legible_on_the_page_and_on_no_other(name: str, printed: bool) -> None:
+    every = drawings(find(**CAMPAIGNS[name]), printed=printed)
     drawn = [each for each in every if isinstance(each, Drawing)]
     assert len(drawn) >= 2
     assert {each.printed for each in drawn} == {printed}

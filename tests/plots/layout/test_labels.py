@@ -1,14 +1,13 @@
 """Names, units and rounding."""
 
 import math
-from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from experiments.model.quantities import NOTHING
 from plots.layout import labels
+from tests.campaigns import find
 
 
 @pytest.mark.parametrize(
@@ -20,14 +19,8 @@ def test_bytes_are_told_in_binary_units(count: int, text: str) -> None:
 
 
 def test_a_decade_is_told_without_decimals() -> None:
-    assert [labels.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)] == [
-        "100 ns",
-        "1 µs",
-        "100 µs",
-        "1 ms",
-        "1 s",
-        "10 s",
-    ]
+    ticks = [labels.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)]
+    assert ticks == ["100 ns", "1 µs", "100 µs", "1 ms", "1 s", "10 s"]
 
 
 def test_a_ratio_has_its_interval_beside_it() -> None:
@@ -87,8 +80,8 @@ def test_an_arm_is_named_by_its_levels(arm: str, name: str, short: str) -> None:
     assert labels.short_arm(arm) == short
 
 
-def test_rows_of_an_emulated_machine_alert_the_reader(findings: Callable[..., Findings]) -> None:
+def test_rows_of_an_emulated_machine_alert_the_reader() -> None:
     arms = ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
-    found = findings(arms=arms, emulated=False, machine="knl-snc4-flat (tcg)", blocks=2)
+    found = find(arms=arms, emulated=False, machine="knl-snc4-flat (tcg)", blocks=2)
     for frame in (found.times, found.speedups, found.transports):
         assert labels.alerts(frame) == [found.machine]

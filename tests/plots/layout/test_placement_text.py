@@ -1,14 +1,13 @@
 """The words on where pages are hide nothing."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from experiments.analysis.findings.page_placement import PageMap, Panel, page_maps
 from plots.layout import placement_text
+from tests.launched import make_launch
 
-Launched = Callable[..., dict[str, Any]]
 MIB = 2**20
 
 
@@ -17,9 +16,9 @@ def page_map(*launches: dict[str, Any]) -> PageMap:
     return found
 
 
-def panel(launched: Launched, kind: str, placed: dict[int, dict[int, int]] | None = None) -> Panel:
+def panel(kind: str, placed: dict[int, dict[int, int]] | None = None) -> Panel:
     moved = {(kind, "local", rank): sizes for rank, sizes in (placed or {}).items()}
-    (found,) = page_map(launched(kinds=(kind,), localities=("local",), placed=moved)).panels
+    (found,) = page_map(make_launch(kinds=(kind,), localities=("local",), placed=moved)).panels
     return found
 
 
@@ -39,27 +38,27 @@ def test_nearly_all_is_not_all_and_nearly_nothing_is_not_nothing(share: float, s
     assert placement_text.percent(share) == shown
 
 
-def test_pages_where_they_were_asked_need_few_words(launched: Launched) -> None:
-    found = panel(launched, "hbw")
+def test_pages_where_they_were_asked_need_few_words() -> None:
+    found = panel("hbw")
     assert placement_text.summary(found) == "100 % as asked, 100 % local"
     assert placement_text.splits(found) == []
     assert placement_text.alike(found) == ""
 
 
-def test_interleaved_pages_are_reported_with_their_shares(launched: Launched) -> None:
-    found = panel(launched, "hbw_interleave")
+def test_interleaved_pages_are_reported_with_their_shares() -> None:
+    found = panel("hbw_interleave")
     assert placement_text.splits(found) == ["every rank: 25 % each on 4–7"]
     assert placement_text.summary(found) == "100 % as asked, 25 % local"
 
 
-def test_a_rank_whose_pages_strayed_is_named_with_its_shares(launched: Launched) -> None:
-    found = panel(launched, "hbw_preferred", {3: {1: MIB // 2, 5: 3 * MIB // 2}})
+def test_a_rank_whose_pages_strayed_is_named_with_its_shares() -> None:
+    found = panel("hbw_preferred", {3: {1: MIB // 2, 5: 3 * MIB // 2}})
     assert placement_text.summary(found) == "96.9 % as asked, 100 % local"
     assert placement_text.splits(found) == ["rank 3: 25 % on 1, 75 % on 5"]
 
 
-def test_pages_on_no_node_are_reported(launched: Launched) -> None:
-    found = panel(launched, "hbw_preferred", {0: {4: MIB}})
+def test_pages_on_no_node_are_reported() -> None:
+    found = panel("hbw_preferred", {0: {4: MIB}})
     assert placement_text.splits(found) == ["rank 0: 50 % on 4, 50 % on no node"]
     assert placement_text.sentence(found) == (
         "hbw_preferred, local: 93.8 % as asked, 93.8 % local; rank 1 on node 4; "
@@ -68,8 +67,8 @@ def test_pages_on_no_node_are_reported(launched: Launched) -> None:
     )
 
 
-def test_pages_of_which_nothing_is_reported_are_no_success(launched: Launched) -> None:
-    launch = launched(kinds=("hbw",), localities=("local",))
+def test_pages_of_which_nothing_is_reported_are_no_success() -> None:
+    launch = make_launch(kinds=("hbw",), localities=("local",))
     for rank in launch["ranks"][:2]:
         del rank["pools"][0]["bytes"]  # an older result does not say how many there are
         rank["pools"][0]["placement"] = {}
@@ -87,27 +86,28 @@ def test_pages_of_which_nothing_is_reported_are_no_success(launched: Launched) -
     )
 
 
-def test_many_ways_of_splitting_refer_to_the_table(launched: Launched) -> None:
+def test_many_ways_of_splitting_refer_to_the_table() -> None:
     strayed = {rank: {0: (rank + 1) * MIB // 8, 4: 2 * MIB - (rank + 1) * MIB // 8}
                for rank in range(5)}  # fmt: skip
-    shown = placement_text.splits(panel(launched, "hbw_preferred", strayed))
+    shown = placement_text.splits(panel("hbw_preferred", strayed))
     assert len(shown) == placement_text.MOST
     assert shown[-1] == "3 others: see the table"
 
 
-def test_launches_that_differ_are_named(launched: Launched) -> None:
+def test_launches_that_differ_are_named() -> None:
     usual = {"kinds": ("hbw_preferred",), "localities": ("local",)}
     moved = {("hbw_preferred", "local", 0): {0: 2 * MIB}}
     most, one = page_map(
-        *(launched(block=n, **usual) for n in range(2)), launched(block=2, **usual, placed=moved)
+        *(make_launch(block=n, **usual) for n in range(2)),
+        make_launch(block=2, **usual, placed=moved),
     ).panels
     assert placement_text.alike(most) == "in 2 of 3 launches"
     assert placement_text.alike(one) == "in 1 of 3 launches (0002-vm-knl-snc4-flat)"
     docker = "vm-docker-knl-snc4-flat-tuned-one"
     host, inside = page_map(
-        launched(**usual),
-        launched(block=1, **usual),
-        launched(arm=docker, **usual, placed=moved),
+        make_launch(**usual),
+        make_launch(block=1, **usual),
+        make_launch(arm=docker, **usual, placed=moved),
     ).panels
     assert placement_text.alike(host) == "in 2 of 3 launches (emulated knl-snc4-flat)"
     assert "(Docker in emulated knl-snc4-flat, tuned, one container)" in placement_text.alike(
@@ -115,9 +115,11 @@ def test_launches_that_differ_are_named(launched: Launched) -> None:
     )
 
 
-def test_a_place_is_reported_in_a_sentence(launched: Launched) -> None:
+def test_a_place_is_reported_in_a_sentence() -> None:
     moved = {("hbw_preferred", "local", 0): {0: 2 * MIB}}
-    found = page_map(launched(kinds=("hbw", "hbw_preferred"), localities=("local",), placed=moved))
+    found = page_map(
+        make_launch(kinds=("hbw", "hbw_preferred"), localities=("local",), placed=moved)
+    )
     assert placement_text.answer(found) == (
         "8 ranks packed. hbw (local): 100 % as asked, 100 % local; "
         "hbw_preferred (local): 87.5 % as asked, 100 % local."

@@ -54,9 +54,12 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_no_two_kinds_share_a_marker() -> None:
-    markers = [look.marker for look in style.KINDS.values()]
-    assert len(set(markers)) == len(markers)
+@pytest.mark.parametrize("looks", [style.KINDS, style.PARTIES], ids=["kinds", "parties"])
+def test_no_two_share_a_marker_and_every_colour_has_a_dark_one(
+    looks: dict[str, style.Look],
+) -> None:
+    assert len({look.marker for look in looks.values()}) == len(looks)
+    assert {look.colour for look in looks.values()} <= set(style.DARK)
 
 
 def test_no_two_transports_share_a_line() -> None:
@@ -91,8 +94,7 @@ def test_series_and_text_stand_out_from_the_paper_light_and_dark() -> None:
         assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= least, colour
 
 
-def test_every_colour_has_a_dark_one() -> None:
-    assert {look.colour for look in style.KINDS.values()} <= set(style.DARK)
+def test_no_two_kinds_share_a_dark_colour() -> None:
     for one, other in combinations(style.KINDS.values(), 2):
         assert style.DARK[one.colour] != style.DARK[other.colour]
 

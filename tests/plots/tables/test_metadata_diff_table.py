@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plots.tables.metadata_diff_table import apart, common, listed
+from plots.tables.metadata_diff_table import apart, common
 
 
 def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> dict[str, Any]:
@@ -70,10 +70,3 @@ def test_nodes_have_a_map_and_what_made_them_hbm_stands_here_in_plain_words() ->
     ]
     assert apart(every) == {}
     assert common(every) == {"topology.hbm.nodes": "4, 5", "topology.hbm.rule": "hwloc"}
-
-
-def test_lists_are_reported_as_a_reader_writes_them() -> None:
-    assert listed({"launches": {"ranks": [2, 4]}, "name": "x"}) == {
-        "launches": {"ranks": "2, 4"},
-        "name": "x",
-    }

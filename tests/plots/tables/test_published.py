@@ -1,20 +1,16 @@
 """The paper's table: its layout, its two figures, and ours beside them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.tables.published import comparison
 from plots.tables.table import csv
+from tests.campaigns import find
 
-Find = Callable[..., Findings]
 
-
-def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside(findings: Find) -> None:
-    found = findings(emulated=False, ranks=(2, 16), sizes=(1024, 4194304))
+def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside() -> None:
+    found = find(emulated=False, ranks=(2, 16), sizes=(1024, 4194304))
     (table,) = comparison(found)
     assert table.head == [
         "operation",
@@ -44,33 +40,32 @@ def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside(findings
 _LARGEST = "bytes == 4194304 and transport == 'mpi' and arm == 'host'"
 
 
-def test_an_operation_without_any_pair_has_its_rows_all_the_same(findings: Find) -> None:
+def test_an_operation_without_any_pair_has_its_rows_all_the_same() -> None:
     """Where the two kinds were timed in groups of different sizes, a block gives no ratio."""
-    found = findings(ranks=(2, 16))
+    found = find(ranks=(2, 16))
     paired = found.speedups[found.speedups["operation"] != "bcast"]
     (table,) = comparison(replace(found, speedups=paired))
     bcast = [row for row in table.rows if row[0] == "Bcast"]
     assert [row[1:-1] for row in bcast] == [["2", *"––––"], ["16", *"––––"]]
 
 
-def test_the_file_holds_plain_ratios(findings: Find) -> None:
-    (table,) = comparison(findings(ranks=(2, 16), blocks=2))
+def test_the_file_holds_plain_ratios() -> None:
+    (table,) = comparison(find(ranks=(2, 16), blocks=2))
     published = table.data.set_index(["operation", "ranks"])["published"]
     assert set(published["bcast", 16]) == {4.45}
     assert np.isnan(published["bcast", 2]).all()
     assert csv(table).startswith("operation,ranks,transport,arm,ratio,low,high,blocks,published,")
 
 
-def test_emulated_memory_is_told_in_the_caption(findings: Find) -> None:
-    (table,) = comparison(findings(emulated=True))
+def test_emulated_memory_is_told_in_the_caption() -> None:
+    (table,) = comparison(find(emulated=True))
     assert "Emulated HBM" in table.caption
 
 
-def test_each_mpi_has_a_table_of_its_own(findings: Find) -> None:
-    tables = comparison(findings(mpis=("openmpi", "mpich"), blocks=2))
+def test_each_mpi_has_a_table_of_its_own() -> None:
+    tables = comparison(find(mpis=("openmpi", "mpich"), blocks=2))
     assert [table.name for table in tables] == ["paper-openmpi", "paper-mpich"]
 
 
-@pytest.mark.parametrize("kinds", [("regular",)])
-def test_without_hbm_there_is_none(findings: Find, kinds: tuple[str, ...]) -> None:
-    assert comparison(findings(kinds=kinds)) == []
+def test_without_hbm_there_is_none() -> None:
+    assert comparison(find(kinds=("regular",))) == []

@@ -9,21 +9,17 @@ import pytest
 
 from plots.tables import stored_bench
 
+CELL = {"operation": "bcast", "bytes": 1024, "form": "plain"}
+
 
 def peer(ranks: int, ratio: float, **other: Any) -> dict[str, Any]:
     sure = {"low": ratio - 0.5, "high": ratio + 0.5, "verdict": "differs", "blocks": 6}
-    cell = {"operation": "bcast", "bytes": 1024, "form": "plain", "ranks": ranks}
-    return cell | {"peer": "mpich", "best": True, "ratio": ratio} | sure | other
+    found = {"ranks": ranks, "peer": "mpich", "best": True, "ratio": ratio}
+    return CELL | found | sure | other
 
 
 def direct(ranks: int) -> dict[str, Any]:
-    return {
-        "operation": "bcast",
-        "bytes": 1024,
-        "form": "plain",
-        "ranks": ranks,
-        "seconds": 2e-6 * ranks,
-    }
+    return CELL | {"ranks": ranks, "seconds": 2e-6 * ranks}
 
 
 @pytest.fixture

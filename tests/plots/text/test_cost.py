@@ -1,6 +1,5 @@
 """What a container costs an operation, and Python a call: one sentence, no more than is known."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pandas as pd
@@ -9,8 +8,8 @@ from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.text.answers import answers
 from plots.text.cost import brief, compared, cost, ending, files, losses, python, tails
+from tests.campaigns import find
 
-Find = Callable[..., Findings]
 ARMS = tuple(
     f"docker-{profile}-{layout}"
     for layout in ("one", "isolated")
@@ -18,8 +17,8 @@ ARMS = tuple(
 )
 
 
-def many(findings: Find, mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
-    return findings(
+def many(mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
+    return find(
         arms=("host", "host-again", *ARMS),
         mpis=mpis,
         kinds=("regular",),
@@ -37,65 +36,60 @@ def decided(found: Findings, ratio: float, verdict: str) -> Findings:
     return found
 
 
-def test_containers_are_held_against_the_same_files_without_one(findings: Find) -> None:
+def test_containers_are_held_against_the_same_files_without_one() -> None:
     arms = ("host", "host-again", "userland", "docker-tuned-one")
-    found = findings(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
+    found = find(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
     assert compared(found).base == "userland"
-    assert compared(findings()).base == "host"
+    assert compared(find()).base == "host"
     assert files(found).startswith("direct ")
-    first, *others = [each.question for each in answers(found) if "cost" in each.question]
-    assert first == "What do the image's files cost without a container: its Python, its libc?"
-    assert others[0].startswith(
-        "What does a container cost Bcast, over the same files without a container?"
-    )
-    alone = answers(findings(arms=arms[:3], kinds=("regular",), transports=("direct",)))
+    alone = answers(find(arms=arms[:3], kinds=("regular",), transports=("direct",)))
     assert not [each for each in alone if each.question.startswith("What does a container cost")]
 
 
-def test_the_tuned_container_comes_first_and_the_worst_last(findings: Find) -> None:
-    message, _ = cost(many(findings), "bcast")
+def test_the_tuned_container_comes_first_and_the_worst_last() -> None:
+    message, _ = cost(many(), "bcast")
     assert message.startswith("Docker, tuned, one container: direct 1.2")
     assert "The worst is Docker, default, isolated containers with mpi: 2" in message
     assert "times at 4 MiB, Open MPI; from block to block 2" in message
     assert "Seen in 6 paired blocks; a claim on the largest of " in message
 
 
-def test_a_claim_on_the_largest_of_many_cells_says_what_it_needs(findings: Find) -> None:
-    few = decided(findings(transports=("mpi",), kinds=("regular",), blocks=10), 1.5, "differs")
+def test_a_claim_on_the_largest_of_many_cells_says_what_it_needs() -> None:
+    few = decided(find(transports=("mpi",), kinds=("regular",), blocks=10), 1.5, "differs")
     assert cost(few, "bcast")[0].endswith(").")
     every = compared(few).cells
     message = ending(pd.concat([every] * 10), few)
     assert message.endswith(f" a claim on the largest of {10 * len(every)} cells needs 13.")
 
 
-def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm(findings: Find) -> None:
+def test_what_a_lost_way_cost_is_given_for_its_mpi_and_arm() -> None:
     loss = Loss("openmpi", "docker-default-one", ("single copy",))
-    (message,) = losses(replace(many(findings), data_paths=DataPaths((loss,))))
+    (message,) = losses(replace(many(), data_paths=DataPaths((loss,))))
     assert message.startswith(
         "Without single copy, Open MPI in Docker, default, one container takes, over the host: "
         "Bcast 2.1"
     )
     assert message.count("× at 4 MiB") == 3
     absent = replace(loss, mpi="impi")
-    assert losses(replace(many(findings), data_paths=DataPaths((absent,)))) == ()
+    assert losses(replace(many(), data_paths=DataPaths((absent,)))) == ()
 
 
-def test_what_does_not_differ_is_bounded(findings: Find) -> None:
-    message, grid = cost(decided(findings(transports=("direct",)), 1.0, "bounded"), "bcast")
+def test_what_does_not_differ_is_bounded() -> None:
+    message, grid = cost(decided(find(transports=("direct",)), 1.0, "bounded"), "bcast")
     minus = "\N{MINUS SIGN}"
     assert message == f"Docker, tuned, one container: direct {minus}1.0 % to +2.0 % over all sizes."
     assert grid is None
 
 
-def test_no_bound_is_narrower_than_the_floor(findings: Find) -> None:
-    found = decided(findings(transports=("direct",)), 1.0, "bounded")
+def test_no_bound_is_narrower_than_the_floor() -> None:
+    found = decided(find(transports=("direct",)), 1.0, "bounded")
     found.groups["floor"] = 0.03
     message, _ = cost(found, "bcast")
     assert "\N{MINUS SIGN}3.0 % to +3.0 % over all sizes." in message
 
 
-def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
-    found = decided(findings(transports=("direct",), kinds=("regular",)), 1.0, "bounded")
+def test_cells_beside_those_that_differ_are_bounded_too() -> None:
+    found = decided(find(transports=("direct",), kinds=("regular",)), 1.0, "bounded")
     slow = found.containers["bytes"] == 4 * 2**20
     found.containers.loc[slow, ["ratio", "least", "most"]] = [1.5, 1.4, 1.6]
     found.containers.loc[slow, "verdict"] = "differs"
@@ -104,35 +98,35 @@ def test_cells_beside_those_that_differ_are_bounded_too(findings: Find) -> None:
     assert "% elsewhere." in message
 
 
-def test_too_few_blocks_are_reported_how_many_to_run(findings: Find) -> None:
-    message, _ = cost(findings(blocks=2), "bcast")
+def test_too_few_blocks_are_reported_how_many_to_run() -> None:
+    message, _ = cost(find(blocks=2), "bcast")
     assert "in all of 8 cells, with no interval: 2 blocks of the 6 that it takes" in message
-    alone, _ = cost(findings(blocks=1), "bcast")
+    alone, _ = cost(find(blocks=1), "bcast")
     assert "with no interval: 1 block of the 6 that it takes" in alone
 
 
-def test_a_faster_container_is_said_too(findings: Find) -> None:
-    message, _ = cost(decided(findings(transports=("mpi",)), 0.8, "differs"), "gather")
+def test_a_faster_container_is_said_too() -> None:
+    message, _ = cost(decided(find(transports=("mpi",)), 0.8, "differs"), "gather")
     assert "mpi 0.80 times as long in all of 8 cells (0.80 times at 1 KiB, " in message
     assert "from block to block 0.78 to 0.83)." in message
     assert "The worst" not in message
 
 
-def test_without_the_twin_nothing_differs_and_the_reason_is_reported(findings: Find) -> None:
-    message, _ = cost(findings(arms=("host", "docker-tuned-one")), "bcast")
+def test_without_the_twin_nothing_differs_and_the_reason_is_reported() -> None:
+    message, _ = cost(find(arms=("host", "docker-tuned-one")), "bcast")
     assert "no A/A pair, so its noise floor is unknown" in message
     assert "The worst" not in message
 
 
-def test_the_slowest_operations_are_an_answer_where_enough_were_timed(findings: Find) -> None:
-    found = findings()
+def test_the_slowest_operations_are_an_answer_where_enough_were_timed() -> None:
+    found = find()
     assert tails(found).startswith("Docker, tuned, one container: 1.2")
     silent = found.tails.assign(low=float("nan"), high=float("nan"))
     assert tails(replace(found, tails=silent)) == ""
 
 
-def test_the_grid_has_a_line_per_arm_and_a_column_per_transport_and_mpi(findings: Find) -> None:
-    _, grid = cost(many(findings), "bcast")
+def test_the_grid_has_a_line_per_arm_and_a_column_per_transport_and_mpi() -> None:
+    _, grid = cost(many(), "bcast")
     assert grid is not None
     assert grid.head == [
         "container",
@@ -173,11 +167,11 @@ def test_a_cell_of_the_grid_says_the_largest_effect_or_its_bound() -> None:
     assert brief(none, none) == "–"
 
 
-def test_what_python_costs_is_reported_at_the_smallest_and_the_largest_size(findings: Find) -> None:
-    message = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
+def test_what_python_costs_is_reported_at_the_smallest_and_the_largest_size() -> None:
+    message = python(find(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=10))
     assert message.startswith("With Intel MPI and 2 ranks on the host, a buffer call")
     assert "from Python takes 1.2" in message
     assert message.count("at 1 KiB") == message.count("at 4 MiB") == 3
     assert "Bcast 1.2" in message
-    few = python(findings(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
+    few = python(find(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2))
     assert few.count("(no interval)") == 6

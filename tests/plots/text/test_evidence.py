@@ -1,14 +1,12 @@
 """Every drawing has one place on the page: in the first answer that names it, or in none."""
 
-from matplotlib.figure import Figure
-
-from plots.layout.figure_layout import Drawing
+from plots.layout.figure_layout import Drawing, Page
 from plots.text.answers import Answer
 from plots.text.evidence import Evidence, evidence
 
 
 def drawing(topic: str, part: str = "") -> Drawing:
-    return Drawing(topic, part, topic, "", "", Figure())
+    return Drawing(topic, part, topic, "", "", Page())
 
 
 def answer(figure: str) -> Answer:

@@ -1,26 +1,25 @@
 """The headline claims what the cells show, names why, and is silent where nothing is known."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.text.headline import headline
+from tests.campaigns import find
 
-Find = Callable[..., Findings]
 ARMS = ("host", "host-again", "docker-default-one", "docker-tuned-one")
 LOSS = Loss("openmpi", "docker-default-one", ("single copy",))
 
 
-def campaign(findings: Find, blocks: int = 6) -> Findings:
+def campaign(blocks: int = 6) -> Findings:
     return replace(
-        findings(arms=ARMS, kinds=("regular",), transports=("direct", "mpi"), blocks=blocks),
+        find(arms=ARMS, kinds=("regular",), transports=("direct", "mpi"), blocks=blocks),
         data_paths=DataPaths((LOSS,)),
     )
 
 
-def test_a_lost_way_is_named_with_its_largest_cost_and_the_arm_without_it(findings: Find) -> None:
-    message = " ".join(headline(campaign(findings)))
+def test_a_lost_way_is_named_with_its_largest_cost_and_the_arm_without_it() -> None:
+    message = " ".join(headline(campaign()))
     assert message.startswith("Docker, default makes Open MPI's ")
     assert "times as long (4 MiB; from block to block 2." in message
     assert "because single copy is lost: large messages are copied twice." in message
@@ -29,23 +28,21 @@ def test_a_lost_way_is_named_with_its_largest_cost_and_the_arm_without_it(findin
     assert "All over the host. Seen in 6 paired blocks; a claim on the largest of " in message
 
 
-def test_without_a_loss_no_reason_is_made_up(findings: Find) -> None:
-    message = " ".join(headline(replace(campaign(findings), data_paths=DataPaths())))
+def test_without_a_loss_no_reason_is_made_up() -> None:
+    message = " ".join(headline(replace(campaign(), data_paths=DataPaths())))
     assert message.startswith("Docker, default and Docker, tuned change the time")
     assert "because" not in message
 
 
-def test_a_single_size_that_is_slower_is_not_hidden_by_the_median_over_sizes(
-    findings: Find,
-) -> None:
-    (tuned,) = (each for each in headline(campaign(findings)) if each.startswith("Docker, tuned"))
+def test_a_single_size_that_is_slower_is_not_hidden_by_the_median_over_sizes() -> None:
+    (tuned,) = (each for each in headline(campaign()) if each.startswith("Docker, tuned"))
     assert "as the median over sizes; " in tuned
     assert "At single sizes, 3 of 12 are slower, most of all Open MPI's " in tuned
 
 
-def test_each_lost_way_has_its_own_reason_and_small_messages_none(findings: Find) -> None:
+def test_each_lost_way_has_its_own_reason_and_small_messages_none() -> None:
     arms = ("host", "host-again", "docker-default-one")
-    found = findings(
+    found = find(
         arms=arms, kinds=("regular",), transports=("mpi",), mpis=("openmpi", "mpich"), blocks=10
     )
     apart = replace(LOSS, mpi="mpich", ways=("shared memory",), network="TCP")
@@ -59,7 +56,7 @@ def test_each_lost_way_has_its_own_reason_and_small_messages_none(findings: Find
     assert other.endswith("because shared memory is lost: messages go by TCP.")
 
 
-def test_too_few_blocks_or_no_container_have_no_headline(findings: Find) -> None:
-    assert headline(campaign(findings, blocks=2)) == []
-    assert headline(findings(arms=("host", "host-again"), blocks=2)) == []
-    assert headline(replace(campaign(findings), machine="Emulated machine.")) == []
+def test_too_few_blocks_or_no_container_have_no_headline() -> None:
+    assert headline(campaign(blocks=2)) == []
+    assert headline(find(arms=("host", "host-again"), blocks=2)) == []
+    assert headline(replace(campaign(), machine="Emulated machine.")) == []
