@@ -41,35 +41,23 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
         setting(frame),
-        rows=len(operations),
-        columns=1,
         panel_height=1.2,
         row_heads=[operation_name(operation) for operation in operations],
         legend=transport_handles(transports, colours),
-        legend_columns=2,
         alerts=alerts(frame),
-        notes=[
-            " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
-        ],
+        notes=[" ".join(("Median of launch medians with its 95 % interval.", *hollow(frame)))],
     )
     for (axes,), operation in zip(page.panels, operations, strict=True):
         for transport in transports:
             mine = frame[(frame["operation"] == operation) & (frame["transport"] == transport)]
-            points(
-                axes,
-                mine,
-                across=("bytes", 1.0),
-                value="median_s",
-                look=Look(colours[transport], stroke(transport).marker),
-                join=stroke(transport).dashes,
-                weight=stroke(transport).weight,
-            )
+            line = stroke(transport)
+            points(axes, mine, "median_s", Look(colours[transport], line.marker), line)
     size_axis(page, frame["bytes"], 6)
     seconds_axis(page.panels[0][0])
     return Drawing(
         NAME,
-        f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
+        part.name,
+        f"{TITLE}{part.where}",
         "Time of a collective over NumPy arrays: by transports of hbmcomm between the ranks of an "
         "MPI, by threads of one process, and by multiprocessing, over its shared memory and "
         "through its queues. All took turns on the same CPUs. Each point is the median over "
@@ -83,11 +71,11 @@ def _drawing(part: Part, found: Findings) -> Drawing:
 def _description(ratios: pd.DataFrame, part: Part) -> str:
     mine = ratios[(ratios["ranks"] == part.ranks) & ratios["mpi"].isin(set(part.frame["mpi"]))]
     sentences = [
-        f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(int(cell.bytes))}: "
+        f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(cell.bytes)}: "
         f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
         for cell in rows(mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))])
     ]
     return (
-        f"Line charts of time against message size{part.title_end}, {ranks_text(part.ranks)}. "
-        "Over the MPI calls whose turns they took: " + " ".join(sentences)
+        f"Line charts of time against message size{part.where}. Over the MPI calls whose turns "
+        f"they took: {' '.join(sentences)}"
     )

@@ -2,7 +2,6 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -24,7 +23,7 @@ from plots.figures.panels.marks import (
     seconds_axis,
     size_axis,
 )
-from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
 from plots.layout.labels import bytes_text, mpi_name, ranks_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
 
@@ -82,10 +81,8 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
 
 def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     frame = theirs.assign(value=theirs["ratio"])
-    notes = [
-        "Paired within a launch; median over blocks with its exact 95 % interval.",
-        *hollow(frame),
-    ]
+    paired = "Paired within a launch; median over blocks with its exact 95 % interval."
+    notes = [paired, *hollow(frame)]
     figure, panels = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)
     for axes in panels:
         axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
@@ -94,7 +91,8 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
     sentences = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
-        f"{ratio_text(row.ratio)} against {mpi_name(row.peer)}{_setting(row.setting)}."
+        f"{ratio_text(row.ratio)} against {mpi_name(row.peer)}"
+        f"{'' if row.setting == DEFAULT else f' ({row.setting})'}."
         for row in rows(best)
     )
     return Drawing(
@@ -108,13 +106,9 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     )
 
 
-def _setting(name: str) -> str:
-    return "" if name == DEFAULT else f" ({name})"
-
-
 def _grid(
     bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]
-) -> tuple[Figure, list[Axes]]:
+) -> tuple[Page, list[Axes]]:
     """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)
@@ -130,8 +124,6 @@ def _grid(
         heading,
         ("NumPy arrays" if NUMPY in asked.factors.buffers else "arrays of the arena")
         + f", {asked.measurement.cadence}, float32, warm cache",
-        rows=len(operations),
-        columns=len(forms),
         panel_height=1.2,
         column_heads=[f"{form} calls" if len(forms) < 4 else form for form in forms],
         row_heads=[CALLS[operation] for operation in operations],
@@ -145,7 +137,9 @@ def _grid(
         if here.empty:
             say_instead(axes, "Nobody has this call.")
         _panel(axes, here)
-    _value_axis(page.panels[0][0], frame)
+    seconds_axis(page.panels[0][0])
+    least, most = positive_ends(frame[["value", "low", "high"]])
+    page.panels[0][0].set_ylim(min(least / 1.6, 0.9 if least > 0.5 else 1), most * 1.6)
     if len(forms) < 3:
         size_axis(page, frame["bytes"], 3)
     else:
@@ -158,11 +152,8 @@ def _grid(
 def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
     """An entry for each party that is drawn."""
     labels = {OTHER_BUILD: other_build(bench)}
-    handles = [
-        mark_handle(PARTIES[party], labels.get(party, mpi_name(party)))
-        for party in (DIRECT, *SHOWN)
-        if party in peers
-    ]
+    parties = [party for party in (DIRECT, *SHOWN) if party in peers]
+    handles = [mark_handle(PARTIES[each], labels.get(each, mpi_name(each))) for each in parties]
     return [*handles, *([bound_handle()] if BOUND in peers else [])]
 
 
@@ -176,16 +167,6 @@ def _labels_within(axes: Axes) -> None:
 
 def _panel(axes: Axes, frame: pd.DataFrame) -> None:
     for party in (*SHOWN, DIRECT):
-        mine = frame[frame["peer"] == party]
-        if not mine.empty:
-            across = ("bytes", 1.0)
-            points(axes, mine, across=across, value="value", look=PARTIES[party], join="-")
+        points(axes, frame[frame["peer"] == party], "value", PARTIES[party])
     bound = frame[frame["peer"] == BOUND].sort_values("bytes")
     axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)
-
-
-def _value_axis(axes: Axes, frame: pd.DataFrame) -> None:
-    """A logarithmic axis; a figure of ratios changes its labels."""
-    seconds_axis(axes)
-    least, most = positive_ends(frame[["value", "low", "high"]])
-    axes.set_ylim(min(least / 1.6, 0.9 if least > 0.5 else 1), most * 1.6)

@@ -5,13 +5,13 @@ before it.
 """
 
 import math
+from itertools import product
 from typing import Any
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
@@ -19,7 +19,7 @@ from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES, Family, family
 from experiments.model.arms import named
 from experiments.model.quantities import percent_text, ratio_text
-from plots.figures.panels.marks import hollow, mark_handle, marks, ratio_axis
+from plots.figures.panels.marks import even_ticks, hollow, mark_handle, marks, ratio_axis
 from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
@@ -42,44 +42,35 @@ TITLE = "Where a container's cost comes from"
 MOST = 4.0
 """The axis ends at this ratio at the latest; what lies beyond is written there."""
 _ROW = 0.17  # inches
-_SHOWN = ("direct", "mpi")  # transports; pickle's cost is Python's
+_SHOWN = {"direct": PARTIES["direct"], "mpi": PARTIES["openmpi"]}
+"""Transports and their looks; pickle's cost is Python's."""
 
 
 def chain(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per engine, layout and rank count; none without userland and a container."""
-    whole = usual(found.whole_steps) if len(found.whole_steps) else found.whole_steps
-    if whole.empty:
+    if found.whole_steps.empty:
         return [Skipped(NAME, TITLE, "it needs the arm userland, the image's files on the host")]
-    whole = whole[whole["transport"].isin(_SHOWN)]
-    cells = usual(found.steps)
-    cells = cells[cells["transport"].isin(_SHOWN)]
-    families = list(
-        dict.fromkeys(
-            family(arm) for arm in sorted(set(whole["above"]), key=arm_key) if named(arm).profile
-        )
+    whole, cells = (
+        usual(each[each["transport"].isin(_SHOWN)]) for each in (found.whole_steps, found.steps)
     )
+    above = sorted(set(whole["above"]), key=arm_key)
+    families = list(dict.fromkeys(family(arm) for arm in above if named(arm).profile))
     if not families:
         return [Skipped(NAME, TITLE, "this campaign has no container beside userland")]
     ranks = sorted(set(whole["ranks"]))
     return [
         _drawing(
-            *(own, whole[whole["ranks"] == count], cells[cells["ranks"] == count], found),
-            (f"-{own[0].in_names}-{own[1]}" if len(families) > 1 else "")
-            + (f"-{count}-ranks" if len(ranks) > 1 else ""),
+            found,
+            f"-{own[0].in_names}-{own[1]}" * (len(families) > 1)
+            + f"-{count}-ranks" * (len(ranks) > 1),
+            *(each[(each["ranks"] == count) & _belongs(each, own)] for each in (whole, cells)),
         )
         for own in families
         for count in ranks
     ]
 
 
-def _drawing(
-    shown: Family,
-    whole: pd.DataFrame,
-    cells: pd.DataFrame,
-    found: Findings,
-    suffix: str,
-) -> Drawing:
-    whole, cells = (each[_belongs(each, shown)] for each in (whole, cells))
+def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFrame) -> Drawing:
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
     columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_key(each[1])))
     lines = _lines(whole)
@@ -88,12 +79,9 @@ def _drawing(
     page = sheet(
         f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
         setting(whole),
-        rows=1,
-        columns=len(columns),
         panel_height=_ROW * len(lines) + 0.1,
         column_heads=[_head(above) for _, above in columns],
         legend=_legend(whole),
-        legend_columns=2,
         alerts=alerts(whole),
         notes=[
             "Time in the arm named over time in the arm before it in the chain: in each block the "
@@ -102,21 +90,19 @@ def _drawing(
             *hollow(whole),
         ],
         left=1.12,
-        below=0.34,
     )
     first = page.panels[0][0]
     first.set_xscale("log")
     first.set_xlim(*ends)
+    first.set_yticks(range(len(lines)), list(lines.values()))
     first.set_ylim(len(lines) - 0.4, -0.6)
-    first.yaxis.set_major_locator(FixedLocator(list(range(len(lines)))))
-    first.yaxis.set_major_formatter(FuncFormatter(lambda y, _: lines[round(y)][0]))
     first.tick_params(axis="y", length=0)
-    ratio_axis(first.xaxis, max(ends[1], 1 / ends[0]))
+    ratio_axis(first.xaxis, even_ticks(max(ends[1], 1 / ends[0])))
     for axes, (step, above) in zip(page.panels[0], columns, strict=True):
         mine, small = (
             each[(each["step"] == step) & (each["above"] == above)] for each in (whole, cells)
         )
-        _panel(axes, mine, small, lines, ends)
+        _panel(axes, mine, small, list(lines), ends)
     page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
     return Drawing(
         NAME,
@@ -135,18 +121,15 @@ def _belongs(frame: pd.DataFrame, shown: Family) -> "pd.Series[bool]":
     return (frame["step"] == FILES) | pd.Series(own, index=frame.index)
 
 
-def _lines(whole: pd.DataFrame) -> list[tuple[str, tuple[str, str, str]]]:
-    """(label, (MPI, operation, kind)) of every row of a panel, in reading order."""
+def _lines(whole: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """{(MPI, operation, kind): label} of every row of a panel, in reading order."""
     mpis, kinds = in_order(whole["mpi"], MPIS), list(dict.fromkeys(whole["kind"]))
-    found = []
-    for mpi in mpis:
-        for operation in in_order(whole["operation"], OPERATIONS):
-            for kind in kinds:
-                names = [mpi_name(mpi)] if len(mpis) > 1 else []
-                names += [operation_name(operation)]
-                names += [kind] if len(kinds) > 1 else []
-                found.append((", ".join(names), (mpi, operation, kind)))
-    return found
+    return {
+        (mpi, operation, kind): f"{mpi_name(mpi)}, " * (len(mpis) > 1)
+        + operation_name(operation)
+        + f", {kind}" * (len(kinds) > 1)
+        for mpi, operation, kind in product(mpis, in_order(whole["operation"], OPERATIONS), kinds)
+    }
 
 
 def _head(above: str) -> str:
@@ -158,19 +141,17 @@ def _panel(
     axes: Axes,
     whole: pd.DataFrame,
     cells: pd.DataFrame,
-    lines: list[tuple[str, tuple[str, str, str]]],
+    lines: list[tuple[str, str, str]],
     ends: tuple[float, float],
 ) -> None:
-    floor = float(whole["floor"].max()) if len(whole) else math.nan
+    floor = float(whole["floor"].max())
     if math.isfinite(floor):
         axes.axvspan(1 - floor, 1 + floor, color=BAND, lw=0, zorder=0.5)
     axes.axvline(1, color=MUTED, linewidth=0.6, zorder=1)
-    places = {key: row for row, (_, key) in enumerate(lines)}
-    for offset, transport in zip((-0.18, 0.18), _SHOWN, strict=True):
-        look = PARTIES[transport if transport == "direct" else "openmpi"]
+    for offset, (transport, look) in zip((-0.18, 0.18), _SHOWN.items(), strict=True):
         for frame, small in ((cells, True), (whole, False)):
             for cell in rows(frame[frame["transport"] == transport]):
-                y = places[cell.mpi, cell.operation, cell.kind] + offset
+                y = lines.index((cell.mpi, cell.operation, cell.kind)) + offset
                 _mark(axes, cell, y, look, ends, small)
 
 
@@ -204,8 +185,8 @@ def _mark(
 
 def _legend(whole: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
-        mark_handle(PARTIES[party], transport_name(name), linestyle="none")
-        for name, party in (("direct", "direct"), ("mpi", "openmpi"))
+        mark_handle(look, transport_name(name), linestyle="none")
+        for name, look in _SHOWN.items()
         if name in set(whole["transport"])
     ]
     floor = float(whole["floor"].max())

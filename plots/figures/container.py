@@ -5,7 +5,7 @@ none; which cells a drawing holds is decided here, too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,7 @@ from experiments.analysis.findings.campaign import Findings, absent_containers
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import HOST
-from experiments.model.quantities import percent_text
+from experiments.model.quantities import counted, percent_text
 from plots.figures.panels.container_axis import NEAR, Sight, draw_axes, ends
 from plots.figures.panels.facets import Part, heads, parts
 from plots.figures.panels.marks import hollow, kind_handles, marks
@@ -48,6 +48,7 @@ MOST_CAVEATS = 2
 _ROW = 0.105
 _HEAD = 0.27
 _SPREAD = 0.56  # of a row, over which its kinds are spread
+_DOTTED: Any = (0, (1, 1.5))
 
 
 def container(found: Findings) -> list[Drawing | Skipped]:
@@ -70,31 +71,21 @@ def _reason(found: Findings) -> str:
     return "this campaign has no container arm"
 
 
-def _pages(part: Part) -> list[Part]:
+def _pages(part: Part) -> Iterator[Part]:
     """A part in as few drawings as its rows and operations need, each with its own suffix."""
     operations = in_order(part.frame["operation"], OPERATIONS)
-    chunks = [
-        operations[first : first + MOST_OPERATIONS]
-        for first in range(0, len(operations), MOST_OPERATIONS)
-    ]
-    pages = []
-    for number, chunk in enumerate(chunks):
+    for first in range(0, len(operations), MOST_OPERATIONS):
+        chunk = operations[first : first + MOST_OPERATIONS]
         frame = part.frame[part.frame["operation"].isin(chunk)]
-        counted = f"-{number + 1}" if number else ""
+        number = f"-{first // MOST_OPERATIONS + 1}" if first else ""
         for keys in ([], ["transport"], ["transport", "layout"]):
             groups = _groups(frame, keys)
             if all(_inches(group) <= MOST_INCHES for _, group in groups):
                 break
-        pages += [
-            part._replace(
-                suffix=part.suffix + "".join(f"-{level}" for level in levels) + counted,
-                title_end=part.title_end
-                + "".join(f", {LAYOUTS.get(level, level)}" for level in levels),
-                frame=group,
-            )
-            for levels, group in groups
-        ]
-    return pages
+        for levels, group in groups:
+            words = [part.title_end, *(LAYOUTS.get(level, level) for level in levels)]
+            suffix = "-".join([part.suffix, *levels]) + number
+            yield part._replace(suffix=suffix, title_end=", ".join(words), frame=group)
 
 
 def _groups(frame: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
@@ -119,15 +110,7 @@ def _row(kinds: int) -> float:
 
 
 def _missing(arm: str, why: str) -> Drawing:
-    page = sheet(
-        f"{arm_name(arm)} over {HOST}",
-        "",
-        rows=1,
-        columns=1,
-        panel_height=0.8,
-        left=0.1,
-        below=0.06,
-    )
+    page = sheet(f"{arm_name(arm)} over {HOST}", "", panel_height=0.8, left=0.1, below=0.06)
     say_instead(page.panels[0][0], f"{arm}: {why}")
     return Drawing(
         NAME,
@@ -154,32 +137,26 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     )
     what = f"{ranks_text(part.ranks)}{part.title_end}"
     caveats = _caveats(confounder_text.caveats(found))
-    transports = {transport for transport, _ in panels}
+    only = f", {panels[0][0]}" * (frame["transport"].nunique() == 1)
     page = sheet(
-        f"Time in a container over the {HOST}, {ranks_text(part.ranks)}"
-        + ("" if len(transports) > 1 else f", {panels[0][0]}"),
+        f"Time in a container over the {HOST}, {ranks_text(part.ranks)}{only}",
         setting(frame),
-        rows=len(panels),
-        columns=len(operations),
         panel_height=_row(len(sight.kinds)) * (len(sight.sizes) + 0.3),
         column_heads=[operation_name(operation) for operation in operations],
         row_heads=heads(panels),
         legend=[*kind_handles(frame), *_bands(floor)],
-        legend_columns=2,
         alerts=alerts(frame) + caveats,
         notes=_notes(frame, sight.stretched),
         left=0.58,
     )
-    for row, (transport, arm) in zip(page.panels, panels, strict=True):
-        for axes, operation in zip(row, operations, strict=True):
-            mine = frame["arm"] == arm
-            mine &= (frame["transport"] == transport) & (frame["operation"] == operation)
-            _grounds(axes, floor, sight)
-            _panel(axes, frame[mine], sight)
+    for axes, (transport, arm), operation in page.by(panels, operations):
+        mine = frame[(frame["transport"] == transport) & (frame["arm"] == arm)]
+        _grounds(axes, floor, sight)
+        _panel(axes, mine[mine["operation"] == operation], sight)
     draw_axes(page.panels, sight)
     return Drawing(
         NAME,
-        f"{part.suffix}-{part.ranks}-ranks",
+        part.name,
         f"{TITLE}, {what}",
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
         "with its exact 95 % interval. The shaded band is the noise floor: how far two "
@@ -203,21 +180,17 @@ def _caveats(caveats: Sequence[str]) -> list[str]:
 def _grounds(axes: Axes, floor: float, sight: Sight) -> None:
     """What lies behind the marks: the noise floor, the band of equivalence, and no effect."""
     if math.isfinite(floor):
-        axes.axvspan(
-            *(max(1 - floor, sight.low), min(1 + floor, sight.high)),
-            color=BAND,
-            linewidth=0,
-            zorder=0.5,
-        )
+        left, right = max(1 - floor, sight.low), min(1 + floor, sight.high)
+        axes.axvspan(left, right, color=BAND, linewidth=0, zorder=0.5)
     for edge in (1 - EQUIVALENCE, 1 + EQUIVALENCE):
-        axes.axvline(edge, color=INK, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=0.9)
+        axes.axvline(edge, color=INK, linewidth=0.5, linestyle=_DOTTED, zorder=0.9)
     axes.axvline(1, color=MUTED, linewidth=0.7, zorder=1)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
 def _bands(floor: float) -> list[Artist]:
-    known = math.isfinite(floor)
+    known, no_cost = math.isfinite(floor), f"±{100 * EQUIVALENCE:.0f} %: no cost"
     return [
         Patch(
             facecolor=BAND if known else PAPER,
@@ -225,22 +198,14 @@ def _bands(floor: float) -> list[Artist]:
             linewidth=0.5,
             label=f"noise floor ±{percent_text(floor)}" if known else "no A/A pair, no noise floor",
         ),
-        Line2D(
-            [],
-            [],
-            color=INK,
-            linewidth=0.5,
-            linestyle=(0, (1, 1.5)),
-            label=f"±{100 * EQUIVALENCE:.0f} %: no cost",
-        ),
+        Line2D([], [], color=INK, linewidth=0.5, linestyle=_DOTTED, label=no_cost),
     ]
 
 
 def _notes(frame: pd.DataFrame, stretched: bool) -> list[str]:
-    notes = [
-        f"Median over {_blocks(frame)}, paired, with 95 % interval.",
-        *hollow(frame, "blocks"),
-    ]
+    fewest, most = int(frame["blocks"].min()), int(frame["blocks"].max())
+    blocks = f"{fewest} to {most} blocks" if fewest < most else counted(most, "block")
+    notes = [f"Median over {blocks}, paired, with 95 % interval.", *hollow(frame, "blocks")]
     if stretched:
         notes.append(
             f"The axis is linear within ±{100 * NEAR:.0f} % of 1, about, and logarithmic beyond."
@@ -248,29 +213,17 @@ def _notes(frame: pd.DataFrame, stretched: bool) -> list[str]:
     return notes
 
 
-def _blocks(frame: pd.DataFrame) -> str:
-    fewest, most = int(frame["blocks"].min()), int(frame["blocks"].max())
-    if fewest < most:
-        return f"{fewest} to {most} blocks"
-    return "1 block" if most == 1 else f"{most} blocks"
-
-
 def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
     count = len(sight.kinds)
     for cell in rows(frame):
         offset = _SPREAD * (sight.kinds.index(cell.kind) - (count - 1) / 2) / max(1, count - 1)
-        y = sight.sizes.index(cell.bytes) + (offset if count > 1 else 0.0)
+        y = sight.sizes.index(cell.bytes) + offset
         kind = look(cell.kind)
         known = math.isfinite(cell.low) and math.isfinite(cell.high)
         if known:
             axes.hlines(y, cell.low, cell.high, color=kind.colour, linewidth=1.2, zorder=2)
-        marks(
-            *(axes, cell.ratio, y, kind),
-            filled=known,
-            size=2.6,
-            clip_on=False,
-            gid=f"cell-{cell.Index}",
-        )
+        gid = f"cell-{cell.Index}"
+        marks(axes, cell.ratio, y, kind, filled=known, size=2.6, clip_on=False, gid=gid)
 
 
 def _words(cell: Any) -> str:
@@ -288,5 +241,5 @@ def _description(frame: pd.DataFrame, what: str, floor: float) -> str:
         f"Forest plot of the time in a container over the time on the {HOST}, {what}, "
         f"{len(frame)} cells, noise floor {percent_text(floor)}. In {none} of them the container "
         f"costs no more than {100 * EQUIVALENCE:.0f} %. Beyond the noise floor: "
-        + (" ".join(sentences) if sentences else "none.")
+        + (" ".join(sentences) or "none.")
     )

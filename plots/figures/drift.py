@@ -6,7 +6,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order
 from experiments.model.quantities import counted, percent_text, ratio_text
-from plots.figures.panels.marks import mark_handle, ratio_axis
+from plots.figures.panels.marks import even_ticks, mark_handle, ratio_scale
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import MPIS, mpi_name
 from plots.layout.style import MUTED, party
@@ -25,10 +25,9 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
     page = sheet(
         TITLE,
         "a mark per launch",
-        rows=1,
-        columns=1,
         panel_height=1.3,
         legend=[mark_handle(party(mpi), mpi_name(mpi), linestyle="none") for mpi in mpis],
+        legend_columns=3,
         notes=[
             "Median over cells of a launch's time over the usual one of its arm. Marks of a block "
             "that move together are the machine's doing, and cancel in ratios.",
@@ -48,9 +47,7 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
                 markersize=2.6,
                 linewidth=0.7,
             )
-    axes.set_yscale("log")
-    axes.set_ylim(1 / span, span)
-    ratio_axis(axes.yaxis, span)
+    ratio_scale(axes, 1 / span, span, even_ticks(span))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))

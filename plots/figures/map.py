@@ -4,7 +4,8 @@ The first panel is the machine: the CPU of each rank. Every other one has the sh
 pages in one kind and locality.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch, Rectangle
-from numpy.typing import NDArray
 
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.nodes import Node, local_nodes, owners
@@ -50,23 +50,17 @@ def placement_map(found: Findings) -> list[Drawing | Skipped]:
         reason = "no launch recorded the machine's nodes and where its pages are"
         return [Skipped(NAME, TITLE, reason)]
     drawn: list[Drawing | Skipped] = []
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for page_map in found.page_maps:
-        others = [p for p in found.page_maps if _beside(p, page_map)]
+        placed = (page_map.ranks, page_map.binding)
+        alike = [each for each in found.page_maps if (each.ranks, each.binding) == placed]
+        others = [each for each in alike if each is not page_map]
         for panels in _pages(page_map):
             part = f"-{page_map.ranks}-ranks-{page_map.binding}"
-            seen[part] = seen.get(part, 0) + 1
+            seen[part] += 1
             part += f"-{seen[part]}" if seen[part] > 1 else ""
             drawn.append(_drawing(replace(page_map, panels=panels), part, found.machine, others))
     return drawn
-
-
-def _beside(other: PageMap, page_map: PageMap) -> bool:
-    """Whether it is of the same ranks and binding, and yet another map."""
-    return other is not page_map and (other.ranks, other.binding) == (
-        page_map.ranks,
-        page_map.binding,
-    )
 
 
 def _pages(page_map: PageMap) -> Iterator[tuple[Panel, ...]]:
@@ -96,12 +90,9 @@ def _drawing(page_map: PageMap, part: str, machine: str, others: Sequence[PageMa
     page = sheet(
         title,
         _details(page_map),
-        rows=1 + len(page_map.panels),
-        columns=1,
         panel_height=[_height(page_map), *(_height(page_map, panel) for panel in page_map.panels)],
         row_heads=["the CPU of each rank", *map(_title, page_map.panels)],
         legend=_legend(page_map),
-        legend_columns=2,
         alerts=_alerts(page_map, machine, others),
         notes=_notes(page_map),
         left=left,
@@ -110,7 +101,9 @@ def _drawing(page_map: PageMap, part: str, machine: str, others: Sequence[PageMa
     )
     width = COLUMN_INCHES - left - 0.1
     first, *rest = page.flat()
-    _machine(first, page_map, width)
+    placed = enumerate(page_map.cpus)
+    cpus = {(page_map.node_of(rank), rank): (1.0, str(cpu)) for rank, cpu in placed}
+    _heat(first, page_map, cpus, MUTED, every[0], width)
     for axes, panel in zip(rest, page_map.panels, strict=True):
         _panel(axes, panel, page_map, width)
     return Drawing(
@@ -152,36 +145,18 @@ def _labels(page_map: PageMap, panel: Panel | None) -> list[str]:
     ]
 
 
-def _machine(axes: Axes, page_map: PageMap, width: float) -> None:
-    """The CPU of each rank, on the node that has it."""
-    shares = np.zeros((len(page_map.nodes), page_map.ranks))
-    rows = {node.id: row for row, node in enumerate(page_map.nodes)}
-    cells: dict[tuple[int, int], str] = {}
-    for rank, cpu in enumerate(page_map.cpus):
-        if (node := page_map.node_of(rank)) in rows:
-            shares[rows[node], rank] = 1
-            cells[rows[node], rank] = str(cpu)
-    _heat(axes, page_map, shares, MUTED, _labels(page_map, None), width)
-    _annotate(axes, cells, width / page_map.ranks)
-
-
 def _panel(axes: Axes, panel: Panel, page_map: PageMap, width: float) -> None:
     if panel.skipped:
         reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
         say_instead(axes, f"{panel.kind}: {reason}")
         return
-    shares = np.zeros((len(page_map.nodes), page_map.ranks))
-    rows = {node.id: row for row, node in enumerate(page_map.nodes)}
-    for rank, each in enumerate(panel.pages):
-        for node, share in each.shares:
-            if node in rows:
-                shares[rows[node], rank] = share
-    lines = _lines(panel)
-    _heat(
-        axes, page_map, shares, look(panel.kind).colour, _labels(page_map, panel), width, len(lines)
-    )
-    cells = {(row, rank): _percent(shares[row, rank]) for row, rank in np.argwhere(shares > 0)}
-    _annotate(axes, cells, width / page_map.ranks)
+    cells = {
+        (node, rank): (share, _percent(share))
+        for rank, each in enumerate(panel.pages)
+        for node, share in each.shares
+    }
+    lines, labels = _lines(panel), _labels(page_map, panel)
+    _heat(axes, page_map, cells, look(panel.kind).colour, labels, width, len(lines))
     strays = any(each.as_asked != 1 for each in panel.pages)
     for number, text in enumerate(lines):
         axes.annotate(
@@ -201,27 +176,35 @@ def _percent(share: float) -> str:
 def _heat(
     axes: Axes,
     page_map: PageMap,
-    shares: NDArray[np.float64],
+    cells: Mapping[tuple[int, int], tuple[float, str]],
     colour: str,
     labels: Sequence[str],
     width: float,
     lines: int = 0,
 ) -> None:
-    """The cells, their outlines, the nodes to the left and the ranks below; `lines` above."""
-    nodes, ranks = shares.shape
+    """The cells, their outlines, the nodes to the left and the ranks below; `lines` above.
+
+    Args:
+        cells: {(node, rank): (share, text)}; texts are written where all have room.
+        width: of all ranks, in inches.
+    """
+    nodes, ranks = len(page_map.nodes), page_map.ranks
+    rows = {node.id: row for row, node in enumerate(page_map.nodes)}
+    shares, texts = np.zeros((nodes, ranks)), {}
+    for (place, rank), (share, text) in cells.items():
+        if place in rows:
+            shares[rows[place], rank], texts[rows[place], rank] = share, text
     axes.set_xlim(0, ranks)
     axes.set_ylim(nodes + 1, -lines)
     axes.set_axis_off()
-    cells = np.tile(to_rgba(colour), (nodes, ranks, 1))
-    cells[..., 3] = np.where(shares > 0, _FAINT + (_FULL - _FAINT) * shares, 0)
-    axes.pcolormesh(cells, edgecolors=GRID, linewidth=0.3)
+    filled = np.tile(to_rgba(colour), (nodes, ranks, 1))
+    filled[..., 3] = np.where(shares > 0, _FAINT + (_FULL - _FAINT) * shares, 0)
+    axes.pcolormesh(filled, edgecolors=GRID, linewidth=0.3)
     for rank in range(ranks):
-        local = local_nodes(page_map.nodes, page_map.node_of(rank))
-        for row, node in enumerate(page_map.nodes):
-            if node.id in local:
-                outline = Rectangle((rank, row), 1, 1, facecolor="none", edgecolor=INK)
-                outline.set(linewidth=0.6, zorder=2)
-                axes.add_patch(outline)
+        for local in local_nodes(page_map.nodes, page_map.node_of(rank)):
+            outline = Rectangle((rank, rows[local]), 1, 1, facecolor="none", edgecolor=INK)
+            outline.set(linewidth=0.6, zorder=2)
+            axes.add_patch(outline)
     for row, (node, text) in enumerate(zip(page_map.nodes, labels, strict=True)):
         axes.annotate(
             text,
@@ -235,12 +218,8 @@ def _heat(
     widest = _LETTER * (len(str(ranks - 1)) + 1)
     for rank in range(0, ranks, max(1, round(np.ceil(widest * ranks / width)))):
         axes.text(rank + 0.5, nodes + 0.55, str(rank), ha="center", va="center", color=MUTED)
-
-
-def _annotate(axes: Axes, cells: dict[tuple[int, int], str], width: float) -> None:
-    """Each cell's text, where all have room in cells of so many inches."""
-    if _LETTER * max(map(len, cells.values()), default=0) <= width:
-        for (row, rank), text in cells.items():
+    if _LETTER * max(map(len, texts.values()), default=0) <= width / ranks:
+        for (row, rank), text in texts.items():
             axes.text(rank + 0.5, row + 0.5, text, ha="center", va="center_baseline", zorder=3)
 
 
@@ -287,17 +266,13 @@ def _legend(page_map: PageMap) -> list[Artist]:
 
 
 def _notes(page_map: PageMap) -> list[str]:
-    cpus = [
-        f"{placement_text.spans(node.cpus)} on node {node.id}"
-        for node in page_map.nodes
-        if node.cpus
-    ]
+    with_cpus = [node for node in page_map.nodes if node.cpus]
+    cpus = [f"{placement_text.spans(node.cpus)} on node {node.id}" for node in with_cpus]
     hbm = [node.id for node in page_map.nodes if node.is_hbm]
     notes = [
         f"CPUs: {'; '.join(cpus)}.",
         f"HBM: {placement_text.spans(hbm)}" + (f" ({page_map.rule})." if hbm else "."),
     ]
-    with_cpus = [node for node in page_map.nodes if node.cpus]
     for node in page_map.nodes:
         near = owners(node, with_cpus) if with_cpus and not node.cpus else []
         if len(near) > 1:

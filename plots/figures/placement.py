@@ -9,11 +9,12 @@ from experiments.analysis.findings.selection import in_order, rows, usual
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
     dodge,
+    even_ticks,
     hollow,
     kind_handles,
     look_of,
     points,
-    ratio_axis,
+    ratio_scale,
     ratio_span,
     size_axis,
     transport_handles,
@@ -73,39 +74,27 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     page = sheet(
         f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
         setting(frame.drop(columns=["binding", "locality"], errors="ignore")),
-        rows=len(operations),
-        columns=len(factors),
         panel_height=1.0,
         column_heads=[FACTORS[factor][0] for factor in factors],
         row_heads=[operation_name(operation) for operation in operations],
-        legend=[
-            *kind_handles(frame, marks=len(transports) < 2),
-            *transport_handles(transports),
-        ],
-        legend_columns=2,
+        legend=kind_handles(frame, marks=len(transports) < 2) + transport_handles(transports),
         alerts=alerts(frame),
-        notes=[
-            " ".join((NOTE, *hollow(frame))),
-        ],
+        notes=[" ".join((NOTE, *hollow(frame)))],
         left=0.42,
     )
     for axes, operation, factor in page.by(operations, factors):
-        mine = by_factor[factor]
-        mine = mine[mine["operation"] == operation]
+        mine = by_factor[factor][by_factor[factor]["operation"] == operation]
         if mine.empty:
             say_instead(axes, lacking.get(factor, "No cell of it is finished."))
-            continue
-        _panel(axes, mine, transports)
+        else:
+            _panel(axes, mine, transports)
     size_axis(page, frame["bytes"], 3 if len(factors) > 1 else 6)
     span = ratio_span(frame, least=1.1, most=10.0)
-    axes = page.panels[0][0]
-    axes.set_yscale("log")
-    axes.set_ylim(1 / span, span)
-    ratio_axis(axes.yaxis, span)
+    ratio_scale(page.panels[0][0], 1 / span, span, even_ticks(span))
     return Drawing(
         NAME,
-        f"{part.suffix}-{ranks}-ranks",
-        f"{TITLE}{part.title_end}, {ranks_text(ranks)}",
+        part.name,
+        f"{TITLE}{part.where}",
         "Time with ranks spread over all NUMA nodes over time with ranks packed into as few as "
         "hold them, and time with buffers on another node's memory over time with buffers on the "
         "rank's own; median over paired blocks with its exact 95 % interval. Above 1× the "
@@ -120,15 +109,9 @@ def _panel(axes: Axes, mine: pd.DataFrame, transports: set[str]) -> None:
     axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
     kinds = in_order(mine["kind"], KINDS)
     for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
-        points(
-            axes,
-            series,
-            across=("bytes", dodge(kinds.index(str(kind)), len(kinds))),
-            value="ratio",
-            look=look_of(str(kind), str(transport), transports),
-            join=stroke(str(transport)).dashes,
-            weight=stroke(str(transport)).weight,
-        )
+        look = look_of(str(kind), str(transport), transports)
+        shift = dodge(kinds.index(str(kind)), len(kinds))
+        points(axes, series, "ratio", look, stroke(str(transport)), shift=shift)
 
 
 def _description(frame: pd.DataFrame, ranks: int) -> str:

@@ -3,19 +3,17 @@
 The paper's two figures are drawn as lines where the machine is a real one.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
 from experiments.analysis.findings.selection import in_order, rows
-from plots.figures.panels.facets import parts, some_arms
+from plots.figures.panels.facets import Part, parts, some_arms
 from plots.figures.panels.marks import (
     colour_handle,
     dodge,
@@ -29,12 +27,11 @@ from plots.figures.panels.marks import (
 )
 from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
 from plots.layout.labels import (
-    MPIS,
     OPERATIONS,
     alerts,
     arm_name,
+    by_mpi,
     bytes_text,
-    mpi_name,
     operation_name,
     ranks_text,
     ratio_and_interval,
@@ -59,6 +56,9 @@ MOST_ARMS = 3
 
 _AT_MOST: Any = (0, (2, 1.5))
 _IN_CELL: Any = (0, (1, 0.6))
+_CLAIM_AT_MOST = Line2D(
+    [], [], color=ALERT, linewidth=0.8, linestyle=_AT_MOST, label="paper: 487 %"
+)
 _CLAIM_OF_A_CELL = Line2D(
     [], [], color=ALERT, linewidth=1.4, linestyle=_IN_CELL, label="paper: 445 %, 16 ranks"
 )
@@ -76,60 +76,51 @@ def speedup(found: Findings) -> list[Drawing | Skipped]:
         ]
         reason = "; ".join(reasons) or f"it needs a kind of memory to compare with {BASELINE}"
         return [Skipped(NAME, TITLE, reason)]
-    arms, others = some_arms(frame["arm"], MOST_ARMS)
-    frame = frame[frame["arm"].isin(arms)]
-    at_largest = largest(frame)
-    mpis = in_order(frame["mpi"], MPIS)
-    drawn: list[Drawing | Skipped] = []
-    for mpi in mpis:
-        mine = at_largest[at_largest["mpi"] == mpi]
-        if mine["ranks"].nunique() > 1:
-            drawn.append(_against_ranks(mine, mpi if len(mpis) > 1 else "", arms, others, found))
-    return drawn + [
-        _against_size(part.frame, part.suffix, part.title_end, arms, others, found)
-        for part in parts(frame)
+    frame = frame[frame["arm"].isin(_arms(found)[0])]
+    drawn: list[Drawing | Skipped] = [
+        _against_ranks(suffix, title_end, largest(mine), found)
+        for suffix, title_end, mine in by_mpi(frame)
+        if largest(mine)["ranks"].nunique() > 1
     ]
+    return drawn + [_against_size(part, found) for part in parts(frame)]
 
 
-def _against_ranks(
-    frame: pd.DataFrame, mpi: str, arms: list[str], others: str, found: Findings
-) -> Drawing:
-    """Args: mpi, to be named where there are several."""
+def _arms(found: Findings) -> tuple[list[str], str]:
+    """The arms that are shown, and a note on the others."""
+    return some_arms(of_one_kind(found)["arm"], MOST_ARMS)
+
+
+def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, found: Findings) -> Drawing:
     size, kind = int(frame["bytes"].max()), str(frame["kind"].iloc[0])
     counts = sorted({int(count) for count in frame["ranks"]})
-    placed = frame.assign(place=[2.0 ** counts.index(int(n)) for n in frame["ranks"]])
-    heading = f"Speed-up of {kind} over {BASELINE}, {bytes_text(size)}"
+    places = {count: 2.0**place for place, count in enumerate(counts)}
+    placed = frame.assign(place=frame["ranks"].map(places))
     cells = set(CELLS) & set(zip(frame["operation"], frame["ranks"], strict=True))
-    claims = [_CLAIM_OF_A_CELL] if comparable(frame) and cells else []
-    page = _page(heading, frame, arms, others, found, claims)
-    _fill(page, placed, arms, "place", join=False)
+    claimed = cells if comparable(frame) else set()
+    heading = f"Speed-up of {kind} over {BASELINE}, {bytes_text(size)}"
+    page = _page(heading, placed, "place", found, [_CLAIM_OF_A_CELL] if claimed else [])
     axes = page.panels[0][0]
     axes.set_xscale("log", base=2)
-    axes.set_xlim(2**-0.5, 2 ** (len(counts) - 0.5))
-    axes.xaxis.set_major_locator(FixedLocator([2.0**place for place in range(len(counts))]))
+    axes.set_xticks(list(places.values()), list(map(str, counts)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda place, _: str(counts[round(math.log2(place))]))
-    )
+    axes.set_xlim(2**-0.5, 2 ** (len(counts) - 0.5))
     page.panels[-1][0].set_xlabel("ranks")
     for panel in page.flat():
         panel.grid(False, axis="x")
     panels = dict(zip(_operations(frame), page.flat(), strict=True))
-    for operation, count in cells if claims else ():
-        middle = 2.0 ** counts.index(count)
+    for operation, count in claimed:
         panels[operation].hlines(
             CELLS[operation, count],
-            middle * 2**-0.4,
-            middle * 2**0.4,
+            places[count] * 2**-0.4,
+            places[count] * 2**0.4,
             color=ALERT,
             linewidth=1.4,
             linestyle=_IN_CELL,
             zorder=1.8,
         )
-    title_end = f", {mpi_name(mpi)}" if mpi else ""
     return Drawing(
         NAME,
-        f"{f'-{mpi}' if mpi else ''}-ranks",
+        f"{suffix}-ranks",
         f"{TITLE} against ranks: {kind} over {BASELINE}{title_end}",
         _caption(frame, kind),
         f"Speed-up of {kind} over {BASELINE} at {bytes_text(size)} against ranks{title_end}. "
@@ -138,21 +129,18 @@ def _against_ranks(
     )
 
 
-def _against_size(
-    frame: pd.DataFrame, suffix: str, title_end: str, arms: list[str], others: str, found: Findings
-) -> Drawing:
-    ranks, kind = int(frame["ranks"].iloc[0]), str(frame["kind"].iloc[0])
-    with_ranks = ranks_text(ranks)
-    page = _page(f"Speed-up of {kind} over {BASELINE}, {with_ranks}", frame, arms, others, found)
-    _fill(page, frame, arms, "bytes", join=True)
+def _against_size(part: Part, found: Findings) -> Drawing:
+    frame, kind = part.frame, str(part.frame["kind"].iloc[0])
+    heading = f"Speed-up of {kind} over {BASELINE}, {ranks_text(part.ranks)}"
+    page = _page(heading, frame, "bytes", found)
     size_axis(page, frame["bytes"], 6)
     ends = frame[frame["bytes"].isin((frame["bytes"].min(), frame["bytes"].max()))]
     return Drawing(
         NAME,
-        f"{suffix}-{ranks}-ranks",
-        f"{TITLE} against size: {kind} over {BASELINE}{title_end}, {with_ranks}",
+        part.name,
+        f"{TITLE} against size: {kind} over {BASELINE}{part.where}",
         _caption(frame, kind) + " Lines connect sizes only.",
-        f"Speed-up of {kind} over {BASELINE} against message size{title_end}, {with_ranks}. "
+        f"Speed-up of {kind} over {BASELINE} against message size{part.where}. "
         + _description(ends),
         page.figure,
     )
@@ -161,133 +149,85 @@ def _against_size(
 def _page(
     heading: str,
     frame: pd.DataFrame,
-    arms: list[str],
-    others: str,
+    across: str,
     found: Findings,
     claims: Sequence[Artist] = (),
 ) -> Sheet:
-    """Empty panels on a common axis of ratios, logarithmic, with all medians on it."""
+    """Points on a common axis of ratios, logarithmic, with all medians on it.
+
+    Args:
+        across: column of the horizontal axis; lines join bytes alone.
+        claims: entries of the legend beside those of all these pages.
+    """
+    arms, others = _arms(found)
+    colours = dict(zip(arms, ARMS, strict=False))
     absent = [
         f"Not measured. {arm}: {found.unmeasured[arm]}"
         for arm in absent_containers(found.unmeasured)
     ]
-    low, high = _limits(frame)
+    papers = [MOST] if comparable(frame) else []
+    low, high = ratio_ends([*frame["ratio"], 1.0, *papers])  # an interval has no say
     notes = [
         "Median over paired blocks with 95 % interval; above 1× HBM is faster.",
         *hollow(frame, "blocks"),
     ]
     if (frame["low"] < low).any() or (frame["high"] > high).any():
         notes.append("Intervals that leave the axis are cut at its edge.")
-    operations = _operations(frame)
     page = sheet(
         heading,
         setting(frame),
-        rows=len(operations),
-        columns=1,
         panel_height=1.0,
-        row_heads=[operation_name(operation) for operation in operations],
-        legend=[*_legend(frame, arms), *claims],
-        legend_columns=2,
+        row_heads=[operation_name(operation) for operation in _operations(frame)],
+        legend=[
+            *(colour_handle(colour, short_arm(arm)) for arm, colour in colours.items()),
+            *transport_handles(frame["transport"]),
+            *([_CLAIM_AT_MOST] if papers else []),
+            *claims,
+        ],
         alerts=[*alerts(frame), *absent],
         notes=[*notes, *([others] if others else [])],
         left=0.42,
     )
     ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
-    for panel in page.flat():
-        panel.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-        if comparable(frame):
-            panel.axhline(MOST, color=ALERT, linewidth=0.8, linestyle=_AT_MOST, zorder=1.4)
+    series = [(arm, name) for arm in arms for name in in_order(frame["transport"], TRANSPORTS)]
+    for axes, operation in zip(page.flat(), _operations(frame), strict=True):
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+        for ratio in papers:
+            axes.axhline(ratio, color=ALERT, linewidth=0.8, linestyle=_AT_MOST, zorder=1.4)
+        mine = frame[frame["operation"] == operation]
+        for number, (arm, transport) in enumerate(series):
+            own = mine[(mine["arm"] == arm) & (mine["transport"] == transport)]
+            joined, line = across == "bytes", stroke(transport)
+            shift = dodge(number, len(series)) ** (1.0 if joined else 2.2)
+            look = Look(colours[arm], line.marker)
+            points(axes, own, "ratio", look, line, across=across, shift=shift, joined=joined)
     return page
-
-
-def _limits(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis: around 1×, every median and the paper's figures; an interval has no say."""
-    claims = [MOST] if comparable(frame) else []
-    return ratio_ends([*frame["ratio"], 1.0, *claims])
-
-
-def _legend(frame: pd.DataFrame, arms: list[str]) -> list[Artist]:
-    shown = [colour_handle(colour, short_arm(arm)) for arm, colour in _colours(arms).items()]
-    shown += transport_handles(frame["transport"])
-    if comparable(frame):
-        shown.append(
-            Line2D([], [], color=ALERT, linewidth=0.8, linestyle=_AT_MOST, label="paper: 487 %")
-        )
-    return shown
-
-
-def _colours(arms: list[str]) -> dict[str, str]:
-    return dict(zip(arms, ARMS, strict=False))
 
 
 def _operations(frame: pd.DataFrame) -> list[str]:
     return in_order(frame["operation"], OPERATIONS)
 
 
-def _fill(page: Sheet, frame: pd.DataFrame, arms: list[str], across: str, join: bool) -> None:
-    """The points of every panel; series side by side, so that none hides another."""
-    transports = in_order(frame["transport"], TRANSPORTS)
-    series = [(arm, transport) for arm in arms for transport in transports]
-    for axes, operation in zip(page.flat(), _operations(frame), strict=True):
-        for number, (arm, transport) in enumerate(series):
-            _series(
-                axes,
-                frame[
-                    (frame["operation"] == operation)
-                    & (frame["arm"] == arm)
-                    & (frame["transport"] == transport)
-                ],
-                (across, dodge(number, len(series)) ** (1.0 if join else 2.2)),
-                _colours(arms)[arm],
-                transport,
-                join,
-            )
-
-
-def _series(
-    axes: Axes,
-    frame: pd.DataFrame,
-    across: tuple[str, float],
-    colour: str,
-    transport: str,
-    join: bool,
-) -> None:
-    if not frame.empty:
-        points(
-            axes,
-            frame,
-            across=across,
-            value="ratio",
-            look=Look(colour, stroke(transport).marker),
-            join=stroke(transport).dashes if join else None,
-            weight=stroke(transport).weight,
-        )
-
-
 def _caption(frame: pd.DataFrame, kind: str) -> str:
-    return (
-        f"Time with buffers in {BASELINE} memory over time in {kind}, paired within a block; "
-        "median over blocks with its 95 % interval; 1× is no difference. The axis is logarithmic "
-        "and holds every median."
-    ) + (
+    papers = (
         f" The dashed lines are the paper's figures ({PAPER}, Knights Landing: "
         f"{100 * BCAST_16:.0f} % for Bcast at 16 ranks, {100 * MOST:.0f} % at most), where "
         f"{READING}; they are its claim, not a measurement of this campaign."
-        if comparable(frame)
-        else ""
+    )
+    return (
+        f"Time with buffers in {BASELINE} memory over time in {kind}, paired within a block; "
+        "median over blocks with its 95 % interval; 1× is no difference. The axis is logarithmic "
+        f"and holds every median.{papers * comparable(frame)}"
     )
 
 
 def _description(frame: pd.DataFrame) -> str:
     sentences = [
-        f"{operation_name(cell.operation)}, {ranks_text(cell.ranks)}, {bytes_text(int(cell.bytes))}"
-        f", {cell.transport}, {arm_name(cell.arm)}: "
+        f"{operation_name(cell.operation)}, {ranks_text(cell.ranks)}, {bytes_text(cell.bytes)}, "
+        f"{cell.transport}, {arm_name(cell.arm)}: "
         f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
         for cell in rows(frame)
     ]
-    claim = (
-        " The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most."
-        if comparable(frame)
-        else ""
-    )
-    return " ".join(sentences) + claim
+    if comparable(frame):
+        sentences.append("The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most.")
+    return " ".join(sentences)

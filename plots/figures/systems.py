@@ -52,12 +52,9 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     page = sheet(
         f"{TITLE} {transport_name(ours)}, {ranks_text(part.ranks)}",
         setting(frame),
-        rows=len(workloads),
-        columns=1,
         panel_height=1.0,
         row_heads=[operation_name(name) for name in workloads],
         legend=series_handles(map(transport_name, contenders)),
-        legend_columns=2,
         alerts=alerts(frame),
         notes=[
             f"Time over that of {ours}, {arm_name(arm)}: median over paired blocks with 95 % "
@@ -72,8 +69,8 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     size_axis(page, frame["bytes"], 6, "bytes")
     return Drawing(
         NAME,
-        f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE} {ours}{part.title_end}, {ranks_text(part.ranks)}",
+        part.name,
+        f"{TITLE} {ours}{part.where}",
         f"Time with the way named over time with {ours}, paired turn by turn; median over blocks "
         "with its exact 95 % interval. Both axes are logarithmic; lines connect sizes only.",
         _description(frame, part, ours),
@@ -84,25 +81,17 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
 def _panel(axes: Axes, mine: pd.DataFrame, contenders: list[str]) -> None:
     axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
     for number, name in enumerate(contenders):
-        if (frame := mine[mine["transport"] == name]).empty:
-            continue
-        points(
-            axes,
-            frame,
-            across=("bytes", dodge(number, len(contenders))),
-            value="ratio",
-            look=series(number),
-            join="-",
-        )
+        shift = dodge(number, len(contenders))
+        points(axes, mine[mine["transport"] == name], "ratio", series(number), shift=shift)
 
 
 def _description(frame: pd.DataFrame, part: Part, ours: str) -> str:
     sentences = [
-        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}: "
+        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}: "
         f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
         for cell in rows(frame)
     ]
     return (
-        f"Line charts of the time of other ways over that of {ours} against bytes"
-        f"{part.title_end}, {ranks_text(part.ranks)}: " + " ".join(sentences)
+        f"Line charts of the time of other ways over that of {ours} against bytes{part.where}: "
+        + " ".join(sentences)
     )

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
-from experiments.analysis.findings.selection import in_order, usual
+from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
 from plots.figures.panels.facets import Part, parts, some_arms
@@ -59,8 +59,7 @@ def times(found: Findings) -> list[Drawing | Skipped]:
 
 
 def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
-    frame, ranks = usual(part.frame), part.ranks
-    frame = frame.rename(columns={"low_s": "low", "high_s": "high"})
+    frame = usual(part.frame).rename(columns={"low_s": "low", "high_s": "high"})
     # the reference's calls are the host's own, but for Python: another line in the same panel
     frame = frame.assign(arm=frame["arm"].replace(REFERENCE, HOST))
     transports = set(frame["transport"])
@@ -71,10 +70,8 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     absent = [level for level in absent if level not in arms][: MOST_ARMS - len(arms)]
     columns = arms + absent
     page = sheet(
-        f"Time per operation, {ranks_text(ranks)}",
+        f"Time per operation, {ranks_text(part.ranks)}",
         setting(frame),
-        rows=len(operations),
-        columns=len(columns),
         panel_height=1.5,
         column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
@@ -83,7 +80,6 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             bound_handle(),
             *transport_handles(frame["transport"]),
         ],
-        legend_columns=2,
         alerts=[
             *alerts(frame),
             *(f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured),
@@ -109,8 +105,8 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     first.set_ylim(least / 1.6, most * 2.2)
     return Drawing(
         NAME,
-        f"{part.suffix}-{ranks}-ranks",
-        f"{TITLE}{part.title_end}, {ranks_text(ranks)}",
+        part.name,
+        f"{TITLE}{part.where}",
         CAPTION,
         _description(frame, part),
         page.figure,
@@ -134,15 +130,8 @@ def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
         mine = frame[frame["kind"] == kind]
         shift = dodge(index, len(kinds))
         for transport in in_order(mine["transport"], TRANSPORTS):
-            points(
-                axes,
-                mine[mine["transport"] == transport],
-                across=("bytes", shift),
-                value="median_s",
-                look=look_of(kind, transport, transports),
-                join=stroke(transport).dashes,
-                weight=stroke(transport).weight,
-            )
+            timed, own = mine[mine["transport"] == transport], look_of(kind, transport, transports)
+            points(axes, timed, "median_s", own, stroke(transport), shift=shift)
         bound = mine.groupby("bytes")["bound_s"].median().dropna()
         axes.plot(
             bound.index.to_numpy(dtype=float) * shift,
@@ -162,11 +151,7 @@ def _description(frame: pd.DataFrame, part: Part) -> str:
     ):
         ends = mine.sort_values("bytes").iloc[[0, -1]]
         span = " to ".join(
-            f"{seconds_text(median)} at {bytes_text(int(size))}"
-            for size, median in zip(ends["bytes"], ends["median_s"], strict=True)
+            f"{seconds_text(end.median_s)} at {bytes_text(end.bytes)}" for end in rows(ends)
         )
         lines.append(f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {span}.")
-    return (
-        f"Line charts of time against message size{part.title_end}, {ranks_text(part.ranks)}. "
-        + " ".join(lines)
-    )
+    return f"Line charts of time against message size{part.where}. {' '.join(lines)}"

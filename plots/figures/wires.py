@@ -51,8 +51,6 @@ def _drawing(part: Part) -> Drawing:
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
         setting(frame.drop(columns="binding")),
-        rows=len(operations),
-        columns=len(bindings),
         panel_height=1.2,
         column_heads=[DEALT.get(binding, binding) for binding in bindings],
         row_heads=[operation_name(operation) for operation in operations],
@@ -70,8 +68,8 @@ def _drawing(part: Part) -> Drawing:
     size_axis(page, frame["bytes"], 3 if len(bindings) > 1 else 6)
     return Drawing(
         NAME,
-        f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
+        part.name,
+        f"{TITLE}{part.where}",
         "Time of an operation over the least time that its bytes take on the busiest link between "
         "hosts, whose rate is known. The bound, the line at 1, has no headers of the network. An "
         "allreduce over N hosts moves 2(N-1)/N of a message over each link. Ranks are on the hosts "
@@ -85,25 +83,19 @@ def _panel(axes: Axes, frame: pd.DataFrame) -> None:
     axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
     transports = in_order(frame["transport"], TRANSPORTS)
     for number, transport in enumerate(transports):
-        points(
-            axes,
-            frame[frame["transport"] == transport],
-            across=("bytes", dodge(number, len(transports))),
-            value="over",
-            look=Look(ARMS[number % len(ARMS)], stroke(transport).marker),
-            join=stroke(transport).dashes,
-            weight=stroke(transport).weight,
-        )
+        mine, line = frame[frame["transport"] == transport], stroke(transport)
+        look = Look(ARMS[number % len(ARMS)], line.marker)
+        points(axes, mine, "over", look, line, shift=dodge(number, len(transports)))
 
 
 def _description(frame: pd.DataFrame, part: Part) -> str:
     sentences = [
-        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}, "
+        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}, "
         f"{DEALT.get(cell.binding, cell.binding)}: "
         f"{ratio_and_interval(cell.over, cell.low, cell.high)}."
         for cell in rows(frame)
     ]
     return (
-        f"Line charts of time over the least time on the links against size{part.title_end}, "
-        f"{ranks_text(part.ranks)}: " + " ".join(sentences)
+        f"Line charts of time over the least time on the links against size{part.where}: "
+        + " ".join(sentences)
     )

@@ -49,8 +49,6 @@ def _drawing(part: Part) -> Drawing:
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
         setting(frame),
-        rows=len(panels),
-        columns=1,
         panel_height=BAR * bars + 0.1,
         row_heads=[f"{operation_name(name)}, {bytes_text(int(size))}" for name, size in panels],
         legend=_legend(frame),
@@ -65,8 +63,8 @@ def _drawing(part: Part) -> Drawing:
         _panel(axes, frame[(frame["operation"] == operation) & (frame["bytes"] == size)])
     return Drawing(
         NAME,
-        f"{part.suffix}-{part.ranks}-ranks",
-        f"{TITLE}{part.title_end}, {ranks_text(part.ranks)}",
+        part.name,
+        f"{TITLE}{part.where}",
         "Time of one step, the maximum over ranks, median over launches of the launch's median, "
         "with its 95 % interval. Grey: the same step without communication, which took turns "
         "with it; the rest is what communication adds: moving the data, without what overlaps "
@@ -108,11 +106,8 @@ def _panel(axes: Axes, mine: pd.DataFrame) -> None:
 
 def _description(frame: pd.DataFrame, part: Part) -> str:
     lines = [
-        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {cell.transport}, "
+        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}, "
         f"{cell.arm}: {seconds_text(cell.median_s)}, {percent_text(cell.share, 0)} communication."
         for cell in rows(frame)
     ]
-    return (
-        f"Bar charts of the time of a step{part.title_end}, {ranks_text(part.ranks)}: "
-        + " ".join(lines)
-    )
+    return f"Bar charts of the time of a step{part.where}: {' '.join(lines)}"

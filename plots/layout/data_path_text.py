@@ -1,6 +1,6 @@
 """How the data path of arms differs from the host's, in words. Draws nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from experiments.analysis.findings.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
 from experiments.analysis.findings.steps import Family, family
@@ -21,8 +21,16 @@ def sentences(paths: DataPaths) -> tuple[str, ...]:
         grouped.setdefault(key, []).append(loss.arm)
     return (
         *(f"{lost} in {_arms(arms)} {rest}" for (lost, rest), arms in grouped.items()),
-        *_substitutions(paths),
-        *_refusals(paths),
+        *(
+            f"{mpi_name(each.mpi)} takes {each.here} for {each.way} in {_arms(each.arms)}, and "
+            f"{each.on_host} on the host."
+            for each in paths.substitutions
+        ),
+        *(
+            f"{mpi_name(each.mpi)} loses no single copy in {_arms(each.arms)} (process_vm_readv "
+            f"{each.outcome}): it copies large messages twice on the host too."
+            for each in paths.refusals
+        ),
     )
 
 
@@ -47,22 +55,6 @@ def effect(loss: Loss) -> str:
         return f"messages go by {loss.network}"
     by_network = f", or go by {loss.network}" if loss.network not in (NONE, NOT_TOLD) else ""
     return f"large messages are copied twice{by_network}"
-
-
-def _substitutions(paths: DataPaths) -> Iterator[str]:
-    for each in paths.substitutions:
-        yield (
-            f"{mpi_name(each.mpi)} takes {each.here} for {each.way} in {_arms(each.arms)}, and "
-            f"{each.on_host} on the host."
-        )
-
-
-def _refusals(paths: DataPaths) -> Iterator[str]:
-    for each in paths.refusals:
-        yield (
-            f"{mpi_name(each.mpi)} loses no single copy in {_arms(each.arms)} (process_vm_readv "
-            f"{each.outcome}): it copies large messages twice on the host too."
-        )
 
 
 def _cause(loss: Loss) -> str:

@@ -67,7 +67,7 @@ class Drawing:
     title: str
     caption: str
     description: str
-    figure: Figure
+    figure: Page
     marks: Mapping[str, str] = field(default_factory=dict)
     detail: bool = False
 
@@ -79,12 +79,12 @@ class Drawing:
     @property
     def printed(self) -> bool:
         """Whether it is drawn for a paper."""
-        return isinstance(self.figure, Page) and self.figure.printed
+        return self.figure.printed
 
     @property
     def printed_caption(self) -> str:
         """Title, what all panels have in common, how to read it, notes."""
-        details, *notes = (isinstance(self.figure, Page) and self.figure.words) or ("",)
+        details, *notes = self.figure.words or ("",)
         common = [f"{details}."] if details else []
         return " ".join([f"{self.title}.", *common, self.caption, *notes])
 
@@ -102,7 +102,7 @@ class Skipped:
 class Sheet:
     """The figure and its panels, row by row."""
 
-    figure: Figure
+    figure: Page
     panels: list[list[Axes]]
 
     def flat(self) -> list[Axes]:
@@ -120,33 +120,36 @@ def sheet(
     heading: str,
     details: str,
     *,
-    rows: int,
-    columns: int,
     panel_height: float | Sequence[float],
     column_heads: Sequence[str] = (),
     row_heads: Sequence[str] = (),
     legend: Sequence[Artist] = (),
-    legend_columns: int = 3,
+    legend_columns: int = 2,
     alerts: Sequence[str] = (),
     notes: Sequence[str] = (),
     left: float = 0.5,
     below: float = 0.34,
     shared: bool = True,
 ) -> Sheet:
-    """Lay out a figure of rows x columns panels.
+    """Lay out a figure: a row of panels for each row head, a column for each column head.
 
     Args:
         details: what all panels have in common; one grey paragraph below the heading.
         panel_height, left, below: inches; left is for tick labels, below for the x axis. Rows
             of unlike height are named one by one.
-        column_heads, row_heads: what the panels of a column, and of a row, have in common.
+        column_heads, row_heads: what the panels of a column, and of a row, have in common; one
+            column or row, without a head, where there are none.
         legend: handles, each with its label.
         alerts: what a reader must not overlook; printed in colour above the panels.
         notes: how to read the marks; small print below the panels.
         shared: whether all panels have the same axes.
     """
     printed = is_printed()
-    above = [*_words_above(heading, details, alerts), _Legend(legend, legend_columns)]
+    rows, columns = len(row_heads) or 1, len(column_heads) or 1
+    title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)
+    words = [] if printed else [title, _Text([details], color=MUTED)]
+    warned = _Text(alerts, color=ALERT, bold=True, gap=_GAP)
+    above: list[_Text | _Legend] = [*words, warned, _Legend(legend, legend_columns)]
     small_print = _Text([] if printed else notes, color=MUTED, gap=_GAP)
     heads = _HEAD * (bool(column_heads) + bool(row_heads))
     top = _MARGIN + sum(block.height for block in above) + _GAP + heads
@@ -173,7 +176,8 @@ def sheet(
         wspace=0.2,
     )
     panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False)
-    _name_columns(panels[0], column_heads, _HEAD * bool(row_heads))
+    for axes, text in zip(panels[0], column_heads, strict=False):
+        axes.set_title(text, loc="left", pad=4 + 72 * _HEAD * bool(row_heads), color=MUTED)
     _name_rows([row[0] for row in panels], row_heads)
     return Sheet(figure, [list(row) for row in panels])
 
@@ -244,21 +248,6 @@ class _Legend:
                 columnspacing=1.2,
             )
         return y - self.height
-
-
-def _words_above(heading: str, details: str, alerts: Sequence[str]) -> list[_Text | _Legend]:
-    """What is printed above the panels; for a paper the alerts alone."""
-    warned = _Text(alerts, color=ALERT, bold=True, gap=_GAP)
-    if is_printed():
-        return [warned]
-    title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)
-    return [title, _Text([details], color=MUTED), warned]
-
-
-def _name_columns(panels: Sequence[Axes], heads: Sequence[str], above: float) -> None:
-    """Print what each column has in common over its first panel, `above` inches higher."""
-    for axes, text in zip(panels, heads, strict=False):
-        axes.set_title(text, loc="left", pad=4 + 72 * above, color=MUTED)
 
 
 def _name_rows(panels: Sequence[Axes], heads: Sequence[str]) -> None:

@@ -4,10 +4,11 @@ Independent of the locale: numbers are formatted here and nowhere else.
 """
 
 import math
+from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.selection import emulated
+from experiments.analysis.findings.selection import emulated, in_order, places
 from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.model.arms import HOST, TWIN, named
@@ -83,6 +84,11 @@ def operation_name(operation: str) -> str:
     return OPERATIONS.get(operation, operation)
 
 
+def by_operation(column: Any) -> Any:
+    """Key of sort_values(): operations in the order of figures, all else as it is."""
+    return places(column, OPERATIONS) if column.name == "operation" else column
+
+
 def kind_name(kind: str, emulated: bool) -> str:
     """memkind's spelling with what it stands for."""
     return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
@@ -91,6 +97,16 @@ def kind_name(kind: str, emulated: bool) -> str:
 def mpi_name(mpi: str) -> str:
     """As its makers spell it."""
     return MPIS.get(mpi, mpi)
+
+
+def by_mpi(frame: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """(what ends names, what ends titles, its rows) of each MPI: "-mpich", ", MPICH"; "" of one."""
+    mpis = in_order(frame["mpi"], MPIS)
+    several = len(mpis) > 1
+    return [
+        (f"-{mpi}" * several, f", {mpi_name(mpi)}" * several, frame[frame["mpi"] == mpi])
+        for mpi in mpis
+    ]
 
 
 def arm_name(arm: str) -> str:
@@ -132,9 +148,7 @@ def ranks_text(ranks: int) -> str:
 
 def bytes_text(count: int) -> str:
     """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
-    power = 0
-    while count >= 1024 ** (power + 1) and power < len(_BINARY) - 1:
-        power += 1
+    power = min(max(0, int(count).bit_length() - 1) // 10, len(_BINARY) - 1)
     return f"{_trimmed(count / 1024**power, 2)} {_BINARY[power]}"
 
 
@@ -160,9 +174,9 @@ def interval_text(low: float, high: float) -> str:
 
 def ratio_and_interval(ratio: float, low: float, high: float) -> str:
     """ "1.04 (95 % interval 0.98 to 1.10)"; "1.04 (no interval)" where there is none."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{ratio_text(ratio)} (no interval)"
-    return f"{ratio_text(ratio)} (95 % interval {interval_text(low, high)})"
+    interval = interval_text(low, high)
+    known = "no interval" if interval == NOTHING else f"95 % interval {interval}"
+    return f"{ratio_text(ratio)} ({known})"
 
 
 def p_text(p: float) -> str:

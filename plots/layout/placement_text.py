@@ -1,6 +1,6 @@
 """Where pages are, in words. Draws nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from experiments.analysis.findings.page_placement import PageMap, Panel, Shares
 from experiments.emulation import placement_check
@@ -69,8 +69,7 @@ def alike(panel: Panel) -> str:
 
 def sentence(panel: Panel) -> str:
     """A panel for those who cannot see it, and as an answer."""
-    where = alike(panel)
-    what = f"{panel.kind}, {panel.locality}" + (f", {where}" if where else "")
+    what = ", ".join(filter(None, (panel.kind, panel.locality, alike(panel))))
     if panel.skipped:
         return f"{what}: not measured: {panel.skipped}."
     by_node: dict[int, list[int]] = {}
@@ -90,10 +89,7 @@ def ranks_at(page_map: PageMap) -> str:
     for node, ranks in sorted(found.items()):
         cpus = {page_map.cpus[rank] for rank in ranks}
         where = f"node {node}" if node >= 0 else "no node"
-        parts.append(
-            f"{where} {'ranks' if len(ranks) > 1 else 'rank'} {spans(ranks)} on "
-            f"{'CPUs' if len(cpus) > 1 else 'CPU'} {spans(cpus)}"
-        )
+        parts.append(f"{where} {_named('rank', ranks)} on {_named('CPU', cpus)}")
     return "; ".join(parts)
 
 
@@ -102,8 +98,7 @@ def answer(page_map: PageMap) -> str:
     by_verdict: dict[str, list[str]] = {}
     for panel in page_map.panels:
         found = summary(panel) if panel.pages else "not measured"
-        where = alike(panel)
-        name = f"{panel.kind} ({panel.locality})" + (f" {where}" if where else "")
+        name = f"{panel.kind} ({panel.locality}) {alike(panel)}".rstrip()
         by_verdict.setdefault(found, []).append(name)
     parts = [f"{', '.join(names)}: {found}" for found, names in by_verdict.items()]
     return f"{ranks_text(page_map.ranks)} {page_map.binding}. {'; '.join(parts)}."
@@ -112,7 +107,12 @@ def answer(page_map: PageMap) -> str:
 def _who(ranks: Sequence[int], of: int) -> str:
     if len(ranks) == of:
         return "every rank" if of > 1 else "the rank"
-    return f"{'ranks' if len(ranks) > 1 else 'rank'} {spans(ranks)}"
+    return _named("rank", ranks)
+
+
+def _named(what: str, numbers: Collection[int]) -> str:
+    """ "ranks 0–3", "CPU 2"."""
+    return f"{what}{'s' * (len(numbers) > 1)} {spans(numbers)}"
 
 
 def _shares(every: Sequence[Shares]) -> list[str]:

@@ -95,6 +95,7 @@ def party(name: str) -> Look:
     return PARTIES.get(name, OTHER)
 
 
+PLAIN = Stroke("-", 1.0, "")
 TRANSPORTS = {
     "direct": Stroke("-", 1.5, "s"),
     "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5, "D"),
@@ -114,23 +115,28 @@ MARKERS = "osD^vPX"
 """Marks beside those colours, of series that have no look of their own."""
 BOUND_LINE: Any = (0, (1, 1.4))
 
+_TICKS: dict[str, Any] = {
+    "labelsize": TEXT_POINTS,
+    "color": MUTED,
+    "labelcolor": INK,
+    "major.width": 0.6,
+    "minor.width": 0.4,
+    "major.size": 2.5,
+    "minor.size": 1.5,
+    "major.pad": 2.0,
+}
 _SETTINGS: dict[str, Any] = {
+    **{f"{axis}tick.{key}": value for axis in "xy" for key, value in _TICKS.items()},
     "font.family": "DejaVu Sans",
     "font.size": TEXT_POINTS,
     "axes.titlesize": TEXT_POINTS,
     "axes.labelsize": TEXT_POINTS,
-    "xtick.labelsize": TEXT_POINTS,
-    "ytick.labelsize": TEXT_POINTS,
     "legend.fontsize": TEXT_POINTS,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": MUTED,
     "axes.facecolor": PAPER,
     "figure.facecolor": PAPER,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -138,16 +144,6 @@ _SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "grid.color": GRID,
     "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.minor.size": 1.5,
-    "ytick.minor.size": 1.5,
-    "xtick.major.pad": 2.0,
-    "ytick.major.pad": 2.0,
     "axes.labelpad": 2.0,
     "lines.linewidth": 1.0,
     "lines.markersize": 2.8,

@@ -6,6 +6,7 @@ text name; a percentage there is a ratio of times: 445 % is read as 4.45 times a
 
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,11 @@ from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.quantities import NOTHING, ratio_text
 from experiments.results import recorded
 from plots.layout.labels import (
-    MPIS,
     OPERATIONS,
     alerts,
     arm_name,
+    by_mpi,
     bytes_text,
-    mpi_name,
     operation_name,
     setting,
 )
@@ -60,12 +60,10 @@ def comparison(found: Findings) -> list[Table]:
     frame = of_one_kind(found)
     if frame.empty:
         return []
-    frame = largest(frame)
-    mpis = in_order(frame["mpi"], MPIS)
-    return [_table(found, frame[frame["mpi"] == mpi], mpi, len(mpis) > 1) for mpi in mpis]
+    return [_table(found, *each) for each in by_mpi(largest(frame))]
 
 
-def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Table:
+def _table(found: Findings, suffix: str, title_end: str, frame: pd.DataFrame) -> Table:
     """One row per operation and rank count that were timed, a column per transport and arm, the
     paper's last; a dash where no block has a pair of both kinds."""
     columns = [
@@ -75,7 +73,7 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
         for arm in sorted(set(frame["arm"]), key=arm_key)
     ]
     cells = {(c.operation, int(c.ranks), c.transport, c.arm): c for c in rows(frame)}
-    timed = found.times[found.times["mpi"] == mpi]
+    timed = found.times[found.times["mpi"] == frame["mpi"].iloc[0]]
     counts = sorted({int(count) for count in timed["ranks"]})
     shown = list(itertools.product(in_order(timed["operation"], OPERATIONS), counts))
     body = [
@@ -97,12 +95,13 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
     if not comparable(frame):
         sentences.append("An emulated machine's times mean nothing beside them.")
     data = frame[["operation", "ranks", "transport", "arm", "ratio", "low", "high", "blocks"]]
+    keys = zip(frame["operation"], frame["ranks"], strict=True)
     return Table(
-        f"{NAME}-{mpi}" if several else NAME,
-        f"The paper's table: speed-up of {kind}" + (f", {mpi_name(mpi)}" if several else ""),
+        f"{NAME}{suffix}",
+        f"The paper's table: speed-up of {kind}{title_end}",
         " ".join(sentences),
         data.assign(
-            published=_published_column(data),
+            published=[CELLS.get(key, np.nan) for key in keys],
             emulated=frame["emulated"],
             **{recorded.COLUMN: frame[recorded.COLUMN]},
         ),
@@ -110,22 +109,16 @@ def _table(found: Findings, frame: pd.DataFrame, mpi: str, several: bool) -> Tab
         rows=[*body, ["most", NOTHING, *most, _published(MOST)]],
         numeric=[False, True, *(True for _ in columns), True],
         factors=2,
-        cells=[-1] * (len(body) + 1),
     )
 
 
-def _published_column(data: pd.DataFrame) -> list[float]:
-    pairs = zip(data["operation"], data["ranks"], strict=True)
-    return [CELLS.get((str(name), int(ranks)), np.nan) for name, ranks in pairs]
-
-
-def _percent(cell: "object | None") -> str:
+def _percent(cell: Any) -> str:
     """ "318 % (305 to 331)"; a dash for a cell without a pair."""
     if cell is None:
         return NOTHING
-    ratio, low, high = (100 * float(getattr(cell, name)) for name in ("ratio", "low", "high"))
-    interval = f" ({low:.0f} to {high:.0f})" if np.isfinite([low, high]).all() else ""
-    return f"{ratio:.0f} %{interval}"
+    known = np.isfinite([cell.low, cell.high]).all()
+    interval = f" ({100 * cell.low:.0f} to {100 * cell.high:.0f})" if known else ""
+    return f"{100 * cell.ratio:.0f} %{interval}"
 
 
 def _published(ratio: float | None) -> str:

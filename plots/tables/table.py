@@ -1,5 +1,6 @@
 """A table in its forms: CSV with raw numbers, LaTeX with the same in words. Knows no findings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,7 +15,7 @@ class Table:
         head, rows: the same for readers; columns that never vary stand in the caption instead.
         numeric: which columns hold numbers, aligned to the right.
         factors: how many columns from the left name what a row shows.
-        cells: the index in the findings' frame of what each row shows.
+        cells: the index in the findings' frame of what each row shows, where it is one.
         detail: whether it shows how well was measured, rather than what.
     """
 
@@ -26,7 +27,7 @@ class Table:
     rows: list[list[str]]
     numeric: list[bool]
     factors: int
-    cells: list[int]
+    cells: Sequence[int] = ()
     detail: bool = False
 
 

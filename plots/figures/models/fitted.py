@@ -1,7 +1,6 @@
 """Measured times of collectives, and what a cost model of them says."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.findings.selection import in_order, rows
@@ -40,8 +39,6 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     page = sheet(
         f"{TITLE} {found.compared} {transport}",
         f"{mpi_name(mpi)}, on {found.machine.name}",
-        rows=len(operations),
-        columns=1,
         panel_height=0.95,
         row_heads=[operation_name(name) for name in operations],
         legend=series_handles(map(ranks_text, counts)),
@@ -52,7 +49,12 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
         ],
     )
     for axes, operation in zip(page.flat(), operations, strict=True):
-        _panel(axes, frame[frame["operation"] == operation], counts)
+        mine = frame[frame["operation"] == operation].sort_values("bytes")
+        for place, count in enumerate(counts):
+            own, look = mine[mine["ranks"] == count], series(place)
+            axes.plot(own["bytes"], own["model"], color=look.colour, linewidth=0.9, zorder=2)
+            measured(axes, own, "bytes", look)
+        axes.tick_params(colors=INK)
     size_axis(page, frame["bytes"], 5)
     seconds_axis(page.panels[0][0], multiples=False)
     return Drawing(
@@ -65,15 +67,6 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
         _description(found.errors, mpi, transport),
         page.figure,
     )
-
-
-def _panel(axes: Axes, frame: pd.DataFrame, counts: list[int]) -> None:
-    for place, count in enumerate(counts):
-        mine = frame[frame["ranks"] == count].sort_values("bytes")
-        look = series(place)
-        axes.plot(mine["bytes"], mine["model"], color=look.colour, linewidth=0.9, zorder=2)
-        measured(axes, mine, "bytes", look)
-    axes.tick_params(colors=INK)
 
 
 def _description(errors: pd.DataFrame, mpi: str, transport: str) -> str:

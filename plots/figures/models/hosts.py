@@ -1,7 +1,6 @@
 """Allreduces between hosts: measured times, what models say of them, and of many more hosts."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
@@ -37,8 +36,6 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
     page = sheet(
         TITLE,
         f"{mpi_name(mpi)}, {found.machine.name}, a rank on each",
-        rows=len(sizes),
-        columns=1,
         panel_height=1.15,
         row_heads=[bytes_text(size) for size in sizes],
         legend=series_handles(algorithms),
@@ -52,14 +49,13 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
     )
     for axes, size in zip(page.flat(), sizes, strict=True):
         for place, name in enumerate(algorithms):
-            _algorithm(
-                axes,
-                place,
-                *(
-                    frame[(frame["bytes"] == size) & (frame["transport"] == name)]
-                    for frame in (lines, times)
-                ),
+            line, timed = (
+                frame[(frame["bytes"] == size) & (frame["transport"] == name)]
+                for frame in (lines, times)
             )
+            look = series(place)
+            axes.plot(line["hosts"], line["seconds"], color=look.colour, linewidth=0.9, zorder=2)
+            measured(axes, timed, "ranks", look)
         counts_axis(axes)
         seconds_axis(axes, multiples=False)
     page.panels[-1][0].set_xlabel("hosts")
@@ -78,9 +74,3 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
         "Line charts of time against hosts, by models: " + " ".join(sentences),
         page.figure,
     )
-
-
-def _algorithm(axes: Axes, place: int, line: pd.DataFrame, times: pd.DataFrame) -> None:
-    look = series(place)
-    axes.plot(line["hosts"], line["seconds"], color=look.colour, linewidth=0.9, zorder=2)
-    measured(axes, times, "ranks", look)

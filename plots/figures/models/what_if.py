@@ -3,9 +3,8 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
@@ -38,8 +37,6 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
     page = sheet(
         f"Speed-up of HBM on {subject}",
         "By cost models; nothing was measured there",
-        rows=len(placements),
-        columns=1,
         panel_height=1.1,
         row_heads=[f"Ranks {name}" for name in placements],
         legend=[
@@ -53,18 +50,16 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
         mine = frame[frame["placement"] == placement]
         for place, operation in enumerate(operations):
             line = mine[mine["operation"] == operation]
-            axes.plot(
-                line["ranks"],
-                line["ratio"],
-                color=series(place).colour,
-                marker=series(place).marker,
-                markersize=2.8,
-                linewidth=1.0,
-            )
+            own = series(place)
+            axes.plot(line["ranks"], line["ratio"], color=own.colour, marker=own.marker)
         if published:
             axes.plot([16, 16], [BCAST_16, MOST], color=INK, marker="_", linewidth=1.2, zorder=3)
         axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-    _ranks_axis(page.panels[-1][0], sorted(set(frame["ranks"])))
+    counts, last = sorted(set(frame["ranks"])), page.panels[-1][0]
+    last.set_xscale("log", base=2)
+    last.set_xticks(counts, list(map(str, counts)))
+    last.xaxis.set_minor_locator(NullLocator())
+    last.set_xlabel("ranks")
     page.panels[0][0].yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
     return Drawing(
         SPEEDUP,
@@ -75,14 +70,6 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
         _described(frame),
         page.figure,
     )
-
-
-def _ranks_axis(axes: Axes, counts: list[int]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator([float(each) for each in counts]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("ranks")
 
 
 def _described(frame: pd.DataFrame) -> str:
@@ -104,8 +91,6 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
     page = sheet(
         MANY_NODES,
         f"{subject}. By cost models; nothing was measured there",
-        rows=1,
-        columns=1,
         panel_height=2.0,
         legend=[
             *kind_handles(frame.assign(emulated=False), marks=False),

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from plots.figures.panels.marks import ratio_axis
+from plots.figures.panels.marks import even_ticks, ratio_axis
 from plots.layout.labels import bytes_text
 
 MOST = 2.0
@@ -58,16 +57,14 @@ def _narrow(frame: pd.DataFrame, floor: float) -> float:
 def draw_axes(panels: list[list[Axes]], sight: Sight) -> None:
     """Set the axes that all panels share, and the label below the lowest ones."""
     axes = panels[0][0]
+    axes.set_yticks(range(len(sight.sizes)), [bytes_text(size) for size in sight.sizes])
     axes.set_ylim(len(sight.sizes) - 0.45, -0.65)
-    axes.yaxis.set_major_locator(FixedLocator(list(range(len(sight.sizes)))))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: bytes_text(sight.sizes[round(y)])))
     if sight.stretched:
         axes.set_xscale("function", functions=(_stretch, _shrink))
-        axes.xaxis.set_major_locator(FixedLocator(_ticks(sight)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
+        ratio_axis(axes.xaxis, _ticks(sight), unit="")
     else:
         axes.set_xscale("log")
-        ratio_axis(axes.xaxis, sight.high, unit="")
+        ratio_axis(axes.xaxis, even_ticks(sight.high), unit="")
     axes.set_xlim(sight.low, sight.high)
     bottom = panels[-1]
     middle = len(bottom) // 2

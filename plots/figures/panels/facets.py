@@ -6,9 +6,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.analysis.arm_order import USERLAND, arm_key, in_container
-from experiments.analysis.findings.selection import in_order
 from experiments.model.arms import named
-from plots.layout.labels import LAYOUTS, MPIS, arm_name, environment_name, mpi_name
+from plots.layout.labels import LAYOUTS, arm_name, by_mpi, environment_name, ranks_text
 
 
 class Part(NamedTuple):
@@ -25,19 +24,22 @@ class Part(NamedTuple):
     ranks: int
     frame: pd.DataFrame
 
+    @property
+    def name(self) -> str:
+        """What tells its drawing from others of the topic: "-mpich-2-ranks"."""
+        return f"{self.suffix}-{self.ranks}-ranks"
+
+    @property
+    def where(self) -> str:
+        """The same in words: ", MPICH, 2 ranks"."""
+        return f"{self.title_end}, {ranks_text(self.ranks)}"
+
 
 def parts(frame: pd.DataFrame) -> list[Part]:
     """One part per MPI and rank count, in reading order."""
-    mpis = in_order(frame["mpi"], MPIS)
     return [
-        Part(
-            f"-{mpi}" if len(mpis) > 1 else "",
-            f", {mpi_name(mpi)}" if len(mpis) > 1 else "",
-            int(ranks),
-            mine[mine["ranks"] == ranks],
-        )
-        for mpi in mpis
-        for mine in [frame[frame["mpi"] == mpi]]
+        Part(suffix, title_end, int(ranks), mine[mine["ranks"] == ranks])
+        for suffix, title_end, mine in by_mpi(frame)
         for ranks in sorted(set(mine["ranks"]))
     ]
 

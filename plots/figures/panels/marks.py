@@ -21,7 +21,19 @@ from matplotlib.ticker import (
 from experiments.analysis.findings.selection import in_order
 from plots.layout.figure_layout import Sheet
 from plots.layout.labels import bytes_text, kind_name, tick_text, transport_name
-from plots.layout.style import BOUND_LINE, INK, KINDS, PAPER, TRANSPORTS, Look, look, series, stroke
+from plots.layout.style import (
+    BOUND_LINE,
+    INK,
+    KINDS,
+    PAPER,
+    PLAIN,
+    TRANSPORTS,
+    Look,
+    Stroke,
+    look,
+    series,
+    stroke,
+)
 
 _MARK = 2.8  # points; smaller where many sizes crowd
 
@@ -29,30 +41,31 @@ _MARK = 2.8  # points; smaller where many sizes crowd
 def points(
     axes: Axes,
     frame: pd.DataFrame,
-    *,
-    across: tuple[str, float],
     value: str,
     look: Look,
-    join: Any = None,
-    weight: float = 1.0,
+    line: Stroke = PLAIN,
+    *,
+    across: str = "bytes",
+    shift: float = 1.0,
+    joined: bool = True,
 ) -> None:
     """A point with its interval for every row; hollow where low and high are NaN.
 
     Args:
-        frame: columns `value`, low and high of the same unit, and the across column.
-        across: column of the horizontal axis, and the factor its values are shifted by so that
-            series side by side do not hide one another.
-        join: line style that connects the points, None for none.
-        weight: of that line in points; marks are as much larger or smaller, at half the rate.
+        frame: columns `value`, low and high of the same unit, and `across`.
+        line: connects the points where they are `joined`; marks are as much larger or smaller as
+            its weight, at half the rate.
+        across: column of the horizontal axis.
+        shift: factor of its values, so that series side by side do not hide one another.
     """
-    column, shift = across
-    frame = frame.sort_values(column)
-    x = frame[column].to_numpy(dtype=float) * shift
-    y = frame[value].to_numpy(dtype=float)
-    low, high = (frame[end].to_numpy(dtype=float) for end in ("low", "high"))
-    if join is not None:
-        axes.plot(x, y, linestyle=join, linewidth=weight, color=look.colour, zorder=2)
-    size = _MARK * math.sqrt(weight) * (1.0 if len(frame) <= 9 else 0.7)
+    if frame.empty:
+        return
+    frame = frame.sort_values(across)
+    x = frame[across].to_numpy(dtype=float) * shift
+    y, low, high = (frame[column].to_numpy(dtype=float) for column in (value, "low", "high"))
+    if joined:
+        axes.plot(x, y, ls=line.dashes, linewidth=line.weight, color=look.colour, zorder=2)
+    size = _MARK * math.sqrt(line.weight) * (1.0 if len(frame) <= 9 else 0.7)
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
         axes.vlines(x[known], low[known], high[known], color=look.colour, linewidth=1.4, zorder=2.5)
@@ -164,15 +177,11 @@ def ratio_scale(axes: Axes, low: float, high: float, ticks: Sequence[float]) -> 
     """A logarithmic vertical axis of ratios."""
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    _label_ratios(axes.yaxis, ticks)
+    ratio_axis(axes.yaxis, ticks)
 
 
-def ratio_axis(axis: Axis, span: float, unit: str = "×") -> None:
-    """Round ratios on both sides of 1 as ticks; the scale and the limits are the caller's."""
-    _label_ratios(axis, _ratio_ticks(span), unit)
-
-
-def _label_ratios(axis: Axis, ticks: Sequence[float], unit: str = "×") -> None:
+def ratio_axis(axis: Axis, ticks: Sequence[float], unit: str = "×") -> None:
+    """Ratios as ticks; the scale and the limits are the caller's."""
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}{unit}"))
     axis.set_minor_locator(NullLocator())
@@ -194,7 +203,8 @@ def ratio_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in decades if low <= tick <= high]
 
 
-def _ratio_ticks(span: float) -> list[float]:
+def even_ticks(span: float) -> list[float]:
+    """Round ratios on both sides of 1, for an axis from 1/span to span."""
     for limit, ticks in (
         (1.12, [0.95, 1, 1.05]),
         (1.3, [0.9, 1, 1.1]),

@@ -1,25 +1,21 @@
 """Which part of the findings gets a drawing of its own."""
 
-from collections.abc import Callable
-
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
 from plots.figures.panels.facets import heads, parts, some_arms
+from tests.campaigns import find
 
-Find = Callable[..., Findings]
 
-
-def test_one_mpi_is_not_named_in_files_and_several_are(findings: Find) -> None:
-    (only,) = parts(findings(arms=("host",), blocks=1).times)
-    assert (only.suffix, only.title_end, only.ranks) == ("", "", 2)
-    times = findings(arms=("host",), blocks=1, ranks=(2, 4), mpis=("impi", "openmpi")).times
+def test_one_mpi_is_not_named_in_files_and_several_are() -> None:
+    (only,) = parts(find(arms=("host",), blocks=1).times)
+    assert (only.name, only.where) == ("-2-ranks", ", 2 ranks")
+    times = find(arms=("host",), blocks=1, ranks=(2, 4), mpis=("impi", "openmpi")).times
     found = parts(times)
-    assert [(each.suffix, each.title_end, each.ranks) for each in found] == [
-        ("-openmpi", ", Open MPI", 2),
-        ("-openmpi", ", Open MPI", 4),
-        ("-impi", ", Intel MPI", 2),
-        ("-impi", ", Intel MPI", 4),
+    assert [(each.name, each.where) for each in found] == [
+        ("-openmpi-2-ranks", ", Open MPI, 2 ranks"),
+        ("-openmpi-4-ranks", ", Open MPI, 4 ranks"),
+        ("-impi-2-ranks", ", Intel MPI, 2 ranks"),
+        ("-impi-4-ranks", ", Intel MPI, 4 ranks"),
     ]
     assert sum(len(each.frame) for each in found) == len(times)
 
