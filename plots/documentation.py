@@ -8,7 +8,8 @@ file. A test checks that the pages hold what would be written.
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
+    by_operation,
     bytes_text,
     interval_text,
     mpi_name,
@@ -80,32 +82,32 @@ def refresh(root: Path) -> list[Path]:
             written += _shown(root, name, link_drawings(models, whatif.MOST_NODES))
     for path in sorted((root / DATA).glob("*.json.xz")):
         bench = stored_bench.load(path)
-        name = f"measured: {path.name.removesuffix('.json.xz')}"
-        parts[f"{name}, headline"] = _wrapped(stored_bench.headline(bench))
-        parts[f"{name}, best"] = _wrapped(stored_bench.sentence(bench))
-        parts[f"{name}, ratios"] = _markdown(*stored_bench.ratios(bench))
+        name = path.name.removesuffix(".json.xz")
         models = evaluate(of_bench(path.name, bench))
-        parts[f"{name}, models"] = _wrapped(cost_models.sentence(models))
-        drawn = [speedup_drawing(models, whatif.PAPERS)]
-        written += _shown(root, path.name.partition(".")[0], drawn)
-    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-    return [*written, *(_fill(page, parts) for page in pages if _PART.search(_text(page)))]
+        parts |= {
+            f"measured: {name}, headline": _wrapped(stored_bench.headline(bench)),
+            f"measured: {name}, best": _wrapped(stored_bench.sentence(bench)),
+            f"measured: {name}, ratios": _markdown(*stored_bench.ratios(bench)),
+            f"measured: {name}, models": _wrapped(cost_models.sentence(models)),
+        }
+        written += _shown(root, name, [speedup_drawing(models, whatif.PAPERS)])
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        text = page.read_text(encoding="utf-8")
+        if _PART.search(text):
+            written.append(write(page, _filled(page.name, text, parts).encode()))
+    return written
 
 
-def _text(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
-
-
-def _fill(page: Path, parts: Mapping[str, str]) -> Path:
+def _filled(page: str, text: str, parts: Mapping[str, str]) -> str:
     def filled(match: re.Match[str]) -> str:
         if match[2] not in parts:
             raise PlotsError(
-                f"{page.name} has a part {match[2]!r}, and nothing makes it; known are "
+                f"{page} has a part {match[2]!r}, and nothing makes it; known are "
                 f"{', '.join(sorted(parts))}"
             )
         return f"{match[1]}{parts[match[2]]}{match[3]}"
 
-    return write(page, _PART.sub(filled, _text(page)).encode())
+    return _PART.sub(filled, text)
 
 
 def _shown(root: Path, name: str, drawn: Iterable[Drawing | Skipped]) -> Iterator[Path]:
@@ -145,44 +147,35 @@ def _times(found: Findings) -> str:
     """Operations by size on the host: the time with `direct`, and that of others over it."""
     here = {"environment": HOST, "kind": BASELINE}
     times, ratios = (_only(frame, here) for frame in (found.times, found.transports))
-    over = {(row.operation, row.bytes, row.transport): _ratio(row) for row in rows(ratios)}
+    over = {(row.operation, row.bytes, row.transport): row for row in rows(ratios)}
     others = [each for each in in_order(times["transport"], TRANSPORTS) if each != OURS]
+    ours = _only(times, {"transport": OURS}).sort_values(["operation", "bytes"], key=by_operation)
     body = [
-        [
-            operation_name(row.operation),
-            bytes_text(int(row.bytes)),
-            seconds_text(row.median_s),
-            *(over.get((row.operation, row.bytes, other), NOTHING) for other in others),
-        ]
-        for operation in in_order(times["operation"], OPERATIONS)
-        for row in rows(
-            _only(times, {"operation": operation, "transport": OURS}).sort_values("bytes")
-        )
+        [operation_name(row.operation), bytes_text(row.bytes), seconds_text(row.median_s)]
+        + [_ratio(over.get((row.operation, row.bytes, other))) for other in others]
+        for row in rows(ours)
     ]
     return _markdown(["operation", "message", OURS, *(f"{each} / {OURS}" for each in others)], body)
 
 
 def _systems(found: Findings) -> str:
     """Workloads by size on bare hosts: the time of ours, and the ratio of each other way to it."""
-    here = {"arm": HOST}
-    times, ratios = (_only(frame, here) for frame in (found.times, found.systems))
+    times, ratios = (_only(frame, {"arm": HOST}) for frame in (found.times, found.systems))
     ours = {
         (row.operation, row.bytes, row.ranks): seconds_text(row.median_s)
         for row in rows(_only(times, {"transport": found.ours}))
     }
+    keys = ["operation", "ranks", "bytes", "transport"]
     body = [
         [
             operation_name(row.operation),
-            bytes_text(int(row.bytes)),
+            bytes_text(row.bytes),
             str(row.ranks),
             ours[row.operation, row.bytes, row.ranks],
             transport_name(row.transport),
             _ratio(row),
         ]
-        for operation in in_order(ratios.get("operation", []), OPERATIONS)
-        for row in rows(
-            _only(ratios, {"operation": operation}).sort_values(["ranks", "bytes", "transport"])
-        )
+        for row in rows(ratios if ratios.empty else ratios.sort_values(keys, key=by_operation))
     ]
     return _markdown(
         ["workload", "bytes", "ranks", found.ours, "other way", f"its time / {found.ours}"], body
@@ -191,26 +184,21 @@ def _systems(found: Findings) -> str:
 
 def _fastest(found: Findings) -> str:
     """By size and ranks on bare hosts: the time of ours, and of the other way that takes least."""
-    here = {"arm": HOST}
-    times, ratios = (_only(frame, here) for frame in (found.times, found.systems))
-    ours = _only(times, {"transport": found.ours})
-    counts = sorted(set(ratios.get("ranks", ())))
-    cells = {(row.bytes, row.ranks): seconds_text(row.median_s) for row in rows(ours)}
-    best = {
-        key: min(rows(group), key=lambda row: row.ratio)
-        for key, group in (ratios.groupby(["bytes", "ranks"]) if counts else ())
-    }
+    times, ratios = (_only(frame, {"arm": HOST}) for frame in (found.times, found.systems))
+    ours = rows(_only(times, {"transport": found.ours}))
+    cells = {(row.bytes, row.ranks): seconds_text(row.median_s) for row in ours}
+    slowest_first = sorted(rows(ratios), key=lambda row: row.ratio, reverse=True)
+    best = {(row.bytes, row.ranks): row for row in slowest_first}
+    sizes, counts = (sorted({key[place] for key in best}) for place in (0, 1))
     body = [
-        [
-            bytes_text(size),
-            *(
-                f"{cells[size, count]}; {row.transport} {_ratio(row)}"
-                if (row := best.get((size, count)))
-                else NOTHING
-                for count in counts
-            ),
+        [bytes_text(size)]
+        + [
+            f"{cells[size, count]}; {row.transport} {_ratio(row)}"
+            if (row := best.get((size, count)))
+            else NOTHING
+            for count in counts
         ]
-        for size in sorted({size for size, _ in best})
+        for size in sizes
     ]
     return _markdown(["message", *map(ranks_text, counts)], body)
 
@@ -218,15 +206,15 @@ def _fastest(found: Findings) -> str:
 def _steps(found: Findings) -> str:
     """Operations by MPI: what each step from the host to a container costs, over all sizes."""
     steps = {
-        (row.mpi, row.operation, row.transport, row.step): row for row in rows(found.whole_steps)
+        (row.mpi, row.transport, row.operation, row.step): row for row in rows(found.whole_steps)
     }
-    body = []
-    for mpi in in_order({mpi for mpi, *_ in steps}, MPIS):
-        for transport in in_order({key[2] for key in steps}, TRANSPORTS):
-            for operation in in_order({key[1] for key in steps}, OPERATIONS):
-                mine = [steps.get((mpi, operation, transport, step)) for step in STEPS]
-                shown = [NOTHING if row is None else _ratio(row) for row in mine]
-                body.append([mpi_name(mpi), transport, operation_name(operation), *shown])
+    orders: tuple[Iterable[str], ...] = (MPIS, TRANSPORTS, OPERATIONS)
+    levels = (in_order({key[at] for key in steps}, order) for at, order in enumerate(orders))
+    body = [
+        [mpi_name(mpi), transport, operation_name(operation)]
+        + [_ratio(steps.get((mpi, transport, operation, step))) for step in STEPS]
+        for mpi, transport, operation in product(*levels)
+    ]
     return _markdown(["MPI", "transport", "operation", *STEPS], body)
 
 
@@ -244,15 +232,10 @@ def _wires(found: Findings) -> str:
     shown = (found.ours, *others)
     body = [
         [
-            f"{operation_name(operation)}, {bytes_text(int(size))}",
+            f"{operation_name(operation)}, {bytes_text(size)}",
             f"{mpi_name(mpi)}, {ranks_text(ranks)} {binding}",
             *(_near(near.get((operation, size, mpi, ranks, binding, each))) for each in shown),
-            *(
-                _ratio(row)
-                if (row := over.get((operation, size, mpi, ranks, binding, each)))
-                else NOTHING
-                for each in others
-            ),
+            *(_ratio(over.get((operation, size, mpi, ranks, binding, each))) for each in others),
         ]
         for operation, size, mpi, ranks, binding in dict.fromkeys(place[:-1] for place in near)
     ]
@@ -261,12 +244,14 @@ def _wires(found: Findings) -> str:
 
 
 def _near(row: Any) -> str:
-    """ "1.12 (1.00)"."""
+    """ "1.12 (1.00)"; a dash for no row."""
     return NOTHING if row is None else f"{ratio_text(row.over)} ({ratio_text(row.carried)})"
 
 
 def _ratio(row: Any) -> str:
-    """ "1.04 (0.98 to 1.10)"."""
+    """ "1.04 (0.98 to 1.10)"; a dash for no row."""
+    if row is None:
+        return NOTHING
     return f"{ratio_text(row.ratio)} ({interval_text(row.low, row.high)})"
 
 
@@ -277,14 +262,14 @@ def _only(frame: Any, levels: Mapping[str, str]) -> Any:
     return frame
 
 
-def _markdown(head: list[str], body: list[list[str]]) -> str:
+def _markdown(head: list[str], body: Iterable[Sequence[str]]) -> str:
     top, *rest = (f"| {' | '.join(line)} |\n" for line in (head, *body))
     return "".join([top, "|---" * len(head), "|\n", *rest])
 
 
 def table(schema: Mapping[str, Any]) -> str:
     """The fields of a schema as a Markdown table: path, type, meaning."""
-    return _markdown(["field", "type", "meaning"], [list(row) for row in _fields(schema, "")])
+    return _markdown(["field", "type", "meaning"], _fields(schema, ""))
 
 
 def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:

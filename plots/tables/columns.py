@@ -68,7 +68,7 @@ FACTORS: dict[str, Column] = {
     "dtype": _word("dtype", "dtype"),
     "cadence": _word("cadence", "cadence"),
     "cache": _word("cache", "cache"),
-    "bytes": _number("message per rank", "bytes", lambda size: bytes_text(int(size))),
+    "bytes": _number("message per rank", "bytes", bytes_text),
 }
 """What names a row, in the order of the columns."""
 
@@ -95,18 +95,19 @@ STEP_TIMES = (
     _number("n", "n"),
     _number("launches", "launches"),
 )
-GROUPS = (
+_JUDGED = (
     _number("ratio", "ratio", ratio_text),
     Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
     _word("verdict", "verdict"),
+)
+GROUPS = (
+    *_JUDGED,
     _number("sizes", "cells"),
     _number("blocks", "blocks"),
     _number("p", "p", p_text),
 )
 RATIOS = (
-    _number("ratio", "ratio", ratio_text),
-    Column("95 % interval", lambda row: interval_text(row["low"], row["high"])),
-    _word("verdict", "verdict"),
+    *_JUDGED,
     _number("blocks", "blocks"),
     _number("p", "p", p_text),
     _number("p (Holm)", "p_holm", p_text),

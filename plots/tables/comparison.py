@@ -15,19 +15,19 @@ from rich.text import Text
 
 from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
-from experiments.analysis.findings.selection import json_records, json_value, places, rows
+from experiments.analysis.findings.selection import json_records, json_value, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.model.quantities import percent_text, ratio_text, seconds_text
-from plots.layout.labels import OPERATIONS, arm_name, bytes_text, interval_text, operation_name
+from plots.layout.labels import arm_name, by_operation, bytes_text, interval_text, operation_name
 
 WIDTH = 170  # columns where standard output is no terminal: a line per row
 _ALWAYS = ("operation", "transport", "bytes")  # have a column even if they never vary
 _WORDS: dict[str, Callable[[Any], str]] = {
     "arm": arm_name,
     "operation": operation_name,
-    "bytes": lambda size: bytes_text(int(size)),
+    "bytes": bytes_text,
 }
 _STYLES = {
     Verdict.DIFFERS: "bold",
@@ -87,10 +87,7 @@ def _results(found: Comparison) -> Iterator[RenderableType]:
     levels = {key: list(found.cells[key].unique()) for key in keys}
     varied = [key for key in keys if len(levels[key]) > 1 or key in _ALWAYS]
     others = [key for key in varied if key not in ("operation", "bytes")]
-    ordered = found.cells.sort_values(
-        ["operation", *others, "bytes"],
-        key=lambda each: places(each, OPERATIONS) if each.name == "operation" else each,
-    )
+    ordered = found.cells.sort_values(["operation", *others, "bytes"], key=by_operation)
     yield _table(varied, rows(ordered))
     constant = {key: str(levels[key][0]) for key in keys if key not in varied}
     shared = ", ".join(f"{key} {level}" for key, level in constant.items() if level)

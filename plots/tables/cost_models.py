@@ -1,6 +1,5 @@
 """Tables of cost models: parameters and errors, and predicted steps."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,12 +32,12 @@ def errors(found: Evaluation) -> Table:
         frame,
         head,
         [
-            [*_names(row), str(row.cells), *(_error(getattr(row, name)) for name in MODELS)]
+            [*_names(row), str(row.cells)]
+            + [percent_text(getattr(row, name), 0) for name in MODELS]
             for row in rows(frame)
         ],
         [name not in NAMES for name in head],
         3,
-        [-1] * len(frame),
     )
 
 
@@ -69,7 +68,6 @@ def parameters(found: Evaluation) -> Table:
         body,
         [name not in (*NAMES, "messages", "algorithm") for name in head],
         5,
-        [-1] * len(body),
     )
 
 
@@ -96,10 +94,6 @@ def _per_byte(value: float) -> str:
     return f"{significant(1e9 * value)} ns" if value else NOTHING
 
 
-def _error(share: float) -> str:
-    return NOTHING if math.isnan(share) else percent_text(share, 0)
-
-
 def steps(frame: pd.DataFrame) -> Table:
     """Training steps: measured, predicted and the error.
 
@@ -122,7 +116,6 @@ def steps(frame: pd.DataFrame) -> Table:
         ],
         [False, False, *[True] * 6],
         3,
-        [-1] * len(frame),
     )
 
 
@@ -144,21 +137,16 @@ def show(tables: Sequence[Table], found: Evaluation) -> None:
 
 def sentence(found: Evaluation) -> str:
     """The errors over all cells that models were not fitted on, of each transport."""
-    held = found.held_out
-    held = held[held["model"].notna()]
+    held = found.held_out.dropna(subset="model")
+    transports = [
+        (f"{found.compared} {name}:", part) for name, part in held.groupby("transport", sort=False)
+    ]
     parts = [
         f"{transport} "
         + ", ".join(
-            f"{name} {_error(quantiles(relative_error(part[name], part['seconds']))[0])}"
+            f"{name} {percent_text(quantiles(relative_error(part[name], part['seconds']))[0], 0)}"
             for name in MODELS
         )
-        for transport, part in [("all cells:", held), *_transports(held, found.compared)]
+        for transport, part in [("all cells:", held), *transports]
     ]
     return f"Median relative errors on {len(held)} cells held out: {'; '.join(parts)}."
-
-
-def _transports(held: pd.DataFrame, compared: str) -> list[tuple[str, pd.DataFrame]]:
-    return [
-        (f"{compared} {name}:", pd.DataFrame(held[held["transport"] == name]))
-        for name in dict.fromkeys(held["transport"])
-    ]

@@ -14,12 +14,7 @@ from experiments.analysis.findings.selection import places, rows
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST
 from experiments.model.quantities import percent_text
-from plots.layout.labels import (
-    MPIS,
-    OPERATIONS,
-    STEPS,
-    mpi_name,
-)
+from plots.layout.labels import MPIS, OPERATIONS, STEPS, mpi_name
 from plots.layout.style import TRANSPORTS
 from plots.tables.columns import FACTORS, GROUPS, PAGES, RATIOS, STEP_TIMES, TIMES, Column, Row
 from plots.tables.published import comparison
@@ -51,7 +46,7 @@ class _Kind(NamedTuple):
     title: str
     caption: str
     data: Callable[[Findings], pd.DataFrame]
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] = RATIOS
     detail: bool = False
 
 
@@ -158,28 +153,24 @@ _KINDS = (
         "Time with the transport named over time with {ours}, over the same buffers in the same "
         "launch.",
         lambda found: found.transports,
-        RATIOS,
     ),
     _Kind(
         "speedup",
         "Speed-up of high-bandwidth memory",
         f"Time in {BASELINE} memory over time in the kind named.",
         lambda found: found.speedups,
-        RATIOS,
     ),
     _Kind(
         "placement",
         "Placement",
         "Time spread over packed (binding), remote over local (locality).",
         lambda found: _with_levels(found.placements),
-        RATIOS,
     ),
     _Kind(
         "container",
         "Cost of a container",
         f"Time in the arm named over time on the {HOST}.",
         lambda found: found.containers,
-        RATIOS,
     ),
     _Kind(
         "groups",
@@ -195,7 +186,6 @@ _KINDS = (
         "Time in the arm named over time in the arm userland, which runs the image's files on "
         "the host.",
         lambda found: found.isolation,
-        RATIOS,
     ),
     _Kind(
         "chain",
@@ -212,7 +202,6 @@ _KINDS = (
         "p99 of a launch in the arm named over that in the arm userland, or on the "
         f"{HOST} where there is none.",
         lambda found: found.tails,
-        RATIOS,
     ),
     _Kind(
         "twins",
@@ -220,7 +209,6 @@ _KINDS = (
         f"Time of the repeated {HOST} arm over the first: no container causes this. "
         "The noise floor holds 95 of 100 of these ratios: {floors}.",
         lambda found: found.twins,
-        RATIOS,
         detail=True,
     ),
     _Kind(
@@ -229,7 +217,6 @@ _KINDS = (
         f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
         "by the Intel MPI Benchmarks (IMB-MPI1).",
         lambda found: found.python,
-        RATIOS,
     ),
     _Kind(
         "baselines",
@@ -237,7 +224,6 @@ _KINDS = (
         f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
         "from Python: of buffers for threads and shared memory, of objects for queues.",
         lambda found: found.baselines,
-        RATIOS,
     ),
     _Kind(
         "pages",

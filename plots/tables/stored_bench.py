@@ -6,11 +6,13 @@ Reads the JSON of `./inv bench --json`, of which docs/data keeps the launch medi
 import json
 import lzma
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from experiments.analysis.findings.selection import in_order
 from experiments.analysis.statistics import Verdict
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from plots.layout.labels import OPERATIONS, bytes_text, interval_text, mpi_name, operation_name
@@ -25,9 +27,13 @@ def load(path: Path) -> dict[str, Any]:
     return summary
 
 
+def _best(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [peer for peer in summary["peers"] if peer["best"]]
+
+
 def sentence(summary: Mapping[str, Any]) -> str:
     """In how many cells direct is faster than the best MPI, by how much, and how sure that is."""
-    best = [peer for peer in summary["peers"] if peer["best"]]
+    best = _best(summary)
     ratios = [peer["ratio"] for peer in best]
     above = sum(ratio > 1 for ratio in ratios)
     sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in best)
@@ -45,9 +51,8 @@ def sentence(summary: Mapping[str, Any]) -> str:
 
 def headline(summary: Mapping[str, Any]) -> str:
     """The median ratio and its range, in one sentence."""
-    best = [peer for peer in summary["peers"] if peer["best"]]
-    found = [peer["ratio"] for peer in best]
-    counts = sorted({peer["ranks"] for peer in best})
+    found = [peer["ratio"] for peer in _best(summary)]
+    counts = sorted({peer["ranks"] for peer in _best(summary)})
     return (
         f"With {counts[0]} to {counts[-1]} ranks, the best MPI takes {ratio_text(median(found))} "
         f"times as long as direct in the median cell ({ratio_text(min(found))} to "
@@ -58,31 +63,27 @@ def headline(summary: Mapping[str, Any]) -> str:
 def ratios(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Head and rows: plain calls by operation and size, a column for each number of ranks."""
     counts = sorted({peer["ranks"] for peer in summary["peers"]})
-    direct = {_cell(row): row["seconds"] for row in summary["direct"] if row["form"] == PLAIN}
-    best = {
-        _cell(peer): peer for peer in summary["peers"] if peer["best"] and peer["form"] == PLAIN
-    }
+    direct, best = (
+        {_cell(row): row for row in each if row["form"] == PLAIN}
+        for each in (summary["direct"], _best(summary))
+    )
     head = ["operation", "message", f"direct, {counts[-1]} ranks"]
     head += [f"best MPI / direct, {count} ranks" for count in counts]
-    return head, list(_rows(counts, direct, best))
+    operations = in_order((operation for operation, _, _ in direct), OPERATIONS)
+    sizes = sorted({size for _, size, _ in direct})
+    return head, [
+        [
+            operation_name(operation),
+            bytes_text(size),
+            seconds_text(direct[operation, size, counts[-1]]["seconds"]),
+            *(_peer(best.get((operation, size, count))) for count in counts),
+        ]
+        for operation, size in product(operations, sizes)
+    ]
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, int, int]:
     return row["operation"], row["bytes"], row["ranks"]
-
-
-def _rows(
-    counts: list[int],
-    direct: Mapping[tuple[str, int, int], float],
-    best: Mapping[tuple[str, int, int], Mapping[str, Any]],
-) -> Iterator[list[str]]:
-    sizes = sorted({size for _, size, _ in direct})
-    operations = {operation for operation, _, _ in direct}
-    for operation in filter(operations.__contains__, OPERATIONS):
-        for size in sizes:
-            time = seconds_text(direct[operation, size, counts[-1]])
-            peers = [best.get((operation, size, count)) for count in counts]
-            yield [operation_name(operation), bytes_text(size), time, *map(_peer, peers)]
 
 
 def _peer(peer: Mapping[str, Any] | None) -> str:

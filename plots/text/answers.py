@@ -70,7 +70,17 @@ def answers(found: Findings) -> list[Answer]:
     """
     where = _where(found)
     if found.machine:
-        return [*where, Answer("How fast is it?", _no_time(found)), *_missing(found)]
+        no_time = (
+            f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, "
+            "distances and bandwidths as the machine's description has them, and no node is faster "
+            "than another; ratios of such times say nothing about high-bandwidth memory or "
+            "containers."
+        )
+        missing = [
+            Answer(f"What of {level}?", f"Not measured. {level}: {why}")
+            for level, why in found.unmeasured.items()
+        ]
+        return [*where, Answer("How fast is it?", no_time), *missing]
     memory = "How much faster are collectives in high-bandwidth memory?"
     asked = [Answer(memory, _memory(found), figure=speedup.NAME), *_workloads(found)]
     asked += [
@@ -97,14 +107,12 @@ def answers(found: Findings) -> list[Answer]:
     if OURS in found.unmeasured:
         reason = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
         asked.append(Answer(f"How fast is {OURS}?", reason))
-    asked += [
-        Answer(question, _place(found, factor, done), figure=placement.NAME)
-        for factor, question, done in (
-            ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
-            ("locality", "What does a distant buffer cost?", "with buffers on another node"),
-        )
-        if _asked(found, factor)
-    ]
+    for factor, question, done in (
+        ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
+        ("locality", "What does a distant buffer cost?", "with buffers on another node"),
+    ):
+        if sentence := _place(found, factor, done):
+            asked.append(Answer(question, sentence, figure=placement.NAME))
     asked += [*where, *_containers(found), *_python(found), *_baselines(found)]
     return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
 
@@ -118,19 +126,17 @@ def _workloads(found: Findings) -> list[Answer]:
     answered = []
     for operation in in_order(every["operation"], OPERATIONS):
         steps = every[(every["operation"] == operation) & (every["arm"] == arm)]
+        by_transport = steps.groupby("transport")["share"]
+        least, most = by_transport.min(), by_transport.max()
         shares = [
-            f"{_least_to_most(steps.loc[steps['transport'] == transport, 'share'])} of its time "
-            f"on {transport}"
+            f"{percent_text(least[transport], 0)} to {percent_text(most[transport], 0)} of its "
+            f"time on {transport}"
             for transport in in_order(steps["transport"], TRANSPORTS)
         ]
         question = f"How much of a {operation_name(operation)} is communication?"
         sentence = f"{arm_name(arm).capitalize()}, from size to size: {', '.join(shares)}."
         answered.append(Answer(question, sentence, figure=workloads.NAME))
     return answered
-
-
-def _least_to_most(shares: "pd.Series[float]") -> str:
-    return f"{percent_text(shares.min(), 0)} to {percent_text(shares.max(), 0)}"
 
 
 def _where(found: Findings) -> list[Answer]:
@@ -170,22 +176,6 @@ def _as_asked(shares: Sequence[float | None]) -> str:
     return "Every page of every rank was on the nodes asked for, in every kind and launch."
 
 
-def _no_time(found: Findings) -> str:
-    return (
-        f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, distances "
-        "and bandwidths as the machine's description has them, and no node is faster than another; "
-        "ratios of such times say nothing about high-bandwidth memory or containers."
-    )
-
-
-def _missing(found: Findings) -> list[Answer]:
-    """What was asked for and could not be had."""
-    return [
-        Answer(f"What of {level}?", f"Not measured. {level}: {why}")
-        for level, why in found.unmeasured.items()
-    ]
-
-
 def _memory(found: Findings) -> str:
     frame = found.speedups
     if frame.empty:
@@ -221,30 +211,23 @@ def _memory(found: Findings) -> str:
     )
 
 
-def _asked(found: Findings, factor: str) -> bool:
-    measured = not found.placements.empty and factor in set(found.placements["factor"])
-    levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
-    return measured or any(level in found.unmeasured for level in levels)
-
-
 def _place(found: Findings, factor: str, done: str) -> str:
+    """What a placement costs, or why that was not measured; "" where it was not asked for."""
     frame = found.placements
     frame = frame if frame.empty else frame[frame["factor"] == factor]
+    _, held, levels = placement.FACTORS[factor]
     if frame.empty:
-        levels = {"binding": ("packed", "spread"), "locality": ("local", "remote")}[factor]
-        return "Not measured. " + "; ".join(
-            f"{level}: {found.unmeasured[level]}" for level in levels if level in found.unmeasured
-        )
-    held = {"binding": "locality", "locality": "binding"}[factor]
+        absent = [level for level in reversed(levels) if level in found.unmeasured]
+        reasons = "; ".join(f"{level}: {found.unmeasured[level]}" for level in absent)
+        return f"Not measured. {reasons}" if reasons else ""
     return _slowdown(usual(frame, held), found, done)
 
 
 def _transport(found: Findings, transport: str) -> str:
     frame = found.transports
     frame = usual(frame[frame["transport"] == transport])
-    shared = ", over the same buffers"
-    if transport.endswith(OVER_PRIVATE) or not found.systems.empty:
-        shared = ""
+    apart = transport.endswith(OVER_PRIVATE) or not found.systems.empty
+    shared = "" if apart else ", over the same buffers"
     return _slowdown(frame, found, f"with {transport} as with {found.ours}{shared}")
 
 
@@ -316,18 +299,13 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
     )
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return f"{start}, {cost.few(frame)}."
-    slower = cost.is_slower(frame)
-    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
-    parts = []
-    for which, pick, word in ((slower, max, "slower"), (faster, min, "faster")):
-        if which.any():
-            most = pick(rows(frame[which]), key=lambda cell: cell.ratio)
-            parts.append(
-                f"{word} beyond the noise floor in {int(which.sum())}, most in {_cell(most)}: "
-                f"{ratio_text(most.ratio)} times, from block to block "
-                f"{interval_text(most.least, most.most)}"
-            )
-    rest = frame[~slower & ~faster]
+    parts = [
+        f"{word} beyond the noise floor in {len(mine)}, most in {_cell(most)}: "
+        f"{ratio_text(most.ratio)} times, from block to block "
+        f"{interval_text(most.least, most.most)}"
+        for word, mine, most in cost.effects(frame)
+    ]
+    rest = frame[frame["verdict"] != Verdict.DIFFERS]
     if len(rest):
         parts.append(f"{cost.bound(rest)} in {'the other' if parts else 'all'} {len(rest)}")
     return f"{start}: {'; '.join(parts)}." + cost.ending(frame, found)

@@ -5,7 +5,7 @@ bound is given: the least and the largest cost that interval and floor allow. Ra
 size are written with "times", bounds in per cent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,16 +63,15 @@ def base_name(base: str) -> str:
 
 
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
-    """A sentence on the arm to run first and on the worst; a grid where there are more arms."""
+    """A sentence on the arm to run, which is tuned, and on the worst; a grid of several arms."""
     every = compared(found)
     frame, groups = (each[each["operation"] == operation] for each in (every.cells, every.groups))
     arms = sorted(set(frame["arm"]), key=arm_key)
-    first = headline_arm(arms)
+    first = min(arms, key=lambda arm: named(arm).profile not in ("tuned", ""))
     sentence = f"{arm_name(first)}: " + by_transport(
         frame[frame["arm"] == first], groups[groups["arm"] == first], found
     )
-    slower = frame[is_slower(frame)]
-    worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
+    worst = max(rows(frame[is_slower(frame)]), key=lambda cell: cell.ratio, default=None)
     if worst is not None and worst.arm != first:
         sentence += f" The worst is {arm_name(worst.arm)} with {worst.transport}: "
         sentence += f"{cell_text(worst, found)}."
@@ -101,6 +100,15 @@ def is_slower(frame: pd.DataFrame) -> "pd.Series[bool]":
     return (frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)
 
 
+def effects(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, Any]]:
+    """("slower", the rows beyond the noise floor, the slowest), and "faster"; what there is."""
+    differing = frame[frame["verdict"] == Verdict.DIFFERS]
+    slower = differing["ratio"] > 1
+    for word, which, pick in (("slower", slower, max), ("faster", ~slower, min)):
+        if which.any():
+            yield word, differing[which], pick(rows(differing[which]), key=lambda cell: cell.ratio)
+
+
 def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
     """What the cells of one arm and transport say together.
 
@@ -109,17 +117,12 @@ def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
     """
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return f"{_range(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
-    slower = is_slower(frame)
-    faster = (frame["verdict"] == Verdict.DIFFERS) & ~slower
     parts = []
-    for which, pick in ((slower, max), (faster, min)):
-        if which.any():
-            mine = frame[which]
-            most = pick(rows(mine), key=lambda cell: cell.ratio)
-            times = f"{_range(mine)} times as long in {_of(mine, frame)}"
-            parts.append(f"{times} ({cell_text(most, found)})" if len(mine) > 1 else "")
-            parts[-1] = parts[-1] or f"{cell_text(most, found)}"
-    rest = frame[~slower & ~faster]
+    for _, mine, most in effects(frame):
+        cell = cell_text(most, found)
+        times = f"{_range(mine)} times as long in {_of(mine, frame)} ({cell})"
+        parts.append(times if len(mine) > 1 else cell)
+    rest = frame[frame["verdict"] != Verdict.DIFFERS]
     if len(rest):
         whole = groups.dropna(subset=["low", "high"])
         wide = bool(parts) or whole.empty
@@ -212,8 +215,8 @@ def _python(frame: pd.DataFrame) -> str:
         mine = frame[frame["operation"] == operation].sort_values("bytes")
         ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
         at_ends = " and ".join(
-            f"{ratio_text(cell.ratio)} at {bytes_text(int(cell.bytes))} "
-            f"({_known(cell.low, cell.high)})"
+            f"{ratio_text(cell.ratio)} at {bytes_text(cell.bytes)} "
+            f"({interval_text(cell.low, cell.high).replace(NOTHING, 'no interval')})"
             for cell in ends
         )
         parts.append(f"{operation_name(operation)} {at_ends}")
@@ -224,18 +227,13 @@ def _python(frame: pd.DataFrame) -> str:
     )
 
 
-def headline_arm(arms: Iterable[str]) -> str:
-    """The arm that a user should run: tuned, in one container; else the first."""
-    return min(arms, key=lambda arm: (named(arm).profile not in ("tuned", ""), arm_key(arm)))
-
-
 def cell_text(cell: Any, found: Findings) -> str:
     """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
     times = found.times
-    where = [bytes_text(int(cell.bytes))]
+    where = [bytes_text(cell.bytes)]
     where += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
-    where += [ranks_text(int(cell.ranks))] if times["ranks"].nunique() > 1 else []
-    where += [str(cell.kind)] if times["kind"].nunique() > 1 else []
+    where += [ranks_text(cell.ranks)] if times["ranks"].nunique() > 1 else []
+    where += [cell.kind] if times["kind"].nunique() > 1 else []
     return (
         f"{ratio_text(cell.ratio)} times at {', '.join(where)}; from block to block "
         f"{interval_text(cell.least, cell.most)}"
@@ -279,10 +277,6 @@ def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | 
             for arm in arms
         ],
     )
-
-
-def _known(low: float, high: float) -> str:
-    return interval_text(low, high).replace(NOTHING, "no interval")
 
 
 def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:

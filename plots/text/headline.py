@@ -92,7 +92,7 @@ def _cell(cell: Any) -> str:
     """ "MPICH's Allreduce 1.73 times as long (4 MiB; from block to block 1.72 to 1.78)"."""
     return (
         f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {ratio_text(cell.ratio)} "
-        f"times as long ({bytes_text(int(cell.bytes))}; from block to block "
+        f"times as long ({bytes_text(cell.bytes)}; from block to block "
         f"{interval_text(cell.least, cell.most)})"
     )
 
@@ -104,12 +104,10 @@ def _bounded(change: str, cells: pd.DataFrame, groups: pd.DataFrame, what: str) 
         return []
     alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
     slower = cells[is_slower(cells)]
-    worst = max(rows(slower), key=lambda cell: cell.ratio, default=None)
-    single = (
-        f" At single sizes, {len(slower)} of {len(cells)} are slower, most of all {_cell(worst)}."
-        if worst is not None
-        else ""
-    )
+    single = ""
+    if len(slower):
+        worst = _cell(max(rows(slower), key=lambda cell: cell.ratio))
+        single = f" At single sizes, {len(slower)} of {len(cells)} are slower, most of all {worst}."
     return [
         f"{change} the time of {what} by {bound(known)}, as the median over sizes; {alike} of "
         f"{len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{single}"

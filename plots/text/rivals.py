@@ -12,9 +12,9 @@ from experiments.bench.compare import against_peers, noise, other_build
 from experiments.model.contender_names import CALLS, OTHER_BUILD, SHOWN
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.quantities import counted, percent_text, ratio_text
+from experiments.model.quantities import NOTHING, counted, percent_text, ratio_text
 from plots.figures.bench import ratios_name
-from plots.layout.labels import bytes_text, ranks_text
+from plots.layout.labels import by_operation, bytes_text, ranks_text
 from plots.tables.table import Table
 from plots.text.answers import Answer
 
@@ -72,11 +72,9 @@ def table(bench: Campaign) -> Table:
     found = against_peers(bench.cells)
     labels = {OTHER_BUILD: other_build(bench)}
     peers = [peer for peer in SHOWN if peer in set(found["peer"])]
-    cells: dict[tuple[str, str, int, int], dict[str, Any]] = {}
-    for row in rows(found):
-        key = (row.operation, row.form, row.ranks, row.bytes)
-        cells.setdefault(key, {})[row.peer] = row.ratio
-    order = [*CALLS]
+    cells = found.pivot(
+        index=["operation", "form", "ranks", "bytes"], columns="peer", values="ratio"
+    )[peers].sort_index(key=by_operation)
     return Table(
         name="peers",
         title="Peers over direct",
@@ -88,13 +86,10 @@ def table(bench: Campaign) -> Table:
         head=["operation", "calls", "ranks", "message per rank"]
         + [labels.get(peer, peer) for peer in peers],
         rows=[
-            [CALLS[operation], form, str(ranks), bytes_text(size) if size else "–"]
-            + [ratio_text(ratios[peer]) if peer in ratios else "–" for peer in peers]
-            for (operation, form, ranks, size), ratios in sorted(
-                cells.items(), key=lambda each: (order.index(each[0][0]), each[0])
-            )
+            [CALLS[row[0]], row[1], str(row[2]), bytes_text(row[3]) if row[3] else NOTHING]
+            + [ratio_text(ratio) for ratio in ratios]
+            for row, *ratios in cells.itertuples()
         ],
         numeric=[False, False, True, True, *([True] * len(peers))],
         factors=4,
-        cells=[*range(len(cells))],
     )

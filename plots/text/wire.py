@@ -29,11 +29,8 @@ def sentences(found: Findings) -> dict[str, str]:
     for transport in in_order(every["transport"], TRANSPORTS):
         mine = every[every["transport"] == transport]
         long = mine[mine["bytes"] >= LONG]
-        if long.empty:
-            which, shown = "", mine
-        else:
-            which, shown = f" from {bytes_text(LONG)} on", long
-        cells = sorted(rows(shown), key=lambda cell: cell.over)
+        which, shown = ("", mine) if long.empty else (f" from {bytes_text(LONG)} on", long)
+        cells = rows(shown.sort_values("over"))
         least, most = cells[0], cells[-1]
         said[transport] = (
             f"{transport} takes {ratio_text(least.over)} to {ratio_text(most.over)} times as long "
@@ -52,7 +49,7 @@ def best_flat(found: Findings) -> tuple[str, ...]:
     flat = found.wires[here & (found.wires["transport"] != found.ours)]
     key = ["operation", "bytes", "ranks", "binding"]
     ratios = {
-        (row.mpi, row.transport, *(getattr(row, name) for name in key)): row
+        (row.mpi, row.transport, row.operation, row.bytes, row.ranks, row.binding): row
         for row in rows(found.transports)
     }
     said = []
@@ -60,7 +57,7 @@ def best_flat(found: Findings) -> tuple[str, ...]:
         best = min(rows(mine), key=lambda cell: cell.over)
         if row := ratios.get((best.mpi, best.transport, *levels)):
             said.append(
-                f"{operation_name(best.operation)}, {bytes_text(int(best.bytes))}, "
+                f"{operation_name(best.operation)}, {bytes_text(best.bytes)}, "
                 f"{ranks_text(best.ranks)}, {best.binding}: {best.transport} of "
                 f"{mpi_name(best.mpi)} is the fastest, and takes "
                 f"{ratio_and_interval(row.ratio, row.low, row.high)} times as long as {found.ours} "
@@ -71,6 +68,6 @@ def best_flat(found: Findings) -> tuple[str, ...]:
 
 def _cell(cell: Any) -> str:
     return (
-        f"{operation_name(cell.operation)}, {bytes_text(int(cell.bytes))}, {mpi_name(cell.mpi)}, "
+        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {mpi_name(cell.mpi)}, "
         f"{ranks_text(cell.ranks)}, {cell.binding}"
     )
