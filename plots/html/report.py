@@ -7,9 +7,9 @@ but the raw samples without its script.
 
 import base64
 import hashlib
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from experiments.analysis.reading import Campaign, load
 from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
 from experiments.model.experiment import MPIS_ARE_ARMS
-from experiments.model.quantities import counted, percent_text
+from experiments.model.quantities import NOTHING, counted, percent_text
 from plots import glossary
 from plots.draw import contest_drawings, drawings, write
 from plots.figures import chain
@@ -37,9 +37,8 @@ from plots.layout.style import DARK
 from plots.tables import data_path
 from plots.tables.metadata_diff_table import apart, common, listed
 from plots.tables.results import tables
-from plots.tables.table import Table
 from plots.text import rivals
-from plots.text.answers import Answer, answers
+from plots.text.answers import answers
 from plots.text.evidence import evidence
 from plots.text.headline import headline
 
@@ -66,51 +65,42 @@ def place(out: Path) -> Path:
     return out if out.suffix == ".html" else out / NAME
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a page takes from the measurements: of a bench in its way, of other campaigns in theirs.
-
-    Attributes:
-        headline, marks: a sentence or a few words each; marks are read before the first figure.
-    """
-
-    headline: list[str]
-    marks: list[str]
-    answers: list[Answer]
-    drawn: list[Drawing | Skipped]
-    tables: list[Table]
-
-
 def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     found = find(campaign)
-    contents = _contents(campaign, found)
-    figures = [each for each in contents.drawn if isinstance(each, Drawing)]
+    of_bench = campaign.experiment.launches.arms == MPIS_ARE_ARMS
+    drawn = contest_drawings(campaign) if of_bench else drawings(found)
+    figures = [each for each in drawn if isinstance(each, Drawing)]
     leading = next((each for each in figures if each.topic == chain.NAME), None)
-    shown, others = evidence(contents.answers, figures, leading)
+    answered = rivals.answers(campaign) if of_bench else answers(found)
+    shown, others = evidence(answered, figures, leading)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign, found.containers)
     header, launches = campaign.header, campaign.launches
+    arms = sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
     return _template().render(
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
-        headline=contents.headline,
-        marks=contents.marks,
+        headline=[] if of_bench else headline(found),
+        marks=rivals.marks(campaign) if of_bench else marks(found),
         leading=leading,
         evidence=shown,
         figures=others,
-        skipped=[each for each in contents.drawn if isinstance(each, Skipped)],
-        tables=contents.tables,
+        skipped=[each for each in drawn if isinstance(each, Skipped)],
+        tables=[rivals.table(campaign)] if of_bench else tables(found),
         asleep=asleep(launches),
         warnings=campaign.warnings,
         missing=header.get("missing", []),
         script=Markup(script),
-        script_hash=digest(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         samples=Markup(samples.text(raw)) if raw["cells"] else "",
         paths=data_path.table(launches),
-        confounders=apart(launches),
-        arms=arms(launches),
+        confounders=[
+            [key, *(values or NOTHING for values in by_arm.values())]
+            for key, by_arm in apart(launches).items()
+        ],
+        arms=arms,
         environment=common(launches),
         header=flatten({k: v for k, v in header.items() if k not in _APART}),
         experiment=flatten(listed(header["experiment"])),
@@ -119,24 +109,6 @@ def page(campaign: Campaign) -> str:
         glossary=glossary.words(),
         drawn_by=redraw(header.get("command", ""), campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
-    )
-
-
-def _contents(campaign: Campaign, found: Findings) -> Contents:
-    if campaign.experiment.launches.arms == MPIS_ARE_ARMS:
-        return Contents(
-            headline=[],
-            marks=rivals.marks(campaign),
-            answers=rivals.answers(campaign),
-            drawn=contest_drawings(campaign),
-            tables=[rivals.table(campaign)],
-        )
-    return Contents(
-        headline=headline(found),
-        marks=marks(found),
-        answers=answers(found),
-        drawn=drawings(found),
-        tables=tables(found),
     )
 
 
@@ -175,36 +147,21 @@ def marks(found: Findings) -> list[str]:
     if emulated(found.times):
         notes.append("High-bandwidth memory emulated on ordinary memory")
     if not found.machine:
-        notes.append(
-            f"Noise floor ±{percent_text(found.floor)}"
-            if found.floor == found.floor
-            else "No A/A pair, so no noise floor"
-        )
+        floor = f"Noise floor ±{percent_text(found.floor)}"
+        notes.append(floor if math.isfinite(found.floor) else "No A/A pair, so no noise floor")
     if count := len(confounder_text.caveats(found)):
-        notes.append(
-            f"{count} caveat{'s' * (count > 1)} beside the containers themselves: see the answers"
-        )
-    notes += [f"Not measured: {level}" for level in found.unmeasured]
-    return notes
-
-
-def digest(script: str) -> str:
-    """What the page's policy calls the only script that may run: base64 of its SHA-256."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def arms(launches: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The arms that have a finished launch, in the order in which figures show them."""
-    return sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
+        caveats = counted(count, "caveat")
+        notes.append(f"{caveats} beside the containers themselves: see the answers")
+    return notes + [f"Not measured: {level}" for level in found.unmeasured]
 
 
 def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """(MPI and arm, its first launch's command as it was run), for each that stored one."""
-    found: dict[tuple[str, str], str] = {}
-    for launch in launches:
-        if "command" in launch:
-            asked = launch["launch"]
-            found.setdefault((asked["mpi"], asked["arm"]), str(launch["command"]))
+    found = {
+        (launch["launch"]["mpi"], launch["launch"]["arm"]): str(launch["command"])
+        for launch in reversed(launches)
+        if "command" in launch
+    }
     order = in_order([mpi for mpi, _ in found], MPIS)
     places = sorted(found, key=lambda key: (order.index(key[0]), arm_key(key[1])))
     return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]

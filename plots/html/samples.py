@@ -5,7 +5,6 @@ Reads what each launch stored; how they are shown is templates/report.js.
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,6 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
     kept = max(LEAST, min(MOST, int(ROOM / _EACH / max(1, total))))
     found: Series = {}
     shown: list[list[Any]] = []
-    numbers = count()
     for launch, cells in launches:
         asked = launch["launch"]
         held = read_samples(campaign.folder / "launches" / f"{recorded.name(launch)}.npz")
@@ -61,7 +59,7 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
             key = (asked["arm"], *(asked[k] for k in _BETWEEN), *(cell[k] for k in _WITHIN))
             times = held[cell["samples"]][cell["warmup"] :].max(axis=1)
             found.setdefault(key, []).append(
-                {"block": asked["block"], "group": cell["group"], "series": next(numbers)}
+                {"block": asked["block"], "group": cell["group"], "series": len(shown)}
                 | {"company": launch.get("company", [])}
             )
             shown.append([times.size, _short(float(np.median(times))), thinned(times, kept)])
@@ -103,20 +101,17 @@ def _pairs(cell: Any, found: Series) -> list[list[int]]:
     host: dict[tuple[Any, ...], dict[str, Any]] = {}
     for each in found.get((HOST, *rest), []):  # in a block of pairs, one beside each arm
         host[each["block"],] = host[each["block"], *each["company"]] = each
-    pairs = [
-        (host.get((each["block"], *each["company"]), host.get((each["block"],))), each)
-        for each in found.get((cell.arm, *rest), [])
-    ]
-    return [
-        [each["block"], beside["series"], each["series"]]
-        for beside, each in pairs
-        if beside and beside["group"] == each["group"]
-    ]
+    pairs = []
+    for each in found.get((cell.arm, *rest), []):
+        beside = host.get((each["block"], *each["company"]), host.get((each["block"],)))
+        if beside and beside["group"] == each["group"]:
+            pairs.append([each["block"], beside["series"], each["series"]])
+    return pairs
 
 
 def _cell(cell: Any, pairs: list[list[int]]) -> dict[str, Any]:
-    what = [operation_name(cell.operation), cell.transport, bytes_text(int(cell.bytes))]
-    what += [mpi_name(cell.mpi), ranks_text(int(cell.ranks)), cell.kind]
+    what = [operation_name(cell.operation), cell.transport, bytes_text(cell.bytes)]
+    what += [mpi_name(cell.mpi), ranks_text(cell.ranks), cell.kind]
     return {
         "what": ", ".join(what),
         "arm": arm_name(cell.arm),

@@ -34,17 +34,14 @@ def inline(drawing: Drawing) -> str:
         _tell(element, drawing)
         _prefix(element, drawing.name)
         _shorten(element)
-    names = (f"{drawing.name}-title", f"{drawing.name}-description")
-    for position, (tag, text) in enumerate(
-        (("title", drawing.title), ("desc", drawing.description))
-    ):
-        child = ET.Element(f"{{{_SVG}}}{tag}", {"id": names[position]})
+    for tag, text in (("desc", drawing.description), ("title", drawing.title)):
+        child = ET.Element(f"{{{_SVG}}}{tag}", {"id": f"{drawing.name}-{tag}"})
         child.text = text
-        root.insert(position, child)
+        root.insert(0, child)
     root.attrib |= {
         "role": "img",
         "aria-label": drawing.title,
-        "aria-describedby": names[1],
+        "aria-describedby": f"{drawing.name}-desc",
         "class": "drawing",
     }
     text = ET.tostring(root, encoding="unicode")
