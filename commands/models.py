@@ -41,6 +41,7 @@ def _model(
     from experiments.analysis.cost.steps import steps
     from experiments.analysis.reading import load
     from plots import draw
+    from plots.layout.figure_layout import Drawing, Skipped
     from plots.tables import cost_models, stored_bench
 
     stages = Stages()
@@ -61,10 +62,12 @@ def _model(
             tables = [] if predicted.empty else [cost_models.steps(predicted)]
         tables = [cost_models.parameters(found), cost_models.errors(found), *tables]
     with stages.stage("figures"):
+        drawn: Sequence[Drawing | Skipped]
         if between:
-            written, skipped = draw.draw_links(found, most, out)
+            drawn = draw.link_drawings(found, most, printed=True)
         else:
-            written, skipped = draw.draw_models(found, machines, networks, most, out)
-        written += draw.write_tables(tables, out)
+            drawn = draw.model_drawings(found, machines, networks, most, printed=True)
+        written = draw.write_drawings(drawn, out) + draw.write_tables(tables, out)
+    skipped = [each for each in drawn if isinstance(each, Skipped)]
     cost_models.show(tables, found)
     print(*written, *(f"no {each.name}: {each.reason}" for each in skipped), sep="\n")

@@ -60,9 +60,9 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
             raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
     campaign = load(results)
     if campaign.experiment.launches.arms == MPIS_ARE_ARMS:
-        return _write(contest_drawings(campaign, printed=True), out, formats)
+        return write_drawings(contest_drawings(campaign, printed=True), out, formats)
     found = find(campaign)
-    written = _write(drawings(found, printed=True), out, formats)
+    written = write_drawings(drawings(found, printed=True), out, formats)
     return written + write_tables(tables(found), out)
 
 
@@ -75,30 +75,12 @@ def write_tables(made: Sequence[Table], out: Path) -> list[Path]:
     ]
 
 
-def draw_models(
-    found: Evaluation, machines: Sequence[str], networks: Sequence[str], most: int, out: Path
-) -> tuple[list[Path], list[Skipped]]:
-    """Every figure of cost models as files in `out`; those that there is no model for.
-
-    Args:
-        machines, networks: names that what-if is about.
-        most: nodes, the largest number.
-    """
-    drawn = model_drawings(found, machines, networks, most, printed=True)
-    return _write(drawn, out, FORMATS), [each for each in drawn if isinstance(each, Skipped)]
-
-
-def draw_links(found: Evaluation, most: int, out: Path) -> tuple[list[Path], list[Skipped]]:
-    """Every figure of cost models of links as files in `out`; there is a model for each.
+def link_drawings(found: Evaluation, most: int, *, printed: bool = False) -> list[Drawing]:
+    """How well models of links fit, and what they say of more hosts.
 
     Args:
         most: hosts, the largest number.
     """
-    return _write(link_drawings(found, most, printed=True), out, FORMATS), []
-
-
-def link_drawings(found: Evaluation, most: int, *, printed: bool = False) -> list[Drawing]:
-    """How well models of links fit, and what they say of more hosts."""
     with style(printed=printed):
         return [*fitted(found), *more_hosts(found, most)]
 
@@ -118,7 +100,12 @@ def model_drawings(
     *,
     printed: bool = False,
 ) -> list[Drawing | Skipped]:
-    """How well models fit, and what they say of other machines."""
+    """How well models fit, and what they say of other machines.
+
+    Args:
+        machines, networks: names that what-if is about.
+        most: nodes, the largest number.
+    """
     with style(printed=printed):
         drawn: list[Drawing | Skipped] = [*fitted(found)]
         for name in machines:
@@ -138,7 +125,10 @@ def contest_drawings(bench: Campaign, *, printed: bool = False) -> list[Drawing 
         return contest(bench)
 
 
-def _write(drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str]) -> list[Path]:
+def write_drawings(
+    drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str] = FORMATS
+) -> list[Path]:
+    """Drawings in each format, and the words of each in a .caption.txt beside it."""
     written = []
     for drawing in (each for each in drawn if isinstance(each, Drawing)):
         for name in formats:
@@ -160,34 +150,25 @@ def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skippe
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:
         return [*timed, *maps, *costs]
-    return [_on_emulated_machine(each, found.machine) for each in (*maps, *timed, *costs)]
-
-
-def _on_emulated_machine(each: Drawing | Skipped, machine: str) -> Drawing | Skipped:
-    if isinstance(each, Skipped):
-        return each
-    return replace(
-        each,
-        caption=f"{machine} {each.caption}",
-        description=f"{machine} {each.description}",
-    )
+    said = found.machine
+    return [
+        replace(each, caption=f"{said} {each.caption}", description=f"{said} {each.description}")
+        if isinstance(each, Drawing)
+        else each
+        for each in (*maps, *timed, *costs)
+    ]
 
 
 def encode(drawing: Drawing, form: str) -> bytes:
     """A figure as the bytes of a file; no date, no random identifier, no version in them."""
     metadata: dict[str, dict[str, Any]] = {
-        "pdf": {
-            "Title": drawing.title,
-            "Creator": "hbmcomm",
-            "Producer": None,
-            "CreationDate": None,
-        },
-        "svg": {"Title": drawing.title, "Creator": "hbmcomm", "Date": None},
-        "png": {"Title": drawing.title, "Software": "hbmcomm"},
+        "pdf": {"Creator": "hbmcomm", "Producer": None, "CreationDate": None},
+        "svg": {"Creator": "hbmcomm", "Date": None},
+        "png": {"Software": "hbmcomm"},
     }
-    memory = io.BytesIO()
+    memory, named = io.BytesIO(), {"Title": drawing.title} | metadata[form]
     with style(printed=drawing.printed):
-        drawing.figure.savefig(memory, format=form, metadata=metadata[form])
+        drawing.figure.savefig(memory, format=form, metadata=named)
     return memory.getvalue()
 
 
