@@ -72,7 +72,7 @@ def _description(ratios: pd.DataFrame, part: Part) -> str:
     mine = ratios[(ratios["ranks"] == part.ranks) & ratios["mpi"].isin(set(part.frame["mpi"]))]
     sentences = [
         f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(cell.bytes)}: "
-        f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        f"{ratio_and_interval(cell)}."
         for cell in rows(mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))])
     ]
     return (

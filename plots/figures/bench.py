@@ -136,7 +136,10 @@ def _grid(
         here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
         if here.empty:
             say_instead(axes, "Nobody has this call.")
-        _panel(axes, here)
+        for party in (*SHOWN, DIRECT):
+            points(axes, here[here["peer"] == party], "value", PARTIES[party])
+        bound = here[here["peer"] == BOUND].sort_values("bytes")
+        axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)
     seconds_axis(page.panels[0][0])
     least, most = positive_ends(frame[["value", "low", "high"]])
     page.panels[0][0].set_ylim(min(least / 1.6, 0.9 if least > 0.5 else 1), most * 1.6)
@@ -163,10 +166,3 @@ def _labels_within(axes: Axes) -> None:
     if len(labels) > 1:
         labels[0].set_horizontalalignment("left")
         labels[-1].set_horizontalalignment("right")
-
-
-def _panel(axes: Axes, frame: pd.DataFrame) -> None:
-    for party in (*SHOWN, DIRECT):
-        points(axes, frame[frame["peer"] == party], "value", PARTIES[party])
-    bound = frame[frame["peer"] == BOUND].sort_values("bytes")
-    axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)

@@ -201,7 +201,7 @@ def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
         mine = whole[(whole["step"] == step) & (whole["above"] == above)]
         each = ", ".join(
             f"{mpi_name(row.mpi)} {operation_name(row.operation)} {row.transport} "
-            f"{ratio_and_interval(row.ratio, row.low, row.high)}"
+            f"{ratio_and_interval(row)}"
             for row in rows(mine)
         )
         sentences.append(f"{step}, {_head(above)}: {each}.")

@@ -229,7 +229,7 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
 def _words(cell: Any) -> str:
     """A cell in one line."""
     names = [operation_name(cell.operation), cell.transport, bytes_text(cell.bytes), cell.kind]
-    value = ratio_and_interval(cell.ratio, cell.low, cell.high)
+    value = ratio_and_interval(cell)
     return f"{arm_name(cell.arm)}, {', '.join(names)}: {value}, {cell.verdict}"
 
 

@@ -118,7 +118,7 @@ def _description(frame: pd.DataFrame, ranks: int) -> str:
     largest = frame[frame["bytes"] == frame["bytes"].max()]
     parts = [
         f"{FACTORS[cell.factor][0]}, {operation_name(cell.operation)}, {cell.transport}, "
-        f"{cell.kind}: {ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        f"{cell.kind}: {ratio_and_interval(cell)}."
         for cell in rows(largest)
     ]
     return (

@@ -224,8 +224,7 @@ def _caption(frame: pd.DataFrame, kind: str) -> str:
 def _description(frame: pd.DataFrame) -> str:
     sentences = [
         f"{operation_name(cell.operation)}, {ranks_text(cell.ranks)}, {bytes_text(cell.bytes)}, "
-        f"{cell.transport}, {arm_name(cell.arm)}: "
-        f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        f"{cell.transport}, {arm_name(cell.arm)}: {ratio_and_interval(cell)}."
         for cell in rows(frame)
     ]
     if comparable(frame):

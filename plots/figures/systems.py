@@ -1,7 +1,6 @@
 """Figure 9: how much longer other ways take to do what one of this library's systems does."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
@@ -64,8 +63,12 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
         left=0.42,
     )
     ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
-    for panel, name in zip(page.flat(), workloads, strict=True):
-        _panel(panel, frame[frame["operation"] == name], contenders)
+    for axes, workload in zip(page.flat(), workloads, strict=True):
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+        for number, name in enumerate(contenders):
+            mine = frame[(frame["operation"] == workload) & (frame["transport"] == name)]
+            shift = dodge(number, len(contenders))
+            points(axes, mine, "ratio", series(number), shift=shift)
     size_axis(page, frame["bytes"], 6, "bytes")
     return Drawing(
         NAME,
@@ -78,17 +81,10 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     )
 
 
-def _panel(axes: Axes, mine: pd.DataFrame, contenders: list[str]) -> None:
-    axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-    for number, name in enumerate(contenders):
-        shift = dodge(number, len(contenders))
-        points(axes, mine[mine["transport"] == name], "ratio", series(number), shift=shift)
-
-
 def _description(frame: pd.DataFrame, part: Part, ours: str) -> str:
     sentences = [
         f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}: "
-        f"{ratio_and_interval(cell.ratio, cell.low, cell.high)}."
+        f"{ratio_and_interval(cell)}."
         for cell in rows(frame)
     ]
     return (

@@ -1,7 +1,6 @@
 """Figure 10: how near operations come to what the links between hosts allow."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
@@ -45,7 +44,7 @@ def wires(found: Findings) -> list[Drawing | Skipped]:
 
 
 def _drawing(part: Part) -> Drawing:
-    frame = part.frame
+    frame = part.frame.rename(columns={"over": "ratio"})
     operations = in_order(frame["operation"], OPERATIONS)
     bindings = in_order(frame["binding"], BINDINGS)
     page = sheet(
@@ -60,11 +59,17 @@ def _drawing(part: Part) -> Drawing:
         notes=["Median over launches with 95 % interval.", *hollow(frame)],
         left=0.42,
     )
-    low, high = ratio_ends(frame[["over", "low", "high"]])
+    low, high = ratio_ends(frame[["ratio", "low", "high"]])
     ticks = [tick for tick in TICKS if low <= tick <= high]
     ratio_scale(page.panels[0][0], low, high, ticks)
-    for panel, operation, binding in page.by(operations, bindings):
-        _panel(panel, frame[(frame["operation"] == operation) & (frame["binding"] == binding)])
+    for axes, operation, binding in page.by(operations, bindings):
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+        here = frame[(frame["operation"] == operation) & (frame["binding"] == binding)]
+        transports = in_order(here["transport"], TRANSPORTS)
+        for number, transport in enumerate(transports):
+            mine, line = here[here["transport"] == transport], stroke(transport)
+            look = Look(ARMS[number % len(ARMS)], line.marker)
+            points(axes, mine, "ratio", look, line, shift=dodge(number, len(transports)))
     size_axis(page, frame["bytes"], 3 if len(bindings) > 1 else 6)
     return Drawing(
         NAME,
@@ -79,20 +84,10 @@ def _drawing(part: Part) -> Drawing:
     )
 
 
-def _panel(axes: Axes, frame: pd.DataFrame) -> None:
-    axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-    transports = in_order(frame["transport"], TRANSPORTS)
-    for number, transport in enumerate(transports):
-        mine, line = frame[frame["transport"] == transport], stroke(transport)
-        look = Look(ARMS[number % len(ARMS)], line.marker)
-        points(axes, mine, "over", look, line, shift=dodge(number, len(transports)))
-
-
 def _description(frame: pd.DataFrame, part: Part) -> str:
     sentences = [
         f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}, "
-        f"{DEALT.get(cell.binding, cell.binding)}: "
-        f"{ratio_and_interval(cell.over, cell.low, cell.high)}."
+        f"{DEALT.get(cell.binding, cell.binding)}: {ratio_and_interval(cell)}."
         for cell in rows(frame)
     ]
     return (

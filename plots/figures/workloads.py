@@ -1,7 +1,6 @@
 """Figure 8: what a step of training or decoding computes, and how long it communicates."""
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
@@ -45,13 +44,17 @@ def _drawing(part: Part) -> Drawing:
         for operation in in_order(frame["operation"], WORKLOADS)
         for size in sorted(set(frame.loc[frame["operation"] == operation, "bytes"]))
     ]
+    transports = in_order(frame["transport"], TRANSPORTS)
     bars = len(frame[["transport", "arm"]].drop_duplicates())
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
         setting(frame),
         panel_height=BAR * bars + 0.1,
         row_heads=[f"{operation_name(name)}, {bytes_text(int(size))}" for name, size in panels],
-        legend=_legend(frame),
+        legend=[
+            Patch(color=BAND, label="computation"),
+            *(Patch(color=party(name).colour, label=name) for name in transports),
+        ],
         legend_columns=3,
         alerts=alerts(frame),
         notes=["At each bar: the time of a step, and the share of it that is communication."],
@@ -72,12 +75,6 @@ def _drawing(part: Part) -> Drawing:
         _description(frame, part),
         page.figure,
     )
-
-
-def _legend(frame: pd.DataFrame) -> list[Artist]:
-    transports = in_order(frame["transport"], TRANSPORTS)
-    own: list[Artist] = [Patch(color=party(name).colour, label=name) for name in transports]
-    return [Patch(color=BAND, label="computation"), *own]
 
 
 def _panel(axes: Axes, mine: pd.DataFrame) -> None:

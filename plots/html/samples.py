@@ -115,7 +115,7 @@ def _cell(cell: Any, pairs: list[list[int]]) -> dict[str, Any]:
     return {
         "what": ", ".join(what),
         "arm": arm_name(cell.arm),
-        "ratio": ratio_and_interval(cell.ratio, cell.low, cell.high),
+        "ratio": ratio_and_interval(cell),
         "verdict": cell.verdict,
         "pairs": pairs,
     }

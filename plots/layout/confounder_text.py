@@ -32,7 +32,7 @@ def copies(straying: Iterable[StrayingCopies]) -> tuple[str, ...]:
     """A sentence for each arm in which plain copies stray."""
     return tuple(
         "The control differs: a plain copy without MPI already takes "
-        f"{ratio_and_interval(each.ratio, each.low, each.high)} times as long in {each.arm} at "
+        f"{ratio_and_interval(each)} times as long in {each.arm} at "
         f"{bytes_text(each.bytes)}, {ranks_text(each.ranks)}; {each.straying} of {each.copies} "
         "copies differ like this, and MPI cannot be the cause."
         for each in straying

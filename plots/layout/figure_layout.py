@@ -178,7 +178,15 @@ def sheet(
     panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False)
     for axes, text in zip(panels[0], column_heads, strict=False):
         axes.set_title(text, loc="left", pad=4 + 72 * _HEAD * bool(row_heads), color=MUTED)
-    _name_rows([row[0] for row in panels], row_heads)
+    for row, text in zip(panels, row_heads, strict=False):
+        row[0].annotate(
+            text,
+            (_MARGIN / COLUMN_INCHES, 1),
+            xycoords=("figure fraction", "axes fraction"),
+            xytext=(0, 3.5),
+            textcoords="offset points",
+            fontweight="bold",
+        )
     return Sheet(figure, [list(row) for row in panels])
 
 
@@ -248,19 +256,6 @@ class _Legend:
                 columnspacing=1.2,
             )
         return y - self.height
-
-
-def _name_rows(panels: Sequence[Axes], heads: Sequence[str]) -> None:
-    """Print what each row has in common over its first panel."""
-    for axes, text in zip(panels, heads, strict=False):
-        axes.annotate(
-            text,
-            ((_MARGIN / COLUMN_INCHES), 1),
-            xycoords=("figure fraction", "axes fraction"),
-            xytext=(0, 3.5),
-            textcoords="offset points",
-            fontweight="bold",
-        )
 
 
 def say_instead(axes: Axes, text: str) -> None:

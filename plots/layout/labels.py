@@ -172,11 +172,11 @@ def interval_text(low: float, high: float) -> str:
     return f"{ratio_text(low)} to {ratio_text(high)}"
 
 
-def ratio_and_interval(ratio: float, low: float, high: float) -> str:
-    """ "1.04 (95 % interval 0.98 to 1.10)"; "1.04 (no interval)" where there is none."""
-    interval = interval_text(low, high)
+def ratio_and_interval(cell: Any) -> str:
+    """ "1.04 (95 % interval 0.98 to 1.10)" of its ratio, low and high; or "1.04 (no interval)"."""
+    interval = interval_text(cell.low, cell.high)
     known = "no interval" if interval == NOTHING else f"95 % interval {interval}"
-    return f"{ratio_text(ratio)} ({known})"
+    return f"{ratio_text(cell.ratio)} ({known})"
 
 
 def p_text(p: float) -> str:

@@ -27,9 +27,10 @@ class Column(NamedTuple):
     numeric: bool = True
 
 
-def launches_text(count: int, of: int, names: str) -> str:
+def launches_text(row: Row) -> str:
     """ "6 of 6"; of fewer than half their names as well: "1 of 6: 0003-host"."""
-    return f"{count} of {of}" + (f": {names}" if 2 * count < of else "")
+    few = 2 * row["launches"] < row["of"]
+    return f"{row['launches']} of {row['of']}" + (f": {row['names']}" if few else "")
 
 
 def share_text(share: float | None) -> str:
@@ -121,5 +122,5 @@ PAGES = (
     _number("as asked", "as_asked", share_text),
     _number("local", "local", share_text),
     _word("method", "method"),
-    Column("launches", lambda row: launches_text(row["launches"], row["of"], row["names"])),
+    Column("launches", launches_text),
 )

@@ -113,7 +113,11 @@ def answers(found: Findings) -> list[Answer]:
     ):
         if sentence := _place(found, factor, done):
             asked.append(Answer(question, sentence, figure=placement.NAME))
-    asked += [*where, *_containers(found), *_python(found), *_baselines(found)]
+    asked += [*where, *_containers(found)]
+    if not found.python.empty:
+        question, sentence = "What does Python itself cost?", cost.python(found)
+        asked.append(Answer(question, sentence, points=DIFFERENCES, figure=times.NAME))
+    asked += _baselines(found)
     return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
 
 
@@ -268,13 +272,6 @@ def _containers(found: Findings) -> list[Answer]:
         )
         for arm in absent_containers(found.unmeasured)
     ]
-
-
-def _python(found: Findings) -> list[Answer]:
-    if found.python.empty:
-        return []
-    question = "What does Python itself cost?"
-    return [Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)]
 
 
 def _baselines(found: Findings) -> list[Answer]:

@@ -153,7 +153,7 @@ def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
     if len(differing):
         most = max(rows(differing), key=lambda cell: max(cell.ratio, 1 / cell.ratio))
-        return f"{ratio_text(most.ratio)}× at {bytes_text(int(most.bytes))}"
+        return f"{ratio_text(most.ratio)}× at {bytes_text(most.bytes)}"
     known = groups.dropna(subset=["low", "high"])
     if known.empty and frame["low"].isna().all():
         return f"{_range(frame)}×, {few(frame)}"
@@ -263,20 +263,16 @@ def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | 
     transports = in_order(frame["transport"], TRANSPORTS)
     columns = [(transport, mpi) for transport in transports for mpi in mpis]
     names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
-    keys = ["arm", "transport", "mpi"]
-    cells, wholes = (dict(iter(each.groupby(keys))) for each in (frame, groups))
-    none, nothing = frame.iloc[:0], groups.iloc[:0]
-    return Grid(
-        ["container", *names],
-        [
-            [arm_name(arm)]
-            + [
-                brief(cells.get((arm, *column), none), wholes.get((arm, *column), nothing))
-                for column in columns
-            ]
-            for arm in arms
-        ],
-    )
+
+    def cell(arm: str, name: str, mpi: str) -> str:
+        mine, whole = (
+            each[(each["arm"] == arm) & (each["transport"] == name) & (each["mpi"] == mpi)]
+            for each in (frame, groups)
+        )
+        return brief(mine, whole)
+
+    body = [[arm_name(arm), *(cell(arm, *column) for column in columns)] for arm in arms]
+    return Grid(["container", *names], body)
 
 
 def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:

@@ -60,7 +60,7 @@ def best_flat(found: Findings) -> tuple[str, ...]:
                 f"{operation_name(best.operation)}, {bytes_text(best.bytes)}, "
                 f"{ranks_text(best.ranks)}, {best.binding}: {best.transport} of "
                 f"{mpi_name(best.mpi)} is the fastest, and takes "
-                f"{ratio_and_interval(row.ratio, row.low, row.high)} times as long as {found.ours} "
+                f"{ratio_and_interval(row)} times as long as {found.ours} "
                 "with that MPI."
             )
     return tuple(said)

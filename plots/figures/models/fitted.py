@@ -5,8 +5,7 @@ import pandas as pd
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import percent_text
-from plots.figures.models.marks import measured
-from plots.figures.panels.marks import seconds_axis, series_handles, size_axis
+from plots.figures.panels.marks import measured, seconds_axis, series_handles, size_axis
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import (
     MPIS,

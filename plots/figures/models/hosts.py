@@ -6,8 +6,7 @@ from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import seconds_text
-from plots.figures.models.marks import counts_axis, measured
-from plots.figures.panels.marks import seconds_axis, series_handles
+from plots.figures.panels.marks import counts_axis, measured, seconds_axis, series_handles
 from plots.layout.figure_layout import Drawing, sheet
 from plots.layout.labels import MPIS, bytes_text, mpi_name
 from plots.layout.style import series

@@ -8,8 +8,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
-from plots.figures.models.marks import counts_axis
 from plots.figures.panels.marks import (
+    counts_axis,
     kind_handles,
     mark_handle,
     seconds_axis,

@@ -97,6 +97,17 @@ def marks(
     )
 
 
+def measured(axes: Axes, frame: pd.DataFrame, across: str, look: Look) -> None:
+    """Marks of measured times: filled, of the half that models are fitted on; hollow, the others.
+
+    Args:
+        frame: columns `seconds`, `fitted` and the one that is named by `across`.
+    """
+    for fitted in (True, False):
+        part = frame[frame["fitted"] == fitted]
+        marks(axes, part[across], part["seconds"], look, filled=fitted)
+
+
 def dodge(index: int, of: int) -> float:
     """Factor that sets series apart on a logarithmic size axis: at most a sixth of an octave."""
     return float(2 ** (0.3 * (index - (of - 1) / 2) / max(1, of - 1))) if of > 1 else 1.0
@@ -121,6 +132,13 @@ def size_axis(
     axes.xaxis.set_minor_formatter(NullFormatter())
     for last in page.panels[-1]:
         last.set_xlabel(label)
+
+
+def counts_axis(axes: Axes) -> None:
+    """A logarithmic axis of numbers of machines."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def hollow(frame: pd.DataFrame, replicates: str = "launches") -> list[str]:

@@ -131,11 +131,8 @@ def test_a_bench_shows_peers_over_direct_in_its_answer_and_times_below(
     assert '<figure id="drift">' not in page
 
 
-def test_a_figure_that_is_left_out_is_reported_with_the_reason(page: str) -> None:
+def test_the_page_says_what_is_left_out_and_how_far_its_p_can_reach(page: str) -> None:
     assert "Placement of ranks and buffers is left out: this campaign varies neither" in text(page)
-
-
-def test_a_quick_campaign_says_how_far_its_p_can_reach(page: str) -> None:
     assert "Quick campaign: 2 paired blocks, signed-rank p not below 0.500" in text(page)
 
 

@@ -83,16 +83,41 @@ INTEL = [
     launch("impi", "docker-default-one", ("shm", "none", "none"), **CLOSED),
     launch("impi", "docker-tuned-one", ("shm", "none", "none")),
 ]
+MPICH_TUNED = launch("mpich", "docker-tuned-one", ("posix", "CMA", "none"))
+TCP = ("none", "none", "UCX tcp over eth0")
+MPICH_APART = launch("mpich", "docker-tuned-isolated", TCP, "2", **ISOLATED)
 MPICH_LOST = launch("mpich", "podman-tuned-one", ("posix", "none", "none"), cma="refused (EPERM)")
 APART = launch("openmpi", "docker-default-isolated", ("none", "none", "tcp"), "2", **ISOLATED)
 PODMAN = launch("openmpi", "podman-default-one", ("sm", "CMA", "none"))
 
 
-def test_single_copy_lost_to_a_profile_names_the_profiles_that_get_it_back() -> None:
-    assert sentences(OPENMPI) == (
-        "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
-        "large messages are copied twice; the profiles tuned and privileged get it back.",
-    )
+@pytest.mark.parametrize(
+    ("launches", "sentence"),
+    [
+        (
+            OPENMPI,
+            "Open MPI lost single copy in Docker, default, one container (kcmp refused (EPERM)): "
+            "large messages are copied twice; the profiles tuned and privileged get it back.",
+        ),
+        (
+            MPICH,
+            "MPICH lost single copy in Docker, default, one container (process_vm_readv refused "
+            "(EPERM), where MPICH would abort, so the launch switches single copy off): large "
+            "messages are copied twice.",
+        ),
+        (
+            [MPICH[0], MPICH_TUNED, MPICH_APART],
+            "MPICH lost shared memory and single copy in Docker, tuned, isolated containers (it "
+            "takes its ranks to be on 2 nodes, /dev/shm of another rank: refused (ENOENT)): "
+            "messages go by UCX tcp over eth0; the layout one container gets them back.",
+        ),
+    ],
+    ids=["a profile's refusal", "switched off", "containers apart"],
+)
+def test_a_lost_way_is_told_with_its_cause_its_effect_and_its_remedy(
+    launches: Launches, sentence: str
+) -> None:
+    assert sentences(launches) == (sentence,)
 
 
 @pytest.mark.parametrize(
@@ -108,31 +133,12 @@ def test_what_gets_a_lost_way_back_is_named(launches: Launches, remedy: str) -> 
     assert sentences(launches)[-1].endswith(f"; {remedy}")
 
 
-def test_an_mpi_that_would_end_has_single_copy_switched_off() -> None:
-    assert sentences(MPICH) == (
-        "MPICH lost single copy in Docker, default, one container (process_vm_readv refused "
-        "(EPERM), where MPICH would abort, so the launch switches single copy off): large "
-        "messages are copied twice.",
-    )
-
-
 def test_an_mpi_that_never_copied_at_once_loses_nothing() -> None:
     assert sentences(INTEL) == (
         "Intel MPI loses no single copy in Docker, default, one container (process_vm_readv "
         "refused (EPERM)): it copies large messages twice on the host too.",
     )
     assert short(INTEL) == ""
-
-
-def test_containers_apart_lose_shared_memory_to_a_network() -> None:
-    tcp = ("none", "none", "UCX tcp over eth0")
-    apart = launch("mpich", "docker-tuned-isolated", tcp, "2", **ISOLATED)
-    one = launch("mpich", "docker-tuned-one", ("posix", "CMA", "none"))
-    assert sentences([MPICH[0], one, apart]) == (
-        "MPICH lost shared memory and single copy in Docker, tuned, isolated containers (it takes "
-        "its ranks to be on 2 nodes, /dev/shm of another rank: refused (ENOENT)): messages go by "
-        "UCX tcp over eth0; the layout one container gets them back.",
-    )
 
 
 def test_an_mpi_that_overlooks_shared_memory_is_reported_so() -> None:
@@ -198,14 +204,11 @@ def test_large_messages_may_go_by_a_network_beside_shared_memory() -> None:
     assert changed.startswith("MPICH takes UCX sysv for shared memory in Docker, default,")
 
 
-def test_paths_alike_need_no_word() -> None:
-    alike = [OPENMPI[0], launch("openmpi", "host-again", ("sm", "CMA", "none")), OPENMPI[2]]
-    assert sentences(alike) == ()
-    assert short(alike) == ""
+ALIKE = [OPENMPI[0], launch("openmpi", "host-again", ("sm", "CMA", "none")), OPENMPI[2]]
 
 
-@pytest.mark.parametrize("launches", [[], OPENMPI[1:], [{"launch": {}, "environment": {}}]])
-def test_without_the_host_there_is_nothing_to_compare(launches: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("launches", [ALIKE, [], OPENMPI[1:], [{"launch": {}, "environment": {}}]])
+def test_paths_alike_and_paths_without_the_hosts_need_no_word(launches: Launches) -> None:
     assert sentences(launches) == ()
     assert short(launches) == ""
 

@@ -1,6 +1,7 @@
 """Names, units and rounding."""
 
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -24,8 +25,10 @@ def test_a_decade_is_told_without_decimals() -> None:
 
 
 def test_a_ratio_has_its_interval_beside_it() -> None:
-    assert labels.ratio_and_interval(1.0, 0.9, 1.1) == "1.00 (95 % interval 0.90 to 1.10)"
-    assert labels.ratio_and_interval(1.0, math.nan, math.nan) == "1.00 (no interval)"
+    cell = SimpleNamespace(ratio=1.0, low=0.9, high=1.1)
+    assert labels.ratio_and_interval(cell) == "1.00 (95 % interval 0.90 to 1.10)"
+    cell.low = cell.high = math.nan
+    assert labels.ratio_and_interval(cell) == "1.00 (no interval)"
     assert labels.interval_text(0.981, 1.1) == "0.98 to 1.10"
     assert labels.interval_text(math.nan, math.nan) == NOTHING
 

@@ -1,8 +1,5 @@
 """What the pages say of a stored bench follows from its JSON alone."""
 
-import json
-import lzma
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,9 +61,3 @@ def test_the_table_has_plain_calls_and_a_column_for_each_number_of_ranks(
 def test_a_cell_without_an_mpi_has_a_dash(summary: dict[str, Any]) -> None:
     summary["peers"] = [each for each in summary["peers"] if each["peer"] != "impi"]
     assert stored_bench.ratios(summary)[1][0][-1] == "–"
-
-
-def test_a_stored_file_is_read_as_it_was(tmp_path: Path, summary: dict[str, Any]) -> None:
-    path = tmp_path / "cores.json.xz"
-    path.write_bytes(lzma.compress(json.dumps(summary).encode()))
-    assert stored_bench.load(path) == summary
