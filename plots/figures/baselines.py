@@ -10,12 +10,10 @@ from plots.figures.panels.marks import hollow, points, seconds_axis, size_axis, 
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    alerts,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
 )
 from plots.layout.style import ARMS, TRANSPORTS, Look, stroke
 
@@ -40,11 +38,10 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     colours = dict(zip(transports, ARMS, strict=False))
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
-        setting(frame),
+        of=frame,
         panel_height=1.2,
         row_heads=[operation_name(operation) for operation in operations],
         legend=transport_handles(transports, colours),
-        alerts=alerts(frame),
         notes=[" ".join(("Median of launch medians with its 95 % interval.", *hollow(frame)))],
     )
     for (axes,), operation in zip(page.panels, operations, strict=True):

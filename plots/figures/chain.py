@@ -26,13 +26,11 @@ from plots.layout.labels import (
     MPIS,
     OPERATIONS,
     STEPS,
-    alerts,
     arm_name,
     mpi_name,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
     transport_name,
 )
 from plots.layout.style import BAND, MUTED, PARTIES, Look
@@ -78,11 +76,10 @@ def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFr
     lost = data_path_text.short(found.data_paths.losses)
     page = sheet(
         f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
-        setting(whole),
+        of=whole,
         panel_height=_ROW * len(lines) + 0.1,
         column_heads=[_head(above) for _, above in columns],
         legend=_legend(whole),
-        alerts=alerts(whole),
         notes=[
             "Time in the arm named over time in the arm before it in the chain: in each block the "
             "median over all sizes, then over blocks, with its exact 95 % interval. Small dots: "

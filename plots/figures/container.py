@@ -28,13 +28,11 @@ from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     LAYOUTS,
     OPERATIONS,
-    alerts,
     arm_name,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
 )
 from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
@@ -110,7 +108,7 @@ def _row(kinds: int) -> float:
 
 
 def _missing(arm: str, why: str) -> Drawing:
-    page = sheet(f"{arm_name(arm)} over {HOST}", "", panel_height=0.8, left=0.1, below=0.06)
+    page = sheet(f"{arm_name(arm)} over {HOST}", panel_height=0.8, left=0.1, below=0.06)
     say_instead(page.panels[0][0], f"{arm}: {why}")
     return Drawing(
         NAME,
@@ -140,12 +138,12 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     only = f", {panels[0][0]}" * (frame["transport"].nunique() == 1)
     page = sheet(
         f"Time in a container over the {HOST}, {ranks_text(part.ranks)}{only}",
-        setting(frame),
+        of=frame,
         panel_height=_row(len(sight.kinds)) * (len(sight.sizes) + 0.3),
         column_heads=[operation_name(operation) for operation in operations],
         row_heads=heads(panels),
         legend=[*kind_handles(frame), *_bands(floor)],
-        alerts=alerts(frame) + caveats,
+        alerts=caveats,
         notes=_notes(frame, sight.stretched),
         left=0.58,
     )

@@ -22,12 +22,10 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    alerts,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
     short_arm,
 )
 from plots.layout.style import KINDS, MUTED, stroke
@@ -73,12 +71,11 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     operations, transports = in_order(frame["operation"], OPERATIONS), set(frame["transport"])
     page = sheet(
         f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
-        setting(frame.drop(columns=["binding", "locality"], errors="ignore")),
+        of=frame.drop(columns=["binding", "locality"], errors="ignore"),
         panel_height=1.0,
         column_heads=[FACTORS[factor][0] for factor in factors],
         row_heads=[operation_name(operation) for operation in operations],
         legend=kind_handles(frame, marks=len(transports) < 2) + transport_handles(transports),
-        alerts=alerts(frame),
         notes=[" ".join((NOTE, *hollow(frame)))],
         left=0.42,
     )

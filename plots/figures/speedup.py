@@ -28,14 +28,12 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    alerts,
     arm_name,
     by_mpi,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
     short_arm,
 )
 from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, Look, stroke
@@ -175,7 +173,7 @@ def _page(
         notes.append("Intervals that leave the axis are cut at its edge.")
     page = sheet(
         heading,
-        setting(frame),
+        of=frame,
         panel_height=1.0,
         row_heads=[operation_name(operation) for operation in _operations(frame)],
         legend=[
@@ -184,7 +182,7 @@ def _page(
             *([_CLAIM_AT_MOST] if papers else []),
             *claims,
         ],
-        alerts=[*alerts(frame), *absent],
+        alerts=absent,
         notes=[*notes, *([others] if others else [])],
         left=0.42,
     )

@@ -19,13 +19,11 @@ from plots.figures.panels.marks import (
 )
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
-    alerts,
     arm_name,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
     transport_name,
 )
 from plots.layout.style import MUTED, series
@@ -50,11 +48,10 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
     low, high = ratio_ends(frame[["ratio", "low", "high"]])
     page = sheet(
         f"{TITLE} {transport_name(ours)}, {ranks_text(part.ranks)}",
-        setting(frame),
+        of=frame,
         panel_height=1.0,
         row_heads=[operation_name(name) for name in workloads],
         legend=series_handles(map(transport_name, contenders)),
-        alerts=alerts(frame),
         notes=[
             f"Time over that of {ours}, {arm_name(arm)}: median over paired blocks with 95 % "
             "interval.",

@@ -23,11 +23,9 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    alerts,
     bytes_text,
     operation_name,
     ranks_text,
-    setting,
     short_arm,
 )
 from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, look, stroke
@@ -71,7 +69,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     columns = arms + absent
     page = sheet(
         f"Time per operation, {ranks_text(part.ranks)}",
-        setting(frame),
+        of=frame,
         panel_height=1.5,
         column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
@@ -80,10 +78,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             bound_handle(),
             *transport_handles(frame["transport"]),
         ],
-        alerts=[
-            *alerts(frame),
-            *(f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured),
-        ],
+        alerts=[f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured],
         notes=[
             " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
             *_grouped(frame),

@@ -19,12 +19,10 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    alerts,
     bytes_text,
     operation_name,
     ranks_text,
     ratio_and_interval,
-    setting,
 )
 from plots.layout.style import ARMS, MUTED, TRANSPORTS, Look, stroke
 
@@ -49,13 +47,12 @@ def _drawing(part: Part) -> Drawing:
     bindings = in_order(frame["binding"], BINDINGS)
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
-        setting(frame.drop(columns="binding")),
+        of=frame.drop(columns="binding"),
         panel_height=1.2,
         column_heads=[DEALT.get(binding, binding) for binding in bindings],
         row_heads=[operation_name(operation) for operation in operations],
         legend=transport_handles(frame["transport"]),
         legend_columns=1,
-        alerts=alerts(frame),
         notes=["Median over launches with 95 % interval.", *hollow(frame)],
         left=0.42,
     )

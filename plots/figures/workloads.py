@@ -12,11 +12,9 @@ from experiments.model.workloads import WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
-    alerts,
     bytes_text,
     operation_name,
     ranks_text,
-    setting,
     short_arm,
 )
 from plots.layout.style import BAND, INK, TRANSPORTS, party
@@ -48,7 +46,7 @@ def _drawing(part: Part) -> Drawing:
     bars = len(frame[["transport", "arm"]].drop_duplicates())
     page = sheet(
         f"{TITLE}, {ranks_text(part.ranks)}",
-        setting(frame),
+        of=frame,
         panel_height=BAR * bars + 0.1,
         row_heads=[f"{operation_name(name)}, {bytes_text(int(size))}" for name, size in panels],
         legend=[
@@ -56,7 +54,6 @@ def _drawing(part: Part) -> Drawing:
             *(Patch(color=party(name).colour, label=name) for name in transports),
         ],
         legend_columns=3,
-        alerts=alerts(frame),
         notes=["At each bar: the time of a step, and the share of it that is communication."],
         left=LEFT,
         below=0.05,

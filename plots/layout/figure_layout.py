@@ -3,7 +3,7 @@
 Drawn for a paper, heading, details and notes are left to the file of its caption.
 
 Places everything in inches, so that nothing overlaps and nothing depends on a layout engine.
-Knows nothing of what the panels show.
+Knows of what the panels show what all rows have in common.
 """
 
 import math
@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import matplotlib
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from plots.layout import labels
 from plots.layout.style import (
     ALERT,
     COLUMN_INCHES,
@@ -118,8 +120,9 @@ class Sheet:
 
 def sheet(
     heading: str,
-    details: str,
+    details: str = "",
     *,
+    of: pd.DataFrame | None = None,
     panel_height: float | Sequence[float],
     column_heads: Sequence[str] = (),
     row_heads: Sequence[str] = (),
@@ -135,6 +138,7 @@ def sheet(
 
     Args:
         details: what all panels have in common; one grey paragraph below the heading.
+        of: the rows that are drawn, which give details and alerts by themselves.
         panel_height, left, below: inches; left is for tick labels, below for the x axis. Rows
             of unlike height are named one by one.
         column_heads, row_heads: what the panels of a column, and of a row, have in common; one
@@ -144,6 +148,8 @@ def sheet(
         notes: how to read the marks; small print below the panels.
         shared: whether all panels have the same axes.
     """
+    if of is not None:
+        details, alerts = labels.setting(of), [*labels.alerts(of), *alerts]
     printed = is_printed()
     rows, columns = len(row_heads) or 1, len(column_heads) or 1
     title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)

@@ -3,7 +3,7 @@
 An effect is claimed only where its whole interval lies beyond the noise floor of its MPI and size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,67 +68,69 @@ def answers(found: Findings) -> list[Answer]:
 
     On an emulated machine no question about time is asked, only where ranks and pages were.
     """
-    where = _where(found)
     if found.machine:
-        no_time = (
-            f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, "
-            "distances and bandwidths as the machine's description has them, and no node is faster "
-            "than another; ratios of such times say nothing about high-bandwidth memory or "
-            "containers."
-        )
-        missing = [
-            Answer(f"What of {level}?", f"Not measured. {level}: {why}")
-            for level, why in found.unmeasured.items()
-        ]
-        return [*where, Answer("How fast is it?", no_time), *missing]
+        missing = [_absent(f"What of {level}?", level, found) for level in found.unmeasured]
+        return [*_where(found), Answer("How fast is it?", _no_time(found)), *missing]
+    return sorted(_asked(found), key=lambda each: each.sentence.startswith("Not measured"))
+
+
+def _absent(question: str, level: str, found: Findings) -> Answer:
+    return Answer(question, f"Not measured. {level}: {found.unmeasured[level]}")
+
+
+def _no_time(found: Findings) -> str:
+    return (
+        f"Not answered, and not to be answered here. {found.machine} QEMU shows nodes, distances "
+        "and bandwidths as the machine's description has them, and no node is faster than another; "
+        "ratios of such times say nothing about high-bandwidth memory or containers."
+    )
+
+
+def _asked(found: Findings) -> Iterator[Answer]:
+    """The answers of a real machine, in the order in which the paper asks."""
     memory = "How much faster are collectives in high-bandwidth memory?"
-    asked = [Answer(memory, _memory(found), figure=speedup.NAME), *_workloads(found)]
-    asked += [
-        Answer(
-            f"How near does {transport} come to what the links allow?",
-            sentence,
-            points=wire.best_flat(found) if transport == found.ours else (),
-            figure=NEAR,
-        )
-        for transport, sentence in wire.sentences(found).items()
-    ]
-    asked += [
-        Answer(
-            f"How much slower than {found.ours} is {transport}?",
-            _transport(found, transport),
-            figure=times.NAME if found.systems.empty else systems.NAME,
-        )
-        for transport in in_order(found.transports.get("transport", []), (*TRANSPORTS, *CONTENDERS))
-    ]
+    yield Answer(memory, _memory(found), figure=speedup.NAME)
+    yield from _workloads(found)
+    for transport, sentence in wire.sentences(found).items():
+        question = f"How near does {transport} come to what the links allow?"
+        points = wire.best_flat(found) if transport == found.ours else ()
+        yield Answer(question, sentence, points=points, figure=NEAR)
+    topic = times.NAME if found.systems.empty else systems.NAME
+    for transport in in_order(found.transports.get("transport", []), (*TRANSPORTS, *CONTENDERS)):
+        question = f"How much slower than {found.ours} is {transport}?"
+        yield Answer(question, _transport(found, transport), figure=topic)
     if not found.gloo.empty:
         question = f"How much slower than {TORCH} is {GLOO}?"
         done = f"with {GLOO} as with {TORCH}, over the same buffers"
-        asked.append(Answer(question, _slowdown(usual(found.gloo), found, done), figure=times.NAME))
+        yield Answer(question, _slowdown(usual(found.gloo), found, done), figure=times.NAME)
     if OURS in found.unmeasured:
-        reason = f"Not measured. {OURS}: {found.unmeasured[OURS]}"
-        asked.append(Answer(f"How fast is {OURS}?", reason))
+        yield _absent(f"How fast is {OURS}?", OURS, found)
     for factor, question, done in (
         ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
         ("locality", "What does a distant buffer cost?", "with buffers on another node"),
     ):
         if sentence := _place(found, factor, done):
-            asked.append(Answer(question, sentence, figure=placement.NAME))
-    asked += [*where, *_containers(found)]
+            yield Answer(question, sentence, figure=placement.NAME)
+    yield from _where(found)
+    yield from _containers(found)
     if not found.python.empty:
-        question, sentence = "What does Python itself cost?", cost.python(found)
-        asked.append(Answer(question, sentence, points=DIFFERENCES, figure=times.NAME))
-    asked += _baselines(found)
-    return sorted(asked, key=lambda each: each.sentence.startswith("Not measured"))
+        question = "What does Python itself cost?"
+        yield Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)
+    without = usual(found.baselines)
+    for way in in_order(without.get("transport", []), TRANSPORTS):
+        question = f"Without MPI ({transport_name(way)}), how much longer does it take?"
+        mine, done = (
+            without[without["transport"] == way],
+            f"with {way} as with the host's MPI calls",
+        )
+        yield Answer(question, _slowdown(mine, found, done), figure=baselines.NAME)
 
 
-def _workloads(found: Findings) -> list[Answer]:
+def _workloads(found: Findings) -> Iterator[Answer]:
     """How much of each step is communication, on the host or the first arm there is."""
     every = found.workloads
-    if every.empty:
-        return []
-    arm = min(every["arm"], key=arm_key)
-    answered = []
     for operation in in_order(every["operation"], OPERATIONS):
+        arm = min(every["arm"], key=arm_key)
         steps = every[(every["operation"] == operation) & (every["arm"] == arm)]
         by_transport = steps.groupby("transport")["share"]
         least, most = by_transport.min(), by_transport.max()
@@ -139,28 +141,24 @@ def _workloads(found: Findings) -> list[Answer]:
         ]
         question = f"How much of a {operation_name(operation)} is communication?"
         sentence = f"{arm_name(arm).capitalize()}, from size to size: {', '.join(shares)}."
-        answered.append(Answer(question, sentence, figure=workloads.NAME))
-    return answered
+        yield Answer(question, sentence, figure=workloads.NAME)
 
 
-def _where(found: Findings) -> list[Answer]:
+def _where(found: Findings) -> Iterator[Answer]:
     """Where ranks and pages were, of machines on which that is a question."""
     asked = [
         each
         for each in found.page_maps
         if found.machine or sum(node.total_bytes > 0 for node in each.nodes) > 1
     ]
-    if not asked:
-        return []
     pages = [each for page_map in asked for panel in page_map.panels for each in panel.pages]
-    return [
-        Answer(
+    if asked:
+        yield Answer(
             "Where was every rank, and where was every page?",
             _as_asked([each.as_asked for each in pages]),
             points=tuple(placement_text.answer(each) for each in asked),
             figure=MAP,
         )
-    ]
 
 
 def _as_asked(shares: Sequence[float | None]) -> str:
@@ -235,57 +233,36 @@ def _transport(found: Findings, transport: str) -> str:
     return _slowdown(frame, found, f"with {transport} as with {found.ours}{shared}")
 
 
-def _containers(found: Findings) -> list[Answer]:
+def _containers(found: Findings) -> Iterator[Answer]:
     """What a container costs: in all, step by step, by operation; an answer per missing arm."""
     every = cost.compared(found)
     contained = every.cells[every.cells["arm"] != USERLAND] if len(every.cells) else every.cells
     operations = in_order(contained.get("operation", []), OPERATIONS)
-    answered = []
     if not found.steps.empty:
         question = "What do the image's files cost without a container: its Python, its libc?"
-        answered.append(Answer(question, cost.files(found), figure=chain.NAME))
-    over = cost.base_name(every.base)
-    answered += [
-        Answer(
-            f"What does a container cost {operation_name(name)}, {over}?",
-            *cost.cost(found, name),
-            figure=container.NAME if every.base == HOST else chain.NAME,
-        )
-        for name in operations
-    ]
+        yield Answer(question, cost.files(found), figure=chain.NAME)
+    over, topic = cost.base_name(every.base), container.NAME if every.base == HOST else chain.NAME
+    for name in operations:
+        question = f"What does a container cost {operation_name(name)}, {over}?"
+        yield Answer(question, *cost.cost(found, name), figure=topic)
     if slowest := cost.tails(found) if operations else "":
-        answered.append(Answer(f"What do the slowest operations (p99) take {over}?", slowest))
-    if answered and (differences := data_path_text.sentences(found.data_paths)):
+        yield Answer(f"What do the slowest operations (p99) take {over}?", slowest)
+    if operations or not found.steps.empty:
+        yield from _causes(found)
+    for arm in absent_containers(found.unmeasured):
+        yield _absent(f"What does a container cost ({arm_name(arm)})?", arm, found)
+
+
+def _causes(found: Findings) -> Iterator[Answer]:
+    """What a container lost, and what else may be the cause of its cost."""
+    if differences := data_path_text.sentences(found.data_paths):
         way = "Which data path did a container lose, what gets it back, and what did it cost?"
         none = "None: each MPI took the same ways in every container as on the host."
         lost = data_path_text.short(found.data_paths.losses) or none
-        points = (*differences, *cost.losses(found))
-        answered.append(Answer(way, lost, points=points, figure=container.NAME))
-    others = confounder_text.beside_data_path(found)
-    if answered and others:
+        yield Answer(way, lost, points=(*differences, *cost.losses(found)), figure=container.NAME)
+    if others := confounder_text.beside_data_path(found):
         cause = "What may be the cause beside the container itself?"
-        answered.append(Answer(cause, others[0], points=others[1:]))
-    return answered + [
-        Answer(
-            f"What does a container cost ({arm_name(arm)})?",
-            f"Not measured. {arm}: {found.unmeasured[arm]}",
-        )
-        for arm in absent_containers(found.unmeasured)
-    ]
-
-
-def _baselines(found: Findings) -> list[Answer]:
-    frame = usual(found.baselines)
-    return [
-        Answer(
-            f"Without MPI ({transport_name(way)}), how much longer does it take?",
-            _slowdown(
-                frame[frame["transport"] == way], found, f"with {way} as with the host's MPI calls"
-            ),
-            figure=baselines.NAME,
-        )
-        for way in in_order(frame.get("transport", []), TRANSPORTS)
-    ]
+        yield Answer(cause, others[0], points=others[1:])
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:

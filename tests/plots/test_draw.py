@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results.store import ResultsError
 from plots.draw import FORMATS, PlotsError, draw, write
 from plots.layout.labels import EMULATED
 
@@ -138,11 +137,6 @@ def test_an_unknown_format_is_named(campaign_folder: Path, tmp_path: Path) -> No
     with pytest.raises(PlotsError, match="unknown format 'jpeg'; name one of pdf, svg, png"):
         draw(campaign_folder, tmp_path, ("jpeg",))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_without_results_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="there is no results folder"):
-        draw(tmp_path / "nowhere", tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_path: Path) -> None:

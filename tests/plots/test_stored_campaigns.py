@@ -38,10 +38,6 @@ def drawn(folder: Path, out: Path) -> str:
     return report(folder, out).read_text(encoding="utf-8")
 
 
-def test_a_campaign_of_format_2_is_drawn(stored: Path, tmp_path: Path) -> None:
-    assert "Docker, tuned" in drawn(stored, tmp_path)
-
-
 def test_the_first_campaigns_of_format_2_are_drawn(stored: Path, tmp_path: Path) -> None:
     def first(values: dict[str, Any]) -> None:
         for part, keys in YOUNGER.items():

@@ -1,7 +1,7 @@
 """Figures of a bench: one page of times and one of ratios for each rank count."""
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def make(
     forms: tuple[str, ...] = ("plain", "persistent"),
     speeds: dict[str, float] = SPEEDS,
     settings: tuple[str, ...] = ("default",),
-    **header: str,
+    **header: Any,
 ) -> Campaign:
     """A bench by a plain model: latency plus bytes over bandwidth, with seeded noise."""
     rng = np.random.default_rng(5)
@@ -52,20 +52,13 @@ def make(
     ]
     asked = ask(2, tuned=len(settings) > 1).experiment
     cells = pd.DataFrame(rows)
-    return Campaign(
-        Path(), "bench", asked, {**header}, [], {}, cells, cells.head(0), cells.head(0), []
-    )
+    return Campaign(Path(), "bench", asked, header, [], {}, cells, cells.head(0), cells.head(0), [])
 
 
 @pytest.fixture(scope="module")
-def bench() -> Campaign:
-    return make()
-
-
-@pytest.fixture(scope="module")
-def pages(bench: Campaign) -> list[Drawing]:
+def pages() -> list[Drawing]:
     """The figure of times and the one of ratios; tests only read them."""
-    return drawn(contest, bench)
+    return drawn(contest, make())
 
 
 def test_times_and_ratios_with_a_row_per_operation_and_a_column_per_form(
@@ -139,9 +132,9 @@ def test_a_barrier_has_no_size_to_be_drawn_over() -> None:
 
 
 def test_a_bench_on_an_emulated_machine_says_that_its_times_mean_nothing(
-    bench: Campaign, pages: list[Drawing]
+    pages: list[Drawing],
 ) -> None:
-    there = replace(bench, header=bench.header | {"machine": {"emulated": "gh200 (tcg)"}})
+    there = make(machine={"emulated": "gh200 (tcg)"})
     for reported, drawings in ((True, drawn(contest, there)), (False, pages)):
         for drawing in drawings:
             assert ("Emulated machine gh200 (tcg)" in message(drawing)) == reported
