@@ -120,5 +120,5 @@ def _description(frame: pd.DataFrame, ranks: int) -> str:
     ]
     return (
         f"Line charts of placement ratios against message size, {ranks_text(ranks)}. At "
-        f"{bytes_text(int(frame['bytes'].max()))}: " + " ".join(parts)
+        f"{bytes_text(frame['bytes'].max())}: " + " ".join(parts)
     )

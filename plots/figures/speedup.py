@@ -83,8 +83,8 @@ def speedup(found: Findings) -> list[Drawing | Skipped]:
     return drawn + [_against_size(part, found) for part in parts(frame)]
 
 
-def _arms(found: Findings) -> tuple[list[str], str]:
-    """The arms that are shown, and a note on the others."""
+def _arms(found: Findings) -> tuple[list[str], list[str]]:
+    """The arms that are shown, and notes on the others."""
     return some_arms(of_one_kind(found)["arm"], MOST_ARMS)
 
 
@@ -183,7 +183,7 @@ def _page(
             *claims,
         ],
         alerts=absent,
-        notes=[*notes, *([others] if others else [])],
+        notes=[*notes, *others],
         left=0.42,
     )
     ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))

@@ -82,7 +82,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         notes=[
             " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
             *_grouped(frame),
-            *([others] if others else []),
+            *others,
         ],
     )
     for axes, operation, arm in page.by(operations, columns):
@@ -114,7 +114,7 @@ def _grouped(frame: pd.DataFrame) -> list[str]:
     if grouped.empty:
         return []
     return [
-        f"{len(grouped)} of {len(frame)} points, up to {bytes_text(int(grouped['bytes'].max()))}, "
+        f"{len(grouped)} of {len(frame)} points, up to {bytes_text(grouped['bytes'].max())}, "
         f"timed back to back in groups of up to {int(grouped['group'].max())}; see the table."
     ]
 

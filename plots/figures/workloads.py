@@ -48,7 +48,7 @@ def _drawing(part: Part) -> Drawing:
         f"{TITLE}, {ranks_text(part.ranks)}",
         of=frame,
         panel_height=BAR * bars + 0.1,
-        row_heads=[f"{operation_name(name)}, {bytes_text(int(size))}" for name, size in panels],
+        row_heads=[f"{operation_name(name)}, {bytes_text(size)}" for name, size in panels],
         legend=[
             Patch(color=BAND, label="computation"),
             *(Patch(color=party(name).colour, label=name) for name in transports),

@@ -44,17 +44,17 @@ def parts(frame: pd.DataFrame) -> list[Part]:
     ]
 
 
-def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], str]:
-    """At most so many arms, the host and the tuned containers first; a note on the others."""
+def some_arms(arms: Iterable[str], most: int) -> tuple[list[str], list[str]]:
+    """At most so many arms, the host and the tuned containers first; notes on the others."""
     every = sorted(set(arms), key=arm_key)
     if len(every) <= most:
-        return every, ""
+        return every, []
     preferred = sorted(
         every, key=lambda arm: (in_container(arm) and "tuned" not in arm, arm_key(arm))
     )
     left = len(every) - most
     others = "1 other arm is" if left == 1 else f"{left} other arms are"
-    return sorted(preferred[:most], key=arm_key), f"{others} in the tables."
+    return sorted(preferred[:most], key=arm_key), [f"{others} in the tables."]
 
 
 def heads(panels: Sequence[tuple[str, str]]) -> list[str]:

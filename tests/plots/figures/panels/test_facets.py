@@ -21,25 +21,25 @@ def test_one_mpi_is_not_named_in_files_and_several_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arms", "shown", "text"),
+    ("arms", "shown", "notes"),
     [
-        (["docker-tuned-one", "host"], ["host", "docker-tuned-one"], ""),
+        (["docker-tuned-one", "host"], ["host", "docker-tuned-one"], []),
         (
             ["docker-default-one", "docker-tuned-one", "host"],
             ["host", "docker-tuned-one"],
-            "1 other arm is in the tables.",
+            ["1 other arm is in the tables."],
         ),
         (
             ["docker-default-one", "host", "docker-tuned-isolated", "podman-default-one"],
             ["host", "docker-tuned-isolated"],
-            "2 other arms are in the tables.",
+            ["2 other arms are in the tables."],
         ),
     ],
 )
 def test_the_host_and_the_tuned_container_are_shown_first(
-    arms: list[str], shown: list[str], text: str
+    arms: list[str], shown: list[str], notes: list[str]
 ) -> None:
-    assert some_arms(arms, 2) == (shown, text)
+    assert some_arms(arms, 2) == (shown, notes)
 
 
 def test_the_images_files_are_not_called_a_container() -> None:
