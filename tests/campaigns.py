@@ -125,21 +125,9 @@ def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> 
 
 
 @pytest.fixture(scope="session")
-def findings() -> Callable[..., Findings]:
-    """find(...): findings of the model with the levels given."""
-    return find
-
-
-@pytest.fixture(scope="session")
 def medians() -> Callable[..., pd.DataFrame]:
     """medians(...): launch medians of the model with the levels given."""
     return make_cells
-
-
-@pytest.fixture(scope="session")
-def launched() -> Callable[..., dict[str, Any]]:
-    """launched(machine, ...): a launch's result with these places."""
-    return make_launch
 
 
 def write_campaign(
