@@ -23,7 +23,7 @@ from plots.figures.panels.marks import (
     seconds_axis,
     size_axis,
 )
-from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
+from plots.layout.figure_layout import Drawing, Sheet, Skipped, say_instead, sheet
 from plots.layout.labels import bytes_text, mpi_name, ranks_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
 
@@ -54,7 +54,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
     bound = mine.assign(peer=BOUND, seconds=mine["seconds"] * mine["share"])
     frame = pd.concat([mine.assign(peer=DIRECT), theirs, bound], ignore_index=True)
     frame = frame.assign(value=frame["seconds"], low=frame["low_s"], high=frame["high_s"])
-    figure, _ = _grid(
+    page = _grid(
         bench,
         frame,
         f"Time of a collective, {ranks_text(ranks)}",
@@ -75,7 +75,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         "Each point is the median over launches; all parties of a launch take turns, those of this "
         "build over the same buffers. Both axes are logarithmic.",
         f"Line charts of time against message size. Direct: {sentences}",
-        figure,
+        page.figure,
     )
 
 
@@ -83,11 +83,12 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
     frame = theirs.assign(value=theirs["ratio"])
     paired = "Paired within a launch; median over blocks with its exact 95 % interval."
     notes = [paired, *hollow(frame)]
-    figure, panels = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)
-    for axes in panels:
+    page = _grid(bench, frame, f"Peer's time over direct's, {ranks_text(ranks)}", notes)
+    for axes in page.flat():
         axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
-    panels[0].yaxis.set_major_locator(LogLocator(10, subs=(1, 3), numticks=20))
-    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
+    first = page.panels[0][0].yaxis
+    first.set_major_locator(LogLocator(10, subs=(1, 3), numticks=20))
+    first.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}×"))
     best = frame[frame["best"]].sort_values(["operation", "form", "bytes"])
     sentences = " ".join(
         f"{CALLS[row.operation]}, {row.form}, {bytes_text(row.bytes)}: "
@@ -102,14 +103,12 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
         "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; others "
         "than MPIs are shown beside the MPI with which they did best.",
         f"Line charts of ratios against message size. Best MPI: {sentences}",
-        figure,
+        page.figure,
     )
 
 
-def _grid(
-    bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]
-) -> tuple[Page, list[Axes]]:
-    """The page of one figure and its panels; frame has peer, value, low, high and bytes."""
+def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) -> Sheet:
+    """The page of one figure with its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)
     asked = bench.experiment
@@ -149,7 +148,7 @@ def _grid(
         size_axis(page, frame["bytes"], 2, "size per rank")
         for axes in page.panels[-1]:
             _labels_within(axes)
-    return page.figure, page.flat()
+    return page
 
 
 def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
