@@ -188,7 +188,7 @@ def _fastest(found: Findings) -> str:
     ours = rows(_only(times, {"transport": found.ours}))
     cells = {(row.bytes, row.ranks): seconds_text(row.median_s) for row in ours}
     slowest_first = sorted(rows(ratios), key=lambda row: row.ratio, reverse=True)
-    best = {(row.bytes, row.ranks): row for row in slowest_first}
+    best = {(row.bytes, row.ranks): row for row in slowest_first}  # the last of a key stays
     sizes, counts = (sorted({key[place] for key in best}) for place in (0, 1))
     body = [
         [bytes_text(size)]
