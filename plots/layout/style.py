@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
+import matplotlib.style
 
 COLUMN_INCHES = 3.4
 """Width of one column of a two-column paper; every figure is drawn at this width."""
@@ -188,12 +188,7 @@ def style(*, printed: bool = False) -> AbstractContextManager[None]:
     Args:
         printed: for a paper, where a caption below the figure has the words; else for a page.
     """
-    defaults: dict[Any, Any] = {
-        key: value
-        for key, value in matplotlib.rcParamsDefault.items()
-        if not key.startswith("backend")
-    }
-    return matplotlib.rc_context(defaults | _SETTINGS | (_PRINTED if printed else {}))
+    return matplotlib.style.context(["default", _SETTINGS | (_PRINTED if printed else {})])
 
 
 def text_points() -> float:
