@@ -30,13 +30,14 @@ class Begun:
     """A cell from its first operation to its last.
 
     Attributes:
+        barrier: the name of what starts its ranks.
         carried: by the link of this host in all turns, of so many `operations`.
     """
 
     trial: Trial
     timer: Timer
     pool: Pool
-    tight: bool
+    barrier: str
     carried: Traffic = NOTHING
     operations: int = 0
 
@@ -98,19 +99,18 @@ class Cells:
             self._keep(number, {"skipped": str(reason)})
             return Answer()
         tight = self._entrants.is_tight(pool)
-        gate = self._entrants.gate(pool, tight)
+        gate, barrier = self._entrants.gate(pool, tight)
         tick, warmup = self._progress.tick, self._entrants.warmup(cell)
         with trial.awake():
             if not self._is_right(number, trial):
                 return Answer()
             timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
-        self._begun[number] = Begun(trial, timer, pool, tight)
+        self._begun[number] = Begun(trial, timer, pool, barrier)
         return Answer(seconds=timer.seconds, group=timer.group, tight=tight)
 
     def _turn(self, order: Order) -> Answer:
         begun = self._begun[order.cell]
-        begun.tight = order.tight
-        begun.timer.gate = self._entrants.gate(begun.pool, order.tight)
+        begun.timer.gate, begun.barrier = self._entrants.gate(begun.pool, order.tight)
         before = self._count()
         with begun.trial.awake():
             begun.operations += begun.timer.turn(order.count, order.group)
@@ -145,7 +145,7 @@ class Cells:
         self.samples |= {key: taken.seconds, f"{key}.begin": taken.begin}
         record = {"samples": key, "warmup": taken.warmup, "group": taken.group, "turn": taken.turn}
         record |= {"begins": f"{key}.begin", "began_ns": list(taken.began), "contest": contest}
-        record |= {"emulated": begun.pool.emulated, "barrier": self._entrants.barrier(begun.tight)}
+        record |= {"emulated": begun.pool.emulated, "barrier": begun.barrier}
         if self._links and (carried := self._links.gathered(begun.carried)):
             record["links"] = {"operations": begun.operations, **carried}
         del begun

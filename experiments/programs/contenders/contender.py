@@ -3,18 +3,17 @@
 Every contender leaves the same bytes in the same buffers, so that one check serves for all.
 """
 
-import importlib
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.contender_names import CALLS
-from experiments.model.lower_bound import BARRIER, COPY
 from experiments.programs.measure import operations
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
@@ -27,10 +26,43 @@ class ContenderMissing(Exception):
     """A contender cannot be had; the text says why, alike on every rank."""
 
 
-class Contender(Protocol):
-    """One way to call operations; None for an operation that it lacks."""
+Contender = Callable[[str, Array, Array], Ready | None]
+"""One way to call an operation over a send and a receive buffer; None for one that it lacks."""
 
-    def __call__(self, operation: str, send: Array, recv: Array) -> Ready | None: ...
+Made = TypeVar("Made")
+REASONS = (ContenderMissing, hbmcomm.HbmcommError, ImportError, OSError, RuntimeError)
+
+
+def on_all(comm: MPI.Intracomm, make: Callable[[], Made]) -> Made:
+    """What each rank makes; a collective.
+
+    Raises:
+        ContenderMissing: on every rank, with the first line of the first rank's error.
+    """
+    problem = ""
+    try:
+        made = make()
+    except REASONS as error:
+        problem = str(error).partition("\n")[0]
+    agree(comm, problem, ContenderMissing)
+    return made
+
+
+def require(comm: MPI.Intracomm, *packages: str) -> None:
+    """Refuse ranks that cannot import packages; a collective.
+
+    Raises:
+        ContenderMissing: on every rank, naming them.
+    """
+    lacking = ", ".join(name for name in packages if not _is_installed(name))
+    agree(comm, lacking and f"{lacking} cannot be imported", ContenderMissing)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
 
 
 def of_transport(comm: MPI.Intracomm, transport: str) -> hbmcomm.Communicator:
@@ -39,13 +71,7 @@ def of_transport(comm: MPI.Intracomm, transport: str) -> hbmcomm.Communicator:
     Raises:
         ContenderMissing: these ranks cannot have the transport.
     """
-    problem = ""
-    try:
-        made = hbmcomm.Communicator(comm, kind="regular", transport=transport)
-    except hbmcomm.HbmcommError as error:
-        problem = str(error)
-    agree(comm, problem, ContenderMissing)
-    return made
+    return on_all(comm, partial(hbmcomm.Communicator, comm, "regular", transport))
 
 
 def in_place(contender: Contender) -> Contender:
@@ -73,7 +99,8 @@ def reducing(given: Any, taken: Any, reduce_taken: Call) -> Call:
 
 def tensors(send: Array, recv: Array) -> tuple[Any, Any]:
     """Both buffers as torch sees them; one tensor where they are one buffer."""
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     given = torch.from_numpy(send)
     return given, given if recv is send else torch.from_numpy(recv)
 
@@ -91,7 +118,7 @@ def persistent(comm: MPI.Intracomm, broken: Collection[str] = ()) -> Contender:
     """
 
     def ready(operation: str, send: Array, recv: Array) -> Ready | None:
-        if operation == COPY or operation in broken:
+        if operation not in CALLS or operation in broken:
             return None
         try:
             begin = getattr(comm, f"{CALLS[operation]}_init")
@@ -119,59 +146,45 @@ def _run(request: Any) -> Call:
 
 def nonblocking(comm: MPI.Intracomm) -> Contender:
     """The calls that begin with I, each followed by Wait: both are timed, with the new request."""
-    return partial(_nonblocking, comm)
 
+    def ready(operation: str, send: Array, recv: Array) -> Ready | None:
+        if operation not in CALLS:
+            return None
+        call = getattr(comm, f"I{CALLS[operation].lower()}")
+        begin = partial(call, *operations.arguments(operation, comm, send, recv))
+        return Ready(lambda: begin().Wait())
 
-def _nonblocking(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> Ready | None:
-    taken = recv if comm.rank == ROOT else None
-    given = send if comm.rank == ROOT else None
-    calls: dict[str, Call] = {
-        "bcast": lambda: comm.Ibcast(send, ROOT).Wait(),
-        "gather": lambda: comm.Igather(send, taken, ROOT).Wait(),
-        "scatter": lambda: comm.Iscatter(given, recv, ROOT).Wait(),
-        "reduce": lambda: comm.Ireduce(send, taken, MPI.SUM, ROOT).Wait(),
-        "allreduce": lambda: comm.Iallreduce(send, recv, MPI.SUM).Wait(),
-        "allgather": lambda: comm.Iallgather(send, recv).Wait(),
-        "reduce_scatter": lambda: comm.Ireduce_scatter_block(send, recv, MPI.SUM).Wait(),
-        "alltoall": lambda: comm.Ialltoall(send, recv).Wait(),
-        BARRIER: lambda: comm.Ibarrier().Wait(),
-    }
-    return Ready(calls[operation]) if operation in calls else None
+    return ready
 
 
 def pickled(comm: MPI.Intracomm) -> Contender:
     """mpi4py's lower-case calls, which take and give Python objects."""
-    return partial(_pickled, comm)
-
-
-def _pickled(comm: MPI.Intracomm, operation: str, send: Array, recv: Array) -> Ready | None:
     at_root = comm.rank == ROOT
-    rows = list(send.reshape(comm.size, -1)) if send.size % comm.size == 0 else []
-    calls: dict[str, Callable[[], Any]] = {
-        "bcast": lambda: comm.bcast(send, ROOT),
-        "gather": lambda: comm.gather(send, ROOT),
-        "scatter": lambda: comm.scatter(rows if at_root else None, ROOT),
-        "reduce": lambda: comm.reduce(send, MPI.SUM, ROOT),
-        "allreduce": lambda: comm.allreduce(send, MPI.SUM),
-        "allgather": lambda: comm.allgather(send),
-        "alltoall": lambda: comm.alltoall(rows),
-    }
-    if operation not in calls:
-        return None
-    call = calls[operation]
-    target = send if operation == "bcast" else recv
-    kept: list[Any] = [None]
 
-    def keep() -> None:
-        kept[0] = call()
+    def ready(operation: str, send: Array, recv: Array) -> Ready | None:
+        rows = list(send.reshape(comm.size, -1)) if send.size % comm.size == 0 else []
+        calls: dict[str, Callable[[], Any]] = {
+            "bcast": lambda: comm.bcast(send, ROOT),
+            "gather": lambda: comm.gather(send, ROOT),
+            "scatter": lambda: comm.scatter(rows if at_root else None, ROOT),
+            "reduce": lambda: comm.reduce(send, MPI.SUM, ROOT),
+            "allreduce": lambda: comm.allreduce(send, MPI.SUM),
+            "allgather": lambda: comm.allgather(send),
+            "alltoall": lambda: comm.alltoall(rows),
+        }
+        if operation not in calls:
+            return None
+        call = calls[operation]
+        target = send if operation == "bcast" else recv
+        kept: list[Any] = [None]
 
-    def collect() -> None:
-        if kept[0] is not None:
-            target.reshape(_shape(kept[0], target))[:] = kept[0]
+        def keep() -> None:
+            kept[0] = call()
 
-    return Ready(keep, collect, kept.clear)
+        def collect() -> None:
+            if kept[0] is not None:
+                target.reshape(np.shape(kept[0]))[:] = kept[0]  # a list of messages is as many rows
 
+        return Ready(keep, collect, kept.clear)
 
-def _shape(result: Any, target: Array) -> tuple[int, ...]:
-    """A list of messages is as many rows."""
-    return (len(result), -1) if isinstance(result, list) else target.shape
+    return ready

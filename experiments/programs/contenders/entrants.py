@@ -82,8 +82,12 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
-        others = {ONECCL: partial(one_ccl.make, comm, launch.mpi)} | _systems(comm, launch, folder)
-        for name, make in (self._groups.makers() | others).items():
+        makers = self._groups.makers() | {ONECCL: partial(one_ccl.make, comm, launch.mpi)}
+        for cell in launch.cells:
+            if (workload := WORKLOADS.get(cell.operation)) and workload.program:
+                name = cell.transport
+                makers[name] = partial(_system, workload.program, name, comm, folder)
+        for name, make in makers.items():
             if name in asked:
                 try:
                     self._only[name] = make()
@@ -99,9 +103,8 @@ class Entrants:
         name = cell.transport
         if name == NO_TRANSPORT:
             return self._bound(cell.operation), pool
-        if name in self._absent:
-            raise Unavailable(self._absent[name])
-        pool.require(name)
+        if lacking := self._absent.get(name) or pool.lacking.get(name):
+            raise Unavailable(lacking)
         if name in self._only:
             only = self._only[name]
             return in_place(only) if cell.form == IN_PLACE else only, pool
@@ -140,8 +143,8 @@ class Entrants:
             return WARMUP
         return warmup(self._launch.mpi, self._launch.setting)
 
-    def gate(self, pool: Pool, tight: bool) -> Call | None:
-        """The barrier that starts all ranks at once, with the isolated cadence.
+    def gate(self, pool: Pool, tight: bool) -> tuple[Call | None, str]:
+        """The barrier that starts all ranks at once, with the isolated cadence; its stored name.
 
         MPI's ends what the MPI still has to do. Over a network its ranks leave it microseconds
         apart, and the first one's wait would count as the operation's: where ranks share memory, a
@@ -151,31 +154,24 @@ class Entrants:
             tight: whether ranks start together from that barrier, as every arm can.
         """
         if self._launch.measurement.cadence != "isolated":
-            return None
+            return None, "none"
         if self._starter is not None:
-            alone: Call = self._starter.Barrier
-            return alone
+            name = f"{DIRECT}'s, of a copy of the library that serves nothing else"
+            return self._starter.Barrier, name
+        ends = self._comm.Barrier
         if not tight:
-            return self._comm.Barrier
-        ends, starts = self._comm.Barrier, pool.communicators[DIRECT].Barrier
+            return ends, "the MPI's"
+        starts = pool.communicators[DIRECT].Barrier
 
         def both() -> None:
             ends()
             starts()
 
-        return both
+        return both, f"the MPI's, then {DIRECT}'s"
 
     def is_tight(self, pool: Pool) -> bool:
         """Whether these ranks have a barrier in shared memory."""
         return self._starter is not None or DIRECT in pool.communicators
-
-    def barrier(self, tight: bool) -> str:
-        """The name of gate(), as results hold it."""
-        if self._launch.measurement.cadence != "isolated":
-            return "none"
-        if self._starter is not None:
-            return f"{DIRECT}'s, of a copy of the library that serves nothing else"
-        return f"the MPI's, then {DIRECT}'s" if tight else "the MPI's"
 
     def close(self) -> None:
         """Close what was made here."""
@@ -184,22 +180,6 @@ class Entrants:
             self._build[0].Free()
         if self._starter is not None:
             self._starter.Free()
-
-
-def _systems(
-    comm: MPI.Intracomm, launch: Launch, folder: Path
-) -> dict[str, Callable[[], Contender]]:
-    """What makes the contenders of workloads that a program of their own carries out."""
-    programs = {
-        cell.transport: WORKLOADS[cell.operation].program
-        for cell in launch.cells
-        if cell.operation in WORKLOADS
-    }
-    return {
-        name: partial(_system, program, name, comm, folder)
-        for name, program in programs.items()
-        if program
-    }
 
 
 def _system(program: str, name: str, comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -223,12 +203,7 @@ def _alike(empty: Callable[[int, str], Array], array: Array) -> Array:
     """A touched array of the same length that begins at the same place within a huge page."""
     spare = ALIGNMENT // array.itemsize
     room = empty(array.size + spare, array.dtype.name)
-    begin = (_address(array) - _address(room)) % ALIGNMENT // array.itemsize
+    begin = (array.ctypes.data - room.ctypes.data) % ALIGNMENT // array.itemsize
     found = room[begin : begin + array.size]
     np.copyto(found, array)
     return found
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -17,8 +17,7 @@ from mpi4py import MPI
 
 from experiments.model.checkout import BUILD
 from experiments.processes import scratch
-from experiments.programs.contenders.contender import Contender, ContenderMissing
-from experiments.programs.measure.buffers import agree
+from experiments.programs.contenders.contender import Contender, ContenderMissing, on_all
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 
@@ -45,9 +44,7 @@ def make(comm: MPI.Intracomm, mpi: str) -> Contender:
         ContenderMissing: they are not Intel MPI's, it is not installed, or its calls cannot be
             compiled.
     """
-    loaded: list[Any] = []
-    agree(comm, _failure(mpi, loaded), ContenderMissing)
-    (module,) = loaded
+    module = on_all(comm, partial(_load, mpi))
     ffi, lib = module.ffi, module.lib
     os.environ.setdefault("CCL_WORKER_OFFLOAD", "0")
     os.environ.setdefault("CCL_LOG_LEVEL", "error")
@@ -68,21 +65,12 @@ def make(comm: MPI.Intracomm, mpi: str) -> Contender:
     return ready
 
 
-def _failure(mpi: str, loaded: list[Any]) -> str:
-    """Why it cannot be had, in one line; "" where its module was loaded."""
-    if mpi != "impi":
-        return f"it works over Intel MPI, and not over {mpi}"
-    if not Path(sys.prefix, "include/oneapi/ccl.hpp").is_file():
-        return "oneccl is not installed"
-    try:
-        loaded.append(_load())
-    except (ImportError, OSError) as error:
-        return str(error).partition("\n")[0]
-    return ""
-
-
-def _load() -> Any:
+def _load(mpi: str) -> Any:
     """The module of its calls, compiled where it has not been yet; ranks do it one by one."""
+    if mpi != "impi":
+        raise ContenderMissing(f"it works over Intel MPI, and not over {mpi}")
+    if not Path(sys.prefix, "include/oneapi/ccl.hpp").is_file():
+        raise ContenderMissing("oneccl is not installed")
     inputs = hashlib.sha256(f"{sys.prefix} {sys.version} {DECLARED}".encode() + SOURCE.read_bytes())
     folder = BUILD / "oneccl" / inputs.hexdigest()[:16]
     with scratch.locked(folder.parent):

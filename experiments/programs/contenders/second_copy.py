@@ -7,6 +7,7 @@ each module is compiled; its files stay as they are. Knows nothing of what the p
 import ast
 import importlib
 import sys
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -54,13 +55,7 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Any = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         name = self._folder.name
-
-        def source(module: str, file: str) -> SourceFileLoader:
-            return _Source(module, file, name, self._alias)
-
-        def extension(module: str, file: str) -> ExtensionFileLoader:
-            return _Extension(module, file, name)
-
+        source = partial(_Source, name=name, alias=self._alias)
         if fullname == self._alias:
             file = str(self._folder / "__init__.py")
             return spec_from_file_location(
@@ -71,7 +66,10 @@ class _Finder(MetaPathFinder):
             )
         if not fullname.startswith(f"{self._alias}."):
             return None
-        loaders: Any = ((extension, EXTENSION_SUFFIXES), (source, SOURCE_SUFFIXES))
+        loaders: Any = (
+            (partial(_Extension, name=name), EXTENSION_SUFFIXES),
+            (source, SOURCE_SUFFIXES),
+        )
         for place in path or ():
             if found := FileFinder(place, *loaders).find_spec(fullname):
                 return found
@@ -79,7 +77,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Source(SourceFileLoader):
-    def __init__(self, module: str, file: str, name: str, alias: str) -> None:
+    def __init__(self, module: str, file: str, *, name: str, alias: str) -> None:
         super().__init__(module, file)
         self._name, self._alias = name, alias
 
@@ -94,7 +92,7 @@ class _Source(SourceFileLoader):
 class _Extension(ExtensionFileLoader):
     """cffi enters a compiled module into sys.modules by the name with which it was compiled."""
 
-    def __init__(self, module: str, file: str, name: str) -> None:
+    def __init__(self, module: str, file: str, *, name: str) -> None:
         super().__init__(module, file)
         self._own = name
 
@@ -135,11 +133,8 @@ class _Rename(ast.NodeTransformer):
         found: list[ast.stmt] = []
         for each in node.names:
             new = self._new(each.name)
-            if new == each.name:
-                found.append(ast.Import([each]))
-                continue
             found.append(ast.Import([ast.alias(new, each.asname)]))
-            if each.asname is None:
+            if new != each.name and each.asname is None:
                 found.append(ast.Import([ast.alias(self._alias, self._name)]))
         return [ast.copy_location(each, node) for each in found]
 

@@ -5,43 +5,32 @@ Both see NumPy arrays as tensors, and are called alike: what differs between the
 """
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpi4py import MPI
 
-import hbmcomm
 from experiments.model.contender_names import DEEPSPEED, GLOO, OPERATORS, TORCH, VLLM
 from experiments.model.lower_bound import BARRIER
 from experiments.model.workloads import DECODE, WORKLOADS
 from experiments.programs.contenders import torch_operators
-from experiments.programs.contenders.contender import Contender, ContenderMissing, reducing, tensors
+from experiments.programs.contenders.contender import (
+    Contender,
+    ContenderMissing,
+    on_all,
+    reducing,
+    require,
+    tensors,
+)
 from experiments.programs.measure.affinity import unpinned
-from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.torch_steps.decode import decode
 from experiments.programs.torch_steps.training import training
 from experiments.schedule.footprint import ROOT
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A process group of all ranks.
-
-    Attributes:
-        keeps_input: reduce() leaves the tensors of other ranks than the root as they were.
-    """
-
-    made: Any
-    rank: int
-    ranks: int
-    keeps_input: bool
 
 
 class TorchGroups:
@@ -64,8 +53,8 @@ class TorchGroups:
             GLOO: self.gloo,
             TORCH: self.hbm,
             OPERATORS: self.operators,
-            VLLM: self.vllm,
-            DEEPSPEED: self.deepspeed,
+            VLLM: partial(self._after_gloo, torch_operators.vllm),
+            DEEPSPEED: partial(self._after_gloo, torch_operators.deepspeed),
         }
 
     def gloo(self) -> Contender:
@@ -95,28 +84,15 @@ class TorchGroups:
         """
         return torch_operators.own(self._of_hbm()[1])
 
-    def vllm(self) -> Contender:
-        """vLLM's operators.
-
-        Raises:
-            ContenderMissing: gloo() fails, or vLLM is not installed or does not serve these ranks.
-        """
+    def _after_gloo(self, make: Callable[[MPI.Intracomm], Contender]) -> Contender:
+        """Another library's operators."""
         self._connected()
-        return torch_operators.vllm(self._comm)
-
-    def deepspeed(self) -> Contender:
-        """DeepSpeed's operator.
-
-        Raises:
-            ContenderMissing: gloo() fails, or DeepSpeed is not installed or cannot be compiled.
-        """
-        self._connected()
-        return torch_operators.deepspeed(self._comm)
+        return make(self._comm)
 
     def _of_hbm(self) -> tuple[Any, int]:
         """The group, and its handle."""
         dist = self._connected()
-        agree(self._comm, _build_failure(), ContenderMissing)
+        on_all(self._comm, lambda: importlib.import_module("hbmcomm.torch.build").build())
         backend: Any = importlib.import_module("hbmcomm.torch")
         if self._hbm is None:
             self._hbm = dist.new_group(backend="hbm")
@@ -153,7 +129,7 @@ class TorchGroups:
         return dist
 
     def _contender(self, group: Any, keeps_input: bool) -> Contender:
-        called = partial(_ready, _Group(group, self._comm.rank, self._comm.size, keeps_input))
+        called = partial(_ready, self._comm, group, keeps_input)
         stepped = partial(_stepped, self._comm, group)
 
         def contender(operation: str, send: Array, recv: Array) -> Ready | None:
@@ -168,24 +144,18 @@ def require_gloo(comm: MPI.Intracomm) -> Any:
     Raises:
         ContenderMissing: on every rank, where any has no torch, or a torch without gloo.
     """
-    found = importlib.util.find_spec("torch") is not None
-    agree(comm, "" if found else "torch cannot be imported", ContenderMissing)
-    torch: Any = importlib.import_module("torch")
-    dist: Any = importlib.import_module("torch.distributed")
-    usable = dist.is_available() and dist.is_gloo_available()
-    agree(comm, "" if usable else "this torch was built without gloo", ContenderMissing)
+    require(comm, "torch")
+    return on_all(comm, _with_gloo)
+
+
+def _with_gloo() -> Any:
+    import torch
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_gloo_available()):
+        raise ContenderMissing("this torch was built without gloo")
     torch.set_num_threads(1)
-    return dist
-
-
-def _build_failure() -> str:
-    """Why hbmcomm.torch cannot be built, in one line; "" where it can."""
-    builder: Any = importlib.import_module("hbmcomm.torch.build")
-    try:
-        builder.build()
-    except hbmcomm.HbmcommError as error:
-        return str(error).partition("\n")[0]
-    return ""
+    return distributed
 
 
 def _stepped(comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv: Array) -> Ready:
@@ -195,16 +165,23 @@ def _stepped(comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv:
     return training(operation, comm, group, recv.nbytes)
 
 
-def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | None:
-    """Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it."""
-    torch: Any = importlib.import_module("torch")
-    dist: Any = importlib.import_module("torch.distributed")
+def _ready(
+    comm: MPI.Intracomm, group: Any, keeps_input: bool, operation: str, send: Array, recv: Array
+) -> Ready | None:
+    """Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it.
+
+    Args:
+        keeps_input: reduce() leaves the tensors of other ranks than the root as they were.
+    """
+    import torch
+    from torch import distributed as dist
+
     given, taken = tensors(send, recv)
-    at_root = group.rank == ROOT
-    on = {"group": group.made}
+    at_root = comm.rank == ROOT
+    on = {"group": group}
 
     def rows(tensor: Any) -> list[Any]:
-        return list(tensor.view(group.ranks, -1).unbind()) if tensor.numel() else []
+        return list(tensor.view(comm.size, -1).unbind()) if tensor.numel() else []
 
     scratch = torch.empty_like(given) if operation == "reduce" and not at_root else taken
 
@@ -221,7 +198,7 @@ def _ready(group: _Group, operation: str, send: Array, recv: Array) -> Ready | N
         "bcast": lambda: dist.broadcast(given, ROOT, **on),
         "gather": lambda: dist.gather(given, received, ROOT, **on),
         "scatter": lambda: dist.scatter(taken, sent, ROOT, **on),
-        "reduce": reduce_kept if group.keeps_input and not at_root else reduce,
+        "reduce": reduce_kept if keeps_input and not at_root else reduce,
         "allreduce": reducing(given, taken, partial(dist.all_reduce, taken, **on)),
         "allgather": lambda: dist.all_gather_into_tensor(taken, given, **on),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(taken, given, **on),

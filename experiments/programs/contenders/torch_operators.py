@@ -5,7 +5,6 @@ these the compiled part alone is loaded or built, and no Python of theirs is run
 /dev/shm are removed as soon as all ranks have opened them.
 """
 
-import importlib
 import importlib.util
 import os
 import sys
@@ -19,8 +18,13 @@ from mpi4py import MPI
 
 from experiments.model.checkout import BUILD
 from experiments.processes import scratch
-from experiments.programs.contenders.contender import Contender, ContenderMissing, reducing, tensors
-from experiments.programs.measure.buffers import agree
+from experiments.programs.contenders.contender import (
+    Contender,
+    ContenderMissing,
+    on_all,
+    reducing,
+    tensors,
+)
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.measure.timing import Call
@@ -32,7 +36,9 @@ VLLM_RANKS = (2, 3, 4, 8)
 
 def own(group: int) -> Contender:
     """torch.ops.hbmcomm over the group with this handle."""
-    ops = _operators("hbmcomm")
+    import torch
+
+    ops = torch.ops.hbmcomm
 
     def calls(given: Any, taken: Any) -> Mapping[str, Call]:
         reduce = partial(ops.all_reduce_, taken, "sum", group)
@@ -53,10 +59,7 @@ def vllm(comm: MPI.Intracomm) -> Contender:
     Raises:
         ContenderMissing: it is not installed, cannot be loaded, or does not serve so many ranks.
     """
-    counts = ", ".join(map(str, VLLM_RANKS))
-    refused = "" if comm.size in VLLM_RANKS else f"it serves {counts} ranks, and not {comm.size}"
-    agree(comm, refused or _failure(lambda: _load_vllm(_folder("vllm"))), ContenderMissing)
-    ops = _operators("_C")
+    ops = on_all(comm, partial(_load_vllm, comm.size))
     name: str = comm.bcast(f"hbmcomm-{uuid.uuid4().hex}")
     group = ops.init_shm_manager(name, comm.size, comm.rank, 1)
     comm.Barrier()
@@ -80,14 +83,14 @@ def deepspeed(comm: MPI.Intracomm) -> Contender:
     Raises:
         ContenderMissing: it is not installed, or cannot be compiled.
     """
-    built: list[Any] = []
-    reason = _failure(lambda: built.append(_build_deepspeed(_folder("deepspeed"))))
-    agree(comm, reason, ContenderMissing)
+    import torch
+
+    built = on_all(comm, _build_deepspeed)
     place: str = comm.bcast(uuid.uuid4().hex)  # stands for a host's name in those of its files
     os.environ |= {"LOCAL_SIZE": str(comm.size), "MASTER_ADDR": place, "MASTER_PORT": "0"}
-    built[0].initialize(comm.size, comm.rank)
+    built.initialize(comm.size, comm.rank)
     _forget(comm, f"deepspeed_allreduce_buffer_{os.getuid()}_{place}_0")
-    act = _operators("deepspeed").inference_all_reduce_
+    act = torch.ops.deepspeed.inference_all_reduce_
 
     def calls(given: Any, taken: Any) -> Mapping[str, Call]:
         return {"allreduce": reducing(given, taken, partial(act, taken))}
@@ -103,46 +106,41 @@ def _contender(calls: Callable[[Any, Any], Mapping[str, Call]]) -> Contender:
     return ready
 
 
-def _operators(namespace: str) -> Any:
-    return getattr(importlib.import_module("torch").ops, namespace)
-
-
 def _folder(package: str) -> Path:
     """Where a package is, which is not imported: that takes seconds, and packages of its own."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
-        raise ImportError(f"{package} is not installed")
+        raise ContenderMissing(f"{package} is not installed")
     return Path(found.origin).parent
 
 
-def _failure(make: Callable[[], object]) -> str:
-    """Why something cannot be made, in one line; "" where it was."""
-    try:
-        make()
-    except (ImportError, OSError, RuntimeError) as error:
-        return str(error).partition("\n")[0]
-    return ""
+def _load_vllm(ranks: int) -> Any:
+    """The operators of the library that vLLM itself takes for this CPU."""
+    if ranks not in VLLM_RANKS:
+        counts = ", ".join(map(str, VLLM_RANKS))
+        raise ContenderMissing(f"it serves {counts} ranks, and not {ranks}")
+    folder = _folder("vllm")
+    import torch
 
-
-def _load_vllm(folder: Path) -> None:
-    """The library that vLLM itself takes for this CPU."""
-    torch: Any = importlib.import_module("torch")
     can = torch.cpu.get_capabilities()
     suffixes = {"avx512_bf16": "", "avx512_f": "_AVX512", "avx2": "_AVX2"}
     suffix = next((suffixes[name] for name in suffixes if can.get(name)), "")
     torch.ops.load_library(str(folder / f"_C{suffix}.abi3.so"))
     if not hasattr(torch.ops._C, "init_shm_manager"):
-        raise ImportError(f"vLLM in {folder} has no operators over shared memory")
+        raise ContenderMissing(f"vLLM in {folder} has no operators over shared memory")
+    return torch.ops._C
 
 
-def _build_deepspeed(folder: Path) -> Any:
+def _build_deepspeed() -> Any:
     """The module of its sources, as its own builder compiles them; ranks do it one by one."""
-    extension: Any = importlib.import_module("torch.utils.cpp_extension")
-    sources, build = folder / "ops/csrc/cpu", BUILD / "deepspeed" / Path(sys.prefix).name
+    from torch.utils import cpp_extension
+
+    sources = _folder("deepspeed") / "ops/csrc/cpu"
+    build = BUILD / "deepspeed" / Path(sys.prefix).name
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # for ninja
     with scratch.locked(build):
         (build / "lock").unlink(missing_ok=True)  # of a build that was killed
-        return extension.load(
+        return cpp_extension.load(
             "deepspeed_shm_comm",
             [str(sources / "comm" / name) for name in ("shm_interface.cpp", "shm.cpp")],
             extra_cflags=["-O2", "-fopenmp"],

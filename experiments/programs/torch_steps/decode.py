@@ -5,7 +5,6 @@ Shoeybi et al., Megatron-LM, arXiv:1909.08053. The partial sums lie in the recei
 """
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +25,9 @@ def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Ready:
     Args:
         group: None: the ranks do not communicate.
     """
-    torch: Any = importlib.import_module("torch")
-    dist: Any = importlib.import_module("torch.distributed")
+    import torch
+    from torch import distributed as dist
+
     begin, end = (each * INNER // comm.size for each in (comm.rank, comm.rank + 1))
     own = [(up[:, begin:end].contiguous(), down[begin:end]) for up, down in _weights()]
     partial = torch.from_numpy(recv).view(-1, HIDDEN)
@@ -55,7 +55,8 @@ def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Ready:
 def _step(
     tokens: Any, state: Any, partial: Any, weights: list[Any], all_reduce: Callable[[], None]
 ) -> None:
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     state.copy_(tokens)
     for up, down in weights:
         torch.mm(torch.mm(state, up).tanh_(), down, out=partial)
@@ -66,7 +67,8 @@ def _step(
 @functools.cache
 def _weights() -> list[Any]:
     """The pairs of matrices, whole; alike on every rank."""
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     draw = torch.Generator().manual_seed(SEED)
     shapes = ((HIDDEN, INNER), (INNER, HIDDEN))
     return [
@@ -76,5 +78,6 @@ def _weights() -> list[Any]:
 
 
 def _tokens(count: int) -> Any:
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     return torch.randn((count, HIDDEN), generator=torch.Generator().manual_seed(SEED + 1))

@@ -4,7 +4,6 @@ DistributedDataParallel has every rank keep all parameters and average the gradi
 (FSDP2) has each keep a share, gather a layer before its use, and reduce-scatter its gradients.
 """
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,8 @@ def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> Re
         operation: DDP or FSDP2.
         group: None: the ranks do not communicate, and each trains a network of its own.
     """
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     model = _network(nbytes)
     if group is not None:
         model = _replicated(model, group) if operation == DDP else _sharded(model, group)
@@ -55,7 +55,8 @@ def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> Re
 
 def _network(nbytes: int) -> Any:
     """Layers of one grain each; alike on every rank."""
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     torch.manual_seed(SEED)
     count = nbytes // WORKLOADS[DDP].grain
     layers = [torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(count)]
@@ -63,28 +64,28 @@ def _network(nbytes: int) -> Any:
 
 
 def _replicated(model: Any, group: Any) -> Any:
-    parallel: Any = importlib.import_module("torch.nn.parallel")
-    return parallel.DistributedDataParallel(
-        model, process_group=group, gradient_as_bucket_view=True
-    )
+    from torch.nn.parallel import DistributedDataParallel
+
+    return DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True)
 
 
 def _sharded(model: Any, group: Any) -> Any:
-    dist: Any = importlib.import_module("torch.distributed")
-    fsdp: Any = importlib.import_module("torch.distributed.fsdp")
-    mesh = importlib.import_module("torch.distributed.device_mesh").DeviceMesh.from_group(
-        group, "cpu"
-    )
-    allocates = dist.get_backend(group) == "hbm"
+    from torch.distributed import get_backend
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = DeviceMesh.from_group(group, "cpu")
+    allocates = get_backend(group) == "hbm"
     for layer in (*model[::2], model):
-        sharded = fsdp.fully_shard(layer, mesh=mesh)
+        sharded = fully_shard(layer, mesh=mesh)
         sharded.set_allocate_memory_from_process_group_for_comm(allocates)
     return model
 
 
 def _samples(rank: int) -> tuple[Any, Any]:
     """Inputs and what the network is to learn; other ones on each rank."""
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     inputs = torch.randn(BATCH, WIDTH, generator=torch.Generator().manual_seed(SEED + 1 + rank))
     return inputs, inputs.roll(1, 1).sin()
 
@@ -104,7 +105,8 @@ def _mean_gradients(
     comm: MPI.Intracomm, nbytes: int, parameters: list[Any], samples: tuple[Any, Any]
 ) -> list[Array]:
     """The gradients' means over the ranks, by MPI, at these parameters."""
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     model = _network(nbytes)
     with torch.no_grad():
         for own, given in zip(model.parameters(), parameters, strict=True):

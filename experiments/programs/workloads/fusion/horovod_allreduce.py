@@ -13,9 +13,8 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.model.systems.fusion import HOROVOD_FOLDER
-from experiments.programs.contenders.contender import Contender, ContenderMissing
+from experiments.programs.contenders.contender import Contender, ContenderMissing, on_all
 from experiments.programs.measure import affinity
-from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion.tensors import Gradients, lengths, private
@@ -27,20 +26,23 @@ SETTINGS = {
 """The fastest of its settings on two cores; those of the user's environment go first."""
 
 
+def _imported() -> Any:
+    sys.path.append(str(Path(sys.prefix) / HOROVOD_FOLDER))
+    try:
+        return importlib.import_module("horovod.torch")
+    except ImportError as error:
+        raise ContenderMissing(f"horovod is not built for this MPI: {error}") from error
+
+
 def make(comm: MPI.Intracomm) -> Contender:
     """Horovod's Allreduce of every tensor, by name and in place; collective.
 
     Raises:
         ContenderMissing: any rank has no torch or no Horovod.
     """
-    sys.path.append(str(Path(sys.prefix) / HOROVOD_FOLDER))
-    try:
-        horovod: Any = importlib.import_module("horovod.torch")
-        torch: Any = importlib.import_module("torch")
-        problem = ""
-    except ImportError as error:
-        problem = f"horovod is not built for this MPI: {error}"
-    agree(comm, problem, ContenderMissing)
+    horovod = on_all(comm, _imported)
+    import torch
+
     os.environ.update(SETTINGS | os.environ)
     own = comm.Dup()
     cpus = affinity.of_all_ranks(comm)

@@ -3,7 +3,6 @@
 A tensor is computed by one ufunc from an array of rank 0's own, and read by one reduction.
 """
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,10 +20,9 @@ from experiments.model.systems.regions import (
     RPC_TUNED,
 )
 from experiments.model.systems.workload import gradient_lengths
-from experiments.programs.contenders.contender import Contender, ContenderMissing
+from experiments.programs.contenders.contender import Contender, ContenderMissing, require
 from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure import affinity
-from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.regions.line import Line
@@ -56,14 +54,15 @@ def opener(contender: str, comm: MPI.Intracomm, folder: Path) -> Opened:
     """What opens lines of a contender; collective. Errors as for `make`."""
     if comm.size != 2:
         raise ContenderMissing(f"a push has two ends; found {comm.size} ranks; ask for --ranks 2")
-    makers: dict[str, Callable[[MPI.Intracomm, Path], Opened]] = {
-        REGION: _regions,
-        RPC: partial(_rpc, RpcLine),
-        RPC_TUNED: partial(_rpc, TunedRpcLine),
-        PACK_MPI: lambda comm, _: lambda sizes: PackedLine(comm.Dup(), sizes),
-        GLOO_SEND: _gloo,
-    }
-    return makers[contender](comm, folder)
+    if contender == REGION:
+        return partial(RegionLine, hbmcomm.Communicator(comm, kind="regular"))
+    if contender == GLOO_SEND:
+        TorchGroups(comm, folder, affinity.of_all_ranks(comm)).gloo()  # makes the default group
+        return GlooLine
+    if contender in (RPC, RPC_TUNED):
+        require(comm, "grpc", "google.protobuf")
+    line = {RPC: RpcLine, RPC_TUNED: TunedRpcLine, PACK_MPI: PackedLine}[contender]
+    return lambda sizes: line(comm.Dup(), sizes)
 
 
 def lengths(operation: str, elements: int) -> list[int]:
@@ -86,7 +85,6 @@ class Push:
         self._inputs = _inputs(tuple(sizes)) if comm.rank == 0 else []
         self._largest = np.zeros(len(sizes), "float32")
         self._steps = 0
-        self._due: list[Array] = []
 
     def step(self) -> None:
         """What is timed: compute and push every tensor, or wait for each and read it."""
@@ -141,28 +139,3 @@ def _inputs(sizes: tuple[int, ...]) -> list[Array]:
     """What tensors are computed from: one for all contenders that take turns."""
     draw = np.random.default_rng(1)
     return [draw.random(size, "float32") for size in sizes]
-
-
-def _regions(comm: MPI.Intracomm, _folder: Path) -> Opened:
-    wrapped = hbmcomm.Communicator(comm, kind="regular")
-    return lambda sizes: RegionLine(wrapped, sizes)
-
-
-def _rpc(
-    line: Callable[[MPI.Intracomm, Sequence[int]], Line], comm: MPI.Intracomm, _: Path
-) -> Opened:
-    lacking = [name for name in ("grpc", "google.protobuf") if not _is_installed(name)]
-    agree(comm, f"{', '.join(lacking)} cannot be imported" if lacking else "", ContenderMissing)
-    return lambda sizes: line(comm.Dup(), sizes)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # not even the package around it
-        return False
-
-
-def _gloo(comm: MPI.Intracomm, folder: Path) -> Opened:
-    TorchGroups(comm, folder, affinity.of_all_ranks(comm)).gloo()  # makes the default group
-    return GlooLine

@@ -19,5 +19,7 @@ PROGRAM = Path(__file__).parent / "ranks" / "steps.py"
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_every_workload_is_right_on_every_group(mpirun: Callable[..., Any], ranks: int) -> None:
-    assert mpirun(PROGRAM, ranks, mpi="openmpi").output.split().count("right") == ranks
+def test_every_workload_is_right_on_every_group(
+    mpirun: Callable[..., Any], tmp_path: Path, ranks: int
+) -> None:
+    assert mpirun(PROGRAM, ranks, str(tmp_path)).output.split().count("right") == ranks

@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from experiments.schedule import footprint
 COMM = MPI.COMM_WORLD
 ELEMENTS = 300
 
-flavour = sys.argv[1]
+flavour, folder = sys.argv[1:]
 direct = hbmcomm.Communicator(COMM, kind="regular", transport="direct")
 contenders: dict[str, Contender] = {
     "direct": plain(direct),
@@ -40,7 +39,6 @@ contenders: dict[str, Contender] = {
     "mpi nonblocking": nonblocking(COMM.Dup()),
     "pickle": pickled(COMM.Dup()),
 }
-folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
 groups = TorchGroups(COMM, Path(folder), os.sched_getaffinity(0))
 for name, of in groups.makers().items():
     try:
