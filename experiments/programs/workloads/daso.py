@@ -18,7 +18,7 @@ from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.network import Network, Samples, batches_of, samples
-from experiments.programs.workloads.trainers import Blocking, Trainer, WithDaso
+from experiments.programs.workloads.trainers import Trainer, blocking, with_daso
 
 SEED = 1
 BATCH = 64  # samples of a rank
@@ -40,7 +40,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
         def wrong() -> int:
             due = trainer.network.copy()
             call()
-            _replay(due, batches, comm, contender == ALONE, getattr(trainer, "daso", None))
+            _replay(due, batches, comm, contender == ALONE, trainer.daso)
             return sum(
                 int(np.count_nonzero(~np.isclose(own, right, rtol=1e-3, atol=1e-5)))
                 for own, right in zip(trainer.network.parameters, due.parameters, strict=True)
@@ -58,10 +58,10 @@ def trainer_of(contender: str, seed: int, comm: MPI.Intracomm, **phases: float) 
         phases: epochs, warmup, cooldown and threshold of DASO's Schedule.
     """
     if contender == DASO:
-        return WithDaso(seed, comm, played_host(comm), skips=CYCLE, wait=WAIT, **phases)
+        return with_daso(seed, comm, played_host(comm), skips=CYCLE, wait=WAIT, **phases)
     if contender == BLOCKING:
-        return Blocking(seed, hbmcomm.Communicator(comm))
-    return Blocking(seed, comm.Dup() if contender == MPI_BLOCKING else None)
+        return blocking(seed, hbmcomm.Communicator(comm))
+    return blocking(seed, comm.Dup() if contender == MPI_BLOCKING else None)
 
 
 def played_host(comm: MPI.Intracomm) -> int | None:

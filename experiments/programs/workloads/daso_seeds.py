@@ -20,7 +20,6 @@ from experiments.programs.machine.links import traffic
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.daso import trainer_of
 from experiments.programs.workloads.network import Samples, batches_of, samples
-from experiments.programs.workloads.trainers import Trainer
 
 BATCH = 256  # samples of a rank
 RATE = 0.05  # of learning in the first epoch; it falls to 0 along a cosine
@@ -38,7 +37,7 @@ class Course:
 
     def __init__(self, way: str, seed: int, comm: MPI.Intracomm, epochs: int) -> None:
         phases = {"epochs": epochs, "warmup": 1, "cooldown": 1, "threshold": PLATEAU}
-        self._trainer: Trainer = trainer_of(way, seed, comm, **phases)
+        self._trainer = trainer_of(way, seed, comm, **phases)
         self._comm, self._epochs = comm, epochs
         self.seconds, self.sent = 0.0, 0
 

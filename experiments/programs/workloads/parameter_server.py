@@ -16,6 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.model.quantities import parse_size
 from experiments.model.systems.parameter_server import (
     GATHER_NUMPY,
     GLOO_LOCAL,
@@ -44,19 +45,13 @@ Steps = tuple[Callable[[], object], Callable[[], object], Array]
 """A step, what frees its contender, and the weights that this rank sees."""
 
 
-def _kibibytes(name: str) -> int:
-    """The bytes in the name of a contender with chunks of its own."""
-    size = name.removeprefix("ps-")
-    return int(size[:-3]) * {"KiB": 2**10, "MiB": 2**20}[size[-3:]]
-
-
 DESIGNS: dict[str, dict[str, Any]] = {
     PS: {},
     TUNED_PS: {"chunk_bytes": 4 * 2**20, "fused": False, "pull": True},
     PS_UNFUSED: {"fused": False},
     PS_PULL: {"pull": True},
     PS_SHARED: {"shared_weights": True},
-    **{name: {"chunk_bytes": _kibibytes(name)} for name in PS_CHUNKS},
+    **{name: {"chunk_bytes": parse_size(name.removeprefix("ps-"))} for name in PS_CHUNKS},
 }
 """What ParameterServer is asked for."""
 
@@ -107,15 +102,16 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     Raises:
         ContenderMissing: there is no shared memory, or no torch with gloo.
     """
-    sharing = hbmcomm.Communicator(comm)
-    transport = sharing.transport
-    sharing.Free()
+    with hbmcomm.Communicator(comm) as sharing:
+        transport = sharing.transport
     agree(comm, "" if transport == "direct" else "ranks share no memory", ContenderMissing)
-    makes: dict[str, Callable[[MPI.Intracomm, Arrays], Steps]] = {
-        GATHER_NUMPY: gathered,
-        GLOO_LOCAL: partial(by_gloo, _gloo(comm, folder) if contender == GLOO_LOCAL else None),
-    }
-    steps = makes.get(contender) or partial(served, DESIGNS.get(contender, {}))
+    steps: Callable[[MPI.Intracomm, Arrays], Steps]
+    if contender == GATHER_NUMPY:
+        steps = gathered
+    elif contender == GLOO_LOCAL:
+        steps = partial(by_gloo, _gloo(comm, folder))
+    else:
+        steps = partial(served, DESIGNS[contender])
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         arrays = Arrays.of(comm, operation)
@@ -187,7 +183,8 @@ def by_gloo(group: Any, comm: MPI.Intracomm, arrays: Arrays) -> Steps:
 
     Gloo reduces in place, so gradients are copied into buckets first, as DDP does.
     """
-    torch: Any = importlib.import_module("torch")
+    import torch
+
     gradients = torch.from_numpy(arrays.server.all_gradients)
     weights = torch.from_numpy(arrays.server.all_weights)
     parts = _buckets(len(gradients))

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mpi4py import MPI
@@ -81,28 +82,27 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
     return ready
 
 
+def _wait(_number: int) -> None:
+    """Reduce nothing before the end."""
+
+
 def _alone(_comm: MPI.Intracomm, _counts: list[int]) -> Way:
-    return Way((), lambda _number: None, nothing)
+    return Way((), _wait, nothing)
 
 
-def _overlapped(comm: MPI.Intracomm, counts: list[int]) -> Way:
-    fused, close = fused_allreduce(ours(comm), overlap=True)
+def _fused(overlap: bool, comm: MPI.Intracomm, counts: list[int]) -> Way:
+    fused, close = fused_allreduce(ours(comm), overlap)
     tensors = fused.buffers(counts)
-    return Way(
-        tensors, lambda number: fused.submit(str(number), tensors[number]), fused.wait, close
-    )
 
-
-def _afterwards(comm: MPI.Intracomm, counts: list[int]) -> Way:
-    fused, close = fused_allreduce(ours(comm), overlap=False)
-    tensors = fused.buffers(counts)
+    def submit(number: int) -> None:
+        fused.submit(str(number), tensors[number])
 
     def end() -> None:
-        for number, each in enumerate(tensors):
-            fused.submit(str(number), each)
+        for number in range(len(tensors)):
+            submit(number)
         fused.wait()
 
-    return Way(tensors, lambda _number: None, end, close)
+    return Way(tensors, submit, fused.wait, close) if overlap else Way(tensors, _wait, end, close)
 
 
 def _one_by_one(comm: MPI.Intracomm, counts: list[int]) -> Way:
@@ -121,8 +121,8 @@ def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
 
 
 _WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
-    OVERLAPPED: _overlapped,
-    AFTER_BACKWARD: _afterwards,
+    OVERLAPPED: partial(_fused, True),
+    AFTER_BACKWARD: partial(_fused, False),
     COMPUTE: _alone,
     MPI_ONE_BY_ONE: _one_by_one,
     GRPC: _server,

@@ -29,10 +29,7 @@ class Line:
 
     Attributes:
         copies: what this line has copied on this rank, as far as its own calls tell.
-        transfers: how many times the MPI, gRPC's core or the kernel writes each byte besides.
     """
-
-    transfers: int
 
     def __init__(self, tensors: Sequence[Array] = ()) -> None:
         """`tensors`: arrays of this rank's own."""

@@ -21,8 +21,6 @@ class RegionLine(Line):
         sizes: elements of each tensor.
     """
 
-    transfers = 0
-
     def __init__(self, comm: hbmcomm.Communicator, sizes: Sequence[int]) -> None:
         library: Any = importlib.import_module("hbmcomm.training.regions")
         super().__init__()
@@ -60,8 +58,6 @@ class RegionLine(Line):
 class PackedLine(Line):
     """A tensor and its head are packed into a message, sent, received and unpacked, as by RPC."""
 
-    transfers = 1  # where the MPI copies from one process to the other without a stop between
-
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
         super().__init__(zeros(sizes))
         self._comm = comm
@@ -89,12 +85,11 @@ class PackedLine(Line):
 class GlooLine(Line):
     """send and recv of torch.distributed, over its default group, which serves other lines too."""
 
-    transfers = 2  # into the socket and out of it
-
     def __init__(self, sizes: Sequence[int]) -> None:
+        import torch
+
         super().__init__(zeros(sizes))
-        torch: Any = importlib.import_module("torch")
-        self._dist: Any = importlib.import_module("torch.distributed")
+        self._dist = torch.distributed
         self._seen = [torch.from_numpy(each) for each in self._tensors]
 
     def send(self, number: int) -> None:

@@ -36,7 +36,6 @@ _ACKNOWLEDGED = b""
 class _Queued(Line):
     """What both lines share: the consumer takes bytes that the server's threads have queued."""
 
-    transfers = 3  # in gRPC's core, into the socket and out of it
     _ends: "_Ends"
 
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
@@ -128,23 +127,20 @@ class _Ends:
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         grpc: Any = importlib.import_module("grpc")
         self._comm, self.channel, self._server = comm, None, None
-        cpus = affinity.of_all_ranks(comm)
-        if comm.rank == 1:
-            with affinity.unpinned(cpus):
+        with affinity.unpinned(affinity.of_all_ranks(comm)):
+            if comm.rank == 1:
                 made = grpc.server(ThreadPoolExecutor(2), options=options)
-            serve = {_PUSH: handler}
-            made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, serve),))
-            port = made.add_insecure_port(address)
-            if address.endswith(":0"):
-                address = f"{address[:-1]}{port}"
-            with affinity.unpinned(cpus):
+                handlers = grpc.method_handlers_generic_handler(_SERVICE, {_PUSH: handler})
+                made.add_generic_rpc_handlers((handlers,))
+                port = made.add_insecure_port(address)
+                if address.endswith(":0"):
+                    address = f"{address[:-1]}{port}"
                 made.start()
-            self._server = made
-        address = comm.bcast(address, 1)
-        if comm.rank == 0:
-            with affinity.unpinned(cpus):
+                self._server = made
+            address = comm.bcast(address, 1)
+            if comm.rank == 0:
                 self.channel = grpc.insecure_channel(address, options)
-            grpc.channel_ready_future(self.channel).result(timeout=30)
+                grpc.channel_ready_future(self.channel).result(timeout=30)
 
     def close(self) -> None:
         if self.channel is not None:

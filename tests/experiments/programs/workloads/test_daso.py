@@ -10,7 +10,7 @@ import pytest
 from experiments.model.systems.daso import DASO_STEP
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.blas import use_one_thread
-from experiments.programs.workloads.network import Network, samples
+from experiments.programs.workloads.network import Network, batches_of, samples
 
 PROGRAM = Path(__file__).parent / "ranks" / "daso.py"
 
@@ -49,8 +49,7 @@ def test_matrices_are_multiplied_on_one_thread() -> None:
 def test_the_task_can_be_learned() -> None:
     network, unseen = Network(3), samples(3, 1, 512)
     before = network.loss(unseen)
-    whole = samples(3, 0, 60 * 64)
-    for at in range(0, 60 * 64, 64):
-        network.backward(type(whole)(whole.inputs[at : at + 64], whole.labels[at : at + 64]))
+    for batch in batches_of(samples(3, 0, 60 * 64), 64):
+        network.backward(batch)
         network.step()
     assert network.loss(unseen) < before - 0.3

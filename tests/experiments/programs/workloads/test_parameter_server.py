@@ -10,8 +10,10 @@ RANKS = Path(__file__).parent / "ranks"
 
 
 @pytest.mark.ranks
-def test_each_contender_is_right(mpirun: Callable[..., Any]) -> None:
-    assert mpirun(RANKS / "parameter_server.py", 2).output.split().count("right") == 2
+def test_each_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+    assert (
+        mpirun(RANKS / "parameter_server.py", 2, str(tmp_path)).output.split().count("right") == 2
+    )
 
 
 @pytest.mark.ranks

@@ -10,23 +10,17 @@ import pytest
 from experiments.model.systems.fusion import ALGORITHMS, NETWORK_OF
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.fusion.emulated_compute import GFLOP
-from hbmcomm.training.networks import gradients
 
 PROGRAM = Path(__file__).parent / "ranks" / "ways.py"
 
 
-@pytest.mark.parametrize("operation", NETWORK_OF)
-def test_the_bytes_of_a_network_are_those_of_its_gradients(operation: str) -> None:
-    network = NETWORK_OF[operation]
-    assert WORKLOADS[operation].nbytes == 4 * sum(count for _, count in gradients(network))
-    assert network in GFLOP
+def test_the_computation_of_each_network_is_known() -> None:
+    assert set(NETWORK_OF.values()) <= set(GFLOP)
 
 
 @pytest.mark.ranks
 def test_every_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) -> None:
-    folder = tmp_path / "launch"
-    folder.mkdir()
-    lines = mpirun(PROGRAM, 2, str(folder)).output.splitlines()
+    lines = mpirun(PROGRAM, 2, str(tmp_path)).output.splitlines()
     found = {tuple(line.split()[:2]): line.split(maxsplit=2)[2] for line in lines if "_" in line}
     programs = {each.program: name for name, each in WORKLOADS.items()}
     ours = [name for program, name in programs.items() if program.startswith("fusion.")]
@@ -41,13 +35,11 @@ def test_every_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) ->
 def test_every_contender_is_right_between_hosts(
     hosts: Callable[..., Any], mpirun_on: Callable[..., Any], tmp_path: Path
 ) -> None:
-    folder = tmp_path / "launch"
-    folder.mkdir()
     made = hosts(2)
     asked = [
         *(f"allreduce_between_hosts/{each}" for each in ALGORITHMS),
         "overlap_mobilenet/overlapped",
     ]
-    lines = mpirun_on(made, made.packed(1), PROGRAM, str(folder), *asked).output.splitlines()
+    lines = mpirun_on(made, made.packed(1), PROGRAM, str(tmp_path), *asked).output.splitlines()
     for each in asked:
         assert f"{each.replace('/', ' ')} right" in lines

@@ -1,6 +1,5 @@
 """Rank program: each way through a cycle of DASO is right, and its check sees what is wrong."""
 
-import tempfile
 from pathlib import Path
 from unittest import mock
 
@@ -11,7 +10,7 @@ from experiments.model.systems.daso import DASO, DASO_STEP
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads import daso
-from experiments.programs.workloads.trainers import Blocking
+from experiments.programs.workloads.trainers import blocking
 
 COMM = MPI.COMM_WORLD
 NOTHING = np.empty(0, "f")
@@ -19,14 +18,11 @@ daso.BATCH = 8  # samples, so that the check takes little time
 
 
 def ready(contender: str) -> Ready:
-    made = daso.make(contender, COMM, Path(tempfile.gettempdir()))(DASO_STEP, NOTHING, NOTHING)
-    assert made is not None
-    return made
+    return daso.make(contender, COMM, Path())(DASO_STEP, NOTHING, NOTHING)
 
 
 def wrong(made: Ready) -> int:
-    assert made.wrong is not None
-    found = int(COMM.allreduce(made.wrong()))
+    found = COMM.allreduce(made.wrong())
     made.close()
     return found
 
@@ -38,7 +34,7 @@ for name in WORKLOADS[DASO_STEP].contenders:
 with mock.patch.object(daso, "WAIT", 3):
     late = ready(DASO)
 assert wrong(late) > 0
-with mock.patch.object(daso, "trainer_of", lambda *_, **__: Blocking(1, None)):
+with mock.patch.object(daso, "trainer_of", lambda *_, **__: blocking(1, None)):
     alone = ready("blocking")
 assert wrong(alone) > 0
 print("right")

@@ -11,28 +11,23 @@ from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.modelled import gradients, trees
 
 COMM = MPI.COMM_WORLD
-STEP = "step_mobilenet_v1"
-none, some = np.empty(0, "float32"), np.empty(5000, "float32")
+SIZES = {"step_mobilenet_v1": 0, EXCHANGE: 5000, TREE_BCAST: 3000, TREE_REDUCE: 3000}
+"""Elements of the receive buffer, by operation."""
 
-for name in WORKLOADS[STEP].contenders:
-    contender = gradients.make(name, COMM, Path())
-    ready = contender(STEP, none, none)
-    assert ready is not None and ready.wrong is not None
-    assert COMM.allreduce(ready.wrong()) == 0, name
-    if name in WORKLOADS[EXCHANGE].contenders:
-        ready = contender(EXCHANGE, none, some)
-        assert ready is not None and ready.wrong is not None
-        assert COMM.allreduce(ready.wrong()) == 0, name
+
+def wrong(operation: str, contender: str) -> int:
+    program = trees if operation in (TREE_BCAST, TREE_REDUCE) else gradients
+    recv = np.empty(SIZES[operation], "float32")
+    ready = program.make(contender, COMM, Path())(operation, np.empty(0, "float32"), recv)
+    return COMM.allreduce(ready.wrong())
+
+
+for operation in SIZES:
+    for contender in WORKLOADS[operation].contenders:
+        assert wrong(operation, contender) == 0, (operation, contender)
 with mock.patch.object(gradients, "_exchange"):
-    ready = gradients.make("layerwise", COMM, Path())(EXCHANGE, none, some)
-    assert ready is not None and ready.wrong is not None
-    assert ready.wrong() == some.size
-
+    assert wrong(EXCHANGE, "layerwise") == SIZES[EXCHANGE] * COMM.size
 own, total = np.empty(3000, "float32"), np.empty(3000, "float32")
 for operation in (TREE_BCAST, TREE_REDUCE):
-    for name in WORKLOADS[operation].contenders:
-        ready = trees.make(name, COMM, Path())(operation, none, total)
-        assert ready is not None and ready.wrong is not None
-        assert COMM.allreduce(ready.wrong()) == 0, (operation, name)
     assert COMM.allreduce(trees.wrong(COMM, operation, lambda *_: None, own, total)) > 0, operation
 print("right")
