@@ -7,7 +7,7 @@ import hbmcomm
 from experiments.model.launch import Launch
 from experiments.programs.baselines.launches import holds
 from experiments.programs.machine import binding, facts
-from experiments.programs.machine.usable import cpus_by_node
+from experiments.programs.machine.binding import cpus_by_node
 from experiments.schedule import footprint
 
 PROCESS = 2**27  # bytes that a rank takes beside its buffers

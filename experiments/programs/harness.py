@@ -109,7 +109,9 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     every = comm.gather(paths)
     if every is None:
         return {}
-    summaries = {tried: _summary(every, tried) for tried in datapath.TRIED}
+    summaries = {
+        tried: "; ".join(sorted({str(each[tried]) for each in every})) for tried in datapath.TRIED
+    }
     return software_and_machine() | {"datapath": every[0] | summaries | {"told": reported}}
 
 
@@ -138,10 +140,6 @@ def measure(
     contests = numbers(launch.contests)
     conduct_alone(comm, carry_out, contests, launch.measurement, launch.order)
     return {}
-
-
-def _summary(every: list[dict[str, Any]], key: str) -> str:
-    return "; ".join(sorted({str(each[key]) for each in every}))
 
 
 def run(folder: Path) -> None:

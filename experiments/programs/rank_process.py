@@ -16,7 +16,6 @@ from mpi4py import MPI
 import hbmcomm
 from experiments.model.errors import Misplaced, WrongResult
 from experiments.programs.machine import binding
-from experiments.programs.machine.usable import cpus_by_node
 
 READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words
 POLL = 0.005  # seconds
@@ -25,22 +24,26 @@ EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all oth
 
 def pin(rank: int, how: str) -> int:
     """Pin this process, "packed" or "spread"; the CPU that it has now."""
-    cpu = binding.cpu_of(rank, how, cpus_by_node())
+    cpu = binding.cpu_of(rank, how, binding.cpus_by_node())
     os.sched_setaffinity(0, {cpu})
     return cpu
 
 
 def run(main: Callable[[Path], None], folder: Path) -> None:
-    """main(), where a rank's error ends all ranks: one line, and a traceback if it is a defect."""
+    """main(), where a rank's error ends all ranks."""
     try:
         main(folder)
     except BaseException as error:
-        if not isinstance(error, EXPECTED):
-            traceback.print_exc()
-        message = f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}"
-        print(message, file=sys.stderr, flush=True)
+        report(MPI.COMM_WORLD.rank, error)
         await_read(sys.stderr.fileno())
         MPI.COMM_WORLD.Abort(1)
+
+
+def report(rank: int, error: BaseException) -> None:
+    """Print the error that ends a rank: one line, and its traceback if it is a defect."""
+    if not isinstance(error, EXPECTED):
+        traceback.print_exception(error)
+    print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 def await_read(pipe: int, patience: float = READ_PATIENCE) -> None:

@@ -20,7 +20,6 @@ from experiments.execution import campaign_file
 from experiments.execution.cleanup import watchdog
 from experiments.jobs import attend
 from experiments.programs.machine import binding
-from experiments.programs.machine.usable import cpus_by_node
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.results import store as results
@@ -97,7 +96,7 @@ def summarise(folder: Path) -> store.Tuned:
 def place(ranks: int) -> Place:
     """Where so many ranks are pinned."""
     topology = hbmcomm.topology()
-    cpus = cpus_by_node()
+    cpus = binding.cpus_by_node()
     used = {binding.cpu_of(rank, "packed", cpus) for rank in range(ranks)}
     nodes = sum(1 for node in topology.nodes if used.intersection(node.cpus))
     caches = sum(1 for each in topology.caches if each.node is None and used & set(each.cpus))

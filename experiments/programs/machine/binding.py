@@ -1,6 +1,20 @@
-"""Which CPU each rank is pinned to. Pure: nodes and ranks in, CPU out."""
+"""Which CPU each rank is pinned to."""
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import hbmcomm
+from experiments.programs.machine import facts
+
+
+def cpus_by_node() -> dict[int, tuple[int, ...]]:
+    """The CPUs that this process may use, by NUMA node, as cpu_of() takes them."""
+    allowed = os.sched_getaffinity(0)
+    siblings = {cpu: facts.siblings(cpu) for cpu in allowed}
+    return {
+        node.id: first_threads_first(allowed.intersection(node.cpus), siblings)
+        for node in hbmcomm.topology().nodes
+    }
 
 
 def first_threads_first(

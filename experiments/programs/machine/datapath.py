@@ -39,8 +39,8 @@ class _Rank:
         kernel: the first namespaces of any two kernels have the same names.
         mark: bytes that no other rank has.
         address: of the mark in its memory.
-        descriptor: its anonymous file that holds the mark, or -1.
-        file: name of its file under /dev/shm that holds the mark, or "".
+        anonymous: path of its anonymous file that holds the mark, or "".
+        file: path of its file under /dev/shm that holds the mark, or "".
     """
 
     pid: int
@@ -49,7 +49,7 @@ class _Rank:
     hostname: str
     mark: bytes
     address: int
-    descriptor: int
+    anonymous: str
     file: str
 
 
@@ -79,25 +79,27 @@ def probe(comm: MPI.Intracomm) -> dict[str, object]:
 def _tried(comm: MPI.Intracomm) -> dict[str, object]:
     mark = os.urandom(16)
     own = ctypes.create_string_buffer(mark, len(mark))
-    with _anonymous(mark) as descriptor, _named(mark) as file:
-        ranks: list[_Rank] = comm.allgather(
-            _Rank(
-                os.getpid(),
-                namespaces(),
-                kernel(),
-                socket.gethostname(),
-                mark,
-                ctypes.addressof(own),
-                descriptor,
-                file,
-            )
+    with _anonymous(mark) as anonymous, _named(mark) as file:
+        mine = _Rank(
+            os.getpid(),
+            namespaces(),
+            kernel(),
+            socket.gethostname(),
+            mark,
+            ctypes.addressof(own),
+            anonymous,
+            file,
         )
+        ranks = comm.allgather(mine)
         neighbour = ranks[(comm.rank + 1) % comm.size]
+        apart = "" if mine.kernel == neighbour.kernel else ANOTHER_MACHINE
+        known = mine.namespaces["pid"] == neighbour.namespaces["pid"]
+        unreachable = apart or ("" if known else ELSEWHERE)
         found: dict[str, object] = {
-            "cma": _cma(neighbour),
-            "kcmp": _kcmp(neighbour),
-            "memfd": _memfd(neighbour),
-            "shm": _shm(neighbour),
+            "cma": unreachable or _cma(neighbour),
+            "kcmp": unreachable or _kcmp(neighbour),
+            "memfd": unreachable or _file(neighbour.anonymous, neighbour),
+            "shm": apart or _file(neighbour.file, neighbour),
             "hostnames": str(len({rank.hostname for rank in ranks})),
             "namespaces_apart": ", ".join(_apart(ranks)) or "none",
         }
@@ -112,17 +114,8 @@ def _apart(ranks: list[_Rank]) -> list[str]:
     ]
 
 
-def _unreachable(neighbour: _Rank) -> str:
-    """Why the neighbour's PID names another process here, or this one; "" where it does not."""
-    if kernel() != neighbour.kernel:
-        return ANOTHER_MACHINE
-    return ELSEWHERE if namespaces()["pid"] != neighbour.namespaces["pid"] else ""
-
-
 def _cma(neighbour: _Rank) -> str:
     """Read the mark out of the neighbour's memory with process_vm_readv."""
-    if why := _unreachable(neighbour):
-        return why
     size = len(neighbour.mark)
     found = ctypes.create_string_buffer(size)
     local = _Iovec(ctypes.addressof(found), size)
@@ -137,7 +130,7 @@ def _cma(neighbour: _Rank) -> str:
         0,
     )
     if read_bytes < 0:
-        return _refusal()
+        return _refusal(ctypes.get_errno())
     return _same(found.raw, neighbour, "another process")
 
 
@@ -146,34 +139,17 @@ def _kcmp(neighbour: _Rank) -> str:
     number = KCMP.get(platform.machine())
     if number is None:
         return f"not tried on {platform.machine()}"
-    if why := _unreachable(neighbour):
-        return why
     libc = ctypes.CDLL(None, use_errno=True)
     answer = libc.syscall(number, os.getpid(), neighbour.pid, KCMP_VM, 0, 0)
-    return _refusal() if answer < 0 else WORKS
+    return _refusal(ctypes.get_errno()) if answer < 0 else WORKS
 
 
-def _memfd(neighbour: _Rank) -> str:
-    """Open the neighbour's anonymous file, by which ranks share memory without /dev/shm."""
-    if why := _unreachable(neighbour):
-        return why
-    if neighbour.descriptor < 0:
+def _file(path: str, neighbour: _Rank) -> str:
+    """Read a file of the neighbour; an anonymous one shares memory without /dev/shm."""
+    if not path:
         return "refused (no such file can be made)"
     try:
-        found = Path(f"/proc/{neighbour.pid}/fd/{neighbour.descriptor}").read_bytes()
-    except OSError as error:
-        return _refusal(error.errno)
-    return _same(found, neighbour, "another file")
-
-
-def _shm(neighbour: _Rank) -> str:
-    """Read the neighbour's file under /dev/shm."""
-    if kernel() != neighbour.kernel:
-        return ANOTHER_MACHINE
-    if not neighbour.file:
-        return "refused (no such file can be made)"
-    try:
-        found = (SHARED_MEMORY / neighbour.file).read_bytes()
+        found = Path(path).read_bytes()
     except OSError as error:
         return _refusal(error.errno)
     return _same(found, neighbour, "another file")
@@ -184,23 +160,23 @@ def _same(found: bytes, neighbour: _Rank, other: str) -> str:
 
 
 @contextlib.contextmanager
-def _anonymous(mark: bytes) -> Iterator[int]:
-    """An anonymous file that holds the mark; -1 where none can be made."""
+def _anonymous(mark: bytes) -> Iterator[str]:
+    """The path of an anonymous file that holds the mark; empty where none can be made."""
     try:
         descriptor = os.memfd_create("hbmcomm-probe")
     except OSError:
-        yield -1
+        yield ""
         return
     try:
         os.write(descriptor, mark)
-        yield descriptor
+        yield f"/proc/{os.getpid()}/fd/{descriptor}"
     finally:
         os.close(descriptor)
 
 
 @contextlib.contextmanager
 def _named(mark: bytes) -> Iterator[str]:
-    """The name of a file under /dev/shm that holds the mark; empty where none can be made."""
+    """The path of a file under /dev/shm that holds the mark; empty where none can be made."""
     path = SHARED_MEMORY / f"hbmcomm.probe.{mark.hex()}"  # tracking.SEGMENTS knows it
     try:
         try:
@@ -208,12 +184,10 @@ def _named(mark: bytes) -> Iterator[str]:
         except OSError:
             yield ""
         else:
-            yield path.name
+            yield str(path)
     finally:
         path.unlink(missing_ok=True)
 
 
-def _refusal(number: int | None = None) -> str:
-    """The name of an error number, or of the last error of ctypes."""
-    code = ctypes.get_errno() if number is None else number
-    return f"refused ({errno.errorcode.get(code, 'unknown')})"
+def _refusal(number: int | None) -> str:
+    return f"refused ({errno.errorcode.get(number or 0, 'unknown')})"

@@ -5,6 +5,7 @@ hosts.
 """
 
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,11 +36,10 @@ def position(where: Sequence[Where], rank: int) -> int:
     kernel = where[rank][0]
     here = [(each, name) for each, (other, name) in enumerate(where) if other == kernel]
     hosts = list(dict.fromkeys(name for _, name in here))
-    seen = dict.fromkeys(hosts, 0)
+    seen: Counter[str] = Counter()
     turns = {}
     for each, name in here:
-        turn, host = seen[name], hosts.index(name)
-        turns[each] = (turn, (host + turn) % len(hosts))
+        turns[each] = seen[name], (hosts.index(name) + seen[name]) % len(hosts)
         seen[name] += 1
     return sorted(turns, key=turns.__getitem__).index(rank)
 

@@ -6,7 +6,6 @@ launches must sleep meanwhile.
 """
 
 import socket
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -27,24 +26,6 @@ def traffic(counters: Path = NETWORK_COUNTERS) -> Traffic:
     return reduce(Traffic.plus, (each for name, each in every if name != LOOPBACK), NOTHING)
 
 
-@dataclass(frozen=True)
-class Network:
-    """The network that a rank is in.
-
-    Attributes:
-        name: the host's.
-    """
-
-    kernel: str
-    namespace: str
-    name: str
-
-
-def network() -> Network:
-    """Of this rank."""
-    return Network(kernel(), str(NETWORK.readlink()), socket.gethostname())
-
-
 class Links:
     """The links of a launch's hosts; every method but count() is a collective.
 
@@ -54,7 +35,8 @@ class Links:
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
-        self._networks = comm.allgather(network())
+        own = socket.gethostname(), kernel(), str(NETWORK.readlink())
+        self._networks: list[tuple[str, str, str]] = comm.allgather(own)
         every = dict.fromkeys(self._networks)
         self.hosts = [
             [rank for rank, each in enumerate(self._networks) if each == one] for one in every
@@ -84,7 +66,7 @@ class Links:
             return []
         return [
             {
-                "name": self._networks[ranks[0]].name,
+                "name": self._networks[ranks[0]][0],
                 "ranks": ranks,
                 "before": {way: before[way][number] for way in before},
                 "after": {way: after[way][number] for way in after},

@@ -3,7 +3,6 @@
 Knows which of them a result keeps: what is the same at each launch on a machine.
 """
 
-from dataclasses import asdict
 from typing import Any
 
 import hbmcomm
@@ -23,7 +22,7 @@ def nodes(sysfs: str = "/sys", procfs: str = "/proc") -> dict[str, Any]:
     found = hbmcomm.topology(sysfs, procfs)
     return {
         "nodes": [
-            {key: value for key, value in asdict(node).items() if key in KEPT}
+            {key: getattr(node, key) for key in KEPT}
             | {"cpus": list(node.cpus), "initiators": list(node.initiators)}
             | {"distances": {str(other): far for other, far in sorted(node.distances.items())}}
             for node in found.nodes

@@ -45,26 +45,22 @@ def hashes() -> dict[str, str]:
         "hbmcomm": of_python(Path(hbmcomm.__file__).parent),
         "experiments": of_python(Path(experiments.__file__).parent),
     }
-    for name, pattern in (
-        ("numpy", "_multiarray_umath"),
-        (
-            "core",
-            f"{Path(hbmcomm.__file__).resolve().parent}/_native/_core.",
-        ),  # there may be copies
-        ("libmpi", "/libmpi"),
-        ("mpi4py", "/MPI."),
-    ):
-        for path in sorted(_mapped()):
-            if pattern in path:
-                found[name] = _digest(Path(path))
-                break
+    patterns = {
+        "numpy": "_multiarray_umath",
+        "core": f"{Path(hbmcomm.__file__).resolve().parent}/_native/_core.",  # there may be copies
+        "libmpi": "/libmpi",
+        "mpi4py": "/MPI.",
+    }
+    for name, pattern in patterns.items():
+        if loaded := [path for path in _mapped() if pattern in path]:
+            found[name] = _digest(Path(min(loaded)))
     return found
 
 
 def _mapped() -> set[str]:
     """Paths of the files mapped into this process."""
-    lines = read(Path("/proc/self/maps")).splitlines()
-    return {line.split(None, 5)[5] for line in lines if len(line.split(None, 5)) == 6}
+    lines = (line.split(None, 5) for line in read(Path("/proc/self/maps")).splitlines())
+    return {words[5] for words in lines if len(words) == 6}
 
 
 def _digest(path: Path) -> str:

@@ -1,26 +1,24 @@
 """Which CPU each rank gets."""
 
+import pytest
+
 from experiments.programs.machine.binding import cpu_of, first_threads_first
 
 QUADRANTS = {0: [0, 1], 1: [2, 3], 2: [], 3: [4, 5]}
 
 
-def test_packed_ranks_fill_one_node_before_the_next() -> None:
-    assert [cpu_of(rank, "packed", QUADRANTS) for rank in range(6)] == [0, 1, 2, 3, 4, 5]
-
-
-def test_spread_ranks_are_dealt_out_over_the_nodes() -> None:
-    assert [cpu_of(rank, "spread", QUADRANTS) for rank in range(6)] == [0, 2, 4, 1, 3, 5]
-
-
-def test_more_ranks_than_cpus_begin_again() -> None:
-    assert cpu_of(6, "packed", QUADRANTS) == 0
-    assert cpu_of(7, "spread", QUADRANTS) == 2
-
-
-def test_nodes_of_different_width_are_all_used() -> None:
-    uneven = {0: [0], 1: [1, 2, 3]}
-    assert [cpu_of(rank, "spread", uneven) for rank in range(4)] == [0, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("binding", "nodes", "cpus"),
+    [
+        ("packed", QUADRANTS, [0, 1, 2, 3, 4, 5, 0, 1]),
+        ("spread", QUADRANTS, [0, 2, 4, 1, 3, 5, 0, 2]),
+        ("spread", {0: [0], 1: [1, 2, 3]}, [0, 1, 2, 3]),
+    ],
+)
+def test_packed_ranks_fill_a_node_spread_ones_are_dealt_out_and_both_begin_again(
+    binding: str, nodes: dict[int, list[int]], cpus: list[int]
+) -> None:
+    assert [cpu_of(rank, binding, nodes) for rank in range(len(cpus))] == cpus
 
 
 def test_every_core_gets_a_rank_before_any_gets_two() -> None:

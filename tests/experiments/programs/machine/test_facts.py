@@ -52,13 +52,12 @@ def test_the_status_of_this_process_is_a_table() -> None:
     assert facts.namespaces()["pid"].startswith("pid:[")
 
 
-def test_the_threads_of_a_core_are_read(tmp_path: Path) -> None:
+def test_the_threads_of_a_core_are_read_and_where_there_is_no_list_a_cpu_is_alone(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "cpu68/topology").mkdir(parents=True)
     (tmp_path / "cpu68/topology/thread_siblings_list").write_text("0,68,136\n")
     assert facts.siblings(68, tmp_path) == {0, 68, 136}
-
-
-def test_where_nobody_tells_of_siblings_every_cpu_is_alone(tmp_path: Path) -> None:
     assert facts.siblings(5, tmp_path) == {5}
 
 
@@ -68,21 +67,22 @@ def test_only_kernel_options_that_move_a_benchmark_are_reported() -> None:
     assert facts.kernel_options("root=/dev/sda quiet") == "none of note"
 
 
+OURS = {"sys_vendor": "hbmcomm", "product_name": "knl-snc4-flat", "product_version": "tcg"}
+
+
 @pytest.mark.parametrize(
-    ("vendor", "shown"), [("hbmcomm", "knl-snc4-flat (tcg)"), ("QEMU", "no"), (None, "no")]
+    ("firmware", "shown"),
+    [
+        (OURS, "knl-snc4-flat (tcg)"),
+        (OURS | {"sys_vendor": "QEMU"}, "no"),
+        ({"product_name": "knl-snc4-flat"}, "no"),
+        ({"sys_vendor": "hbmcomm"}, "not found (not found)"),
+    ],
+    ids=["ours", "another's", "without a vendor", "ours that hides how it runs"],
 )
 def test_only_the_firmware_of_our_own_machines_says_emulated(
-    tmp_path: Path, vendor: str | None, shown: str
+    tmp_path: Path, firmware: dict[str, str], shown: str
 ) -> None:
-    (tmp_path / "product_name").write_text("knl-snc4-flat\n")
-    (tmp_path / "product_version").write_text("tcg\n")
-    if vendor:
-        (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
+    for name, text in firmware.items():
+        (tmp_path / name).write_text(f"{text}\n")
     assert facts.emulated(tmp_path) == shown
-
-
-def test_an_emulated_machine_that_hides_how_it_runs_is_emulated_all_the_same(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "sys_vendor").write_text("hbmcomm\n")
-    assert facts.emulated(tmp_path) == "not found (not found)"

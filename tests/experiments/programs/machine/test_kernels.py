@@ -7,32 +7,34 @@ import pytest
 from experiments.programs.machine import kernels
 
 
-def test_ranks_are_numbered_anew_on_each_machine() -> None:
-    dealt = [(name, name) for name in ("a", "b", "a", "b", "b")]
-    assert [kernels.position(dealt, rank) for rank in range(5)] == [0, 0, 1, 1, 2]
+def positions(*where: str) -> list[int]:
+    """Of ranks that are each at "kernel/host"."""
+    places = [tuple(each.split("/")) for each in where]
+    return [kernels.position(places, rank) for rank in range(len(places))]
 
 
 def test_a_container_has_the_kernel_of_its_machine() -> None:
     assert kernels.kernel() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-@pytest.mark.parametrize("ranks", [1, 4])
-def test_on_one_machine_the_position_is_the_rank(ranks: int) -> None:
-    assert [kernels.position([("a", "n")] * ranks, rank) for rank in range(ranks)] == list(
-        range(ranks)
-    )
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("a/n", [0]),
+        ("a/n a/n a/n a/n", [0, 1, 2, 3]),
+        ("a/n0 a/n1 a/n2 a/n3", [0, 1, 2, 3]),
+        ("a/a b/b a/a b/b b/b", [0, 0, 1, 1, 2]),
+    ],
+    ids=["one rank", "one machine", "hosts of a rank each", "each machine anew"],
+)
+def test_ranks_are_numbered_in_their_order(where: str, found: list[int]) -> None:
+    assert positions(*where.split()) == found
 
 
-@pytest.mark.parametrize("deal", ["n1 n1 n2 n2 n3 n3 n4 n4", "n1 n2 n3 n4 n1 n2 n3 n4"])
+@pytest.mark.parametrize("deal", ["1 1 2 2 3 3 4 4", "1 2 3 4 1 2 3 4"])
 def test_few_cpus_are_shared_by_ranks_of_different_hosts(deal: str) -> None:
-    hosts = deal.split()
-    cpus = [kernels.position([("a", name) for name in hosts], rank) % 2 for rank in range(8)]
-    by_host = {
-        name: [c for c, own in zip(cpus, hosts, strict=True) if own == name] for name in hosts
-    }
+    by_host: dict[str, list[int]] = {}
+    places = positions(*(f"a/{host}" for host in deal.split()))
+    for host, place in zip(deal.split(), places, strict=True):
+        by_host.setdefault(host, []).append(place % 2)
     assert list(by_host.values()) == [[0, 1], [1, 0], [0, 1], [1, 0]]
-
-
-def test_hosts_of_a_rank_each_take_cpus_in_their_order() -> None:
-    where = [("a", f"n{rank}") for rank in range(4)]
-    assert [kernels.position(where, rank) for rank in range(4)] == [0, 1, 2, 3]

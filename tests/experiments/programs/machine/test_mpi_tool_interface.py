@@ -18,32 +18,29 @@ PROGRAM = Path(__file__).parents[2] / "ranks" / "tell.py"
 Report = tuple[dict[str, Any], str]
 
 
+def told(
+    start: Callable[..., Any], folder: Path, mpi: str, ranks: int, *words: str, **variables: str
+) -> Report:
+    """What rank 0 found, and what the MPI wrote when asked."""
+    out = folder / "report.json"
+    ended = start(folder, PROGRAM, ranks, str(out), *words, mpi=mpi, env=asking(mpi) | variables)
+    return json.loads(out.read_text()), ended.output
+
+
 @pytest.fixture
-def tell(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Report]:
-    """tell(mpi, ranks=2, **variables): what rank 0 found, and what the MPI wrote when asked."""
-
-    def run(mpi: str, ranks: int = 2, **variables: str) -> Report:
-        out = tmp_path / "report.json"
-        ended = mpirun(PROGRAM, ranks, str(out), mpi=mpi, env=asking(mpi) | variables)
-        return json.loads(out.read_text()), ended.output
-
-    return run
+def tell(mpirun_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Report]:
+    """tell(mpi, ranks, *words, **variables): told() in the folder of the test."""
+    return functools.partial(told, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def reported(
     mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Report]:
-    """reported(mpi): as tell(mpi), of three ranks that talk; each MPI runs once."""
-
-    @functools.cache
-    def run(mpi: str) -> Report:
-        folder = tmp_path_factory.mktemp(mpi)
-        out = folder / "report.json"
-        ended = mpirun_in(folder, PROGRAM, 3, str(out), "talk", mpi=mpi, env=asking(mpi))
-        return json.loads(out.read_text()), ended.output
-
-    return run
+    """reported(mpi): as told(), of three ranks that talk; each MPI runs once."""
+    return functools.cache(
+        lambda mpi: told(mpirun_in, tmp_path_factory.mktemp(mpi), mpi, 3, "talk")
+    )
 
 
 @pytest.mark.ranks
@@ -66,7 +63,7 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
     if (found["cma"], found["kcmp"]) != ("works", "works"):
         pytest.skip(f"process_vm_readv {found['cma']}, kcmp {found['kcmp']} here")
     assert (found["told"][variable], found["told"]["copies"]) == (values[0], "one")
-    shown = tell(mpi, **without)[0]["told"]
+    shown = tell(mpi, 2, **without)[0]["told"]
     assert (shown[variable], shown["copies"]) == (values[1], "two")
 
 
@@ -107,7 +104,7 @@ def test_on_one_node_an_mpi_says_shared_memory(
 def test_without_shared_memory_an_mpi_says_its_network(
     tell: Callable[..., Report], mpi: str, variables: dict[str, str], network: str
 ) -> None:
-    found, log = tell(mpi, **variables)
+    found, log = tell(mpi, 2, **variables)
     ways = chosen(found, log)
     assert (ways["shared memory"], ways["single copy"]) == ("none", "none")
     assert ways["network"].startswith(network)
@@ -126,6 +123,6 @@ def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
 
 @pytest.mark.ranks
 def test_one_rank_alone_copies_nothing(tell: Callable[..., Report]) -> None:
-    found, log = tell("openmpi", ranks=1)
+    found, log = tell("openmpi", 1)
     assert found["told"]["copies"] == ALONE
     assert chosen(found, log)["network"] == "none"

@@ -8,41 +8,43 @@ import pytest
 
 import hbmcomm
 from experiments.programs.machine.nodes import nodes
+from tests.hbmcomm.memory.machine_files import write_machine
 
-GIB = 2**30
+KIB_OF_GIB = 2**20
 
 
-@pytest.fixture
-def roots(tmp_path: Path) -> tuple[str, str]:
-    """/sys and /proc of a machine with one node of CPUs and a faster one without."""
-    for number, (cpus, size, near) in enumerate((("0-1", 4, "10 20"), ("", 1, "20 10"))):
-        node = tmp_path / f"sys/devices/system/node/node{number}"
-        (node / "access0/initiators").mkdir(parents=True)
-        (node / "cpulist").write_text(f"{cpus}\n")
-        (node / "distance").write_text(f"{near}\n")
-        (node / "meminfo").write_text(
-            f"Node {number} MemTotal: {size * GIB // 1024} kB\nNode {number} MemFree: 4096 kB\n"
-        )
-        rate = 20_000 if cpus else 90_000
-        (node / "access0/initiators/read_bandwidth").write_text(f"{rate}\n")
-    (tmp_path / "sys/devices/system/node/node1/access0/initiators/node0").mkdir()
-    (tmp_path / "sys/devices/system/node/online").write_text("0-1\n")
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/cpuinfo").write_text("model name: Example\n")
-    return str(tmp_path / "sys"), str(tmp_path / "proc")
+MACHINE = {
+    "cpuinfo": "model name: Example",
+    "node": [
+        {
+            "cpulist": "0-1",
+            "distance": "10 20",
+            "meminfo": {"MemTotal": 4 * KIB_OF_GIB, "MemFree": 4096},
+            "access0": {"read_bandwidth": 20_000},
+        },
+        {
+            "cpulist": "",
+            "distance": "20 10",
+            "meminfo": {"MemTotal": KIB_OF_GIB, "MemFree": 4096},
+            "access0": {"read_bandwidth": 90_000, "initiators": [0]},
+        },
+    ],
+}
+"""One node with CPUs and a faster one without."""
 
 
 def test_what_stays_the_same_from_launch_to_launch_is_kept(
-    roots: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES"):
         monkeypatch.delenv(name, raising=False)
-    found = nodes(*roots)
+    write_machine(MACHINE, tmp_path)
+    found = nodes(str(tmp_path / "sys"), str(tmp_path / "proc"))
     ordinary, fast = found["nodes"]
     assert ordinary == {
         "id": 0,
         "cpus": [0, 1],
-        "total_bytes": 4 * GIB,
+        "total_bytes": 4 * 2**30,
         "distances": {"0": 10, "1": 20},
         "initiators": [],
         "read_bandwidth": 20_000 * 2**20,
