@@ -23,6 +23,7 @@ import hbmcomm
 from experiments.bench.tune.schedule import Launch
 from experiments.bench.tune.trials import NOW
 from experiments.model.contender_names import DIRECT
+from experiments.model.experiment import ARENA, NUMPY
 from experiments.processes.background import die_with_parent
 from experiments.processes.environ import variable
 from experiments.programs import rank_process
@@ -103,10 +104,9 @@ def _pool(comm: MPI.Intracomm, launch: Launch, cpu: int, private: bool) -> Pool:
         max((need.recv * elements for need, elements in needs), default=1),
     )
     require_memory(comm, sum(lengths) * itemsize, launch.name)
-    kind = "regular" if private else hbmcomm.default_kind()
-    allocate = np.empty if private else None
+    kind, buffers = ("regular", NUMPY) if private else (hbmcomm.default_kind(), ARENA)
     try:
-        return make_pool(comm, kind, "local", [DIRECT], launch.dtype, lengths, cpu, allocate)
+        return make_pool(comm, (kind, "local", buffers), [DIRECT], launch.dtype, lengths, cpu)
     except Unavailable as reason:
         raise SystemExit(str(reason)) from None
 

@@ -4,14 +4,17 @@ Pin first, then allocate, then touch: memkind and first touch both decide at tha
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.errors import Misplaced
+from experiments.model.experiment import ARENA, NUMPY, PRIVATE
 from experiments.programs.machine import facts
 from experiments.programs.measure.advice import advised
 from experiments.programs.measure.operations import Array
@@ -19,6 +22,7 @@ from experiments.schedule.footprint import MEMORY_SHARE, sizes
 
 PAGE = 4096
 ORDINARY = "regular"
+Memory = tuple[str, str, str]  # kind, locality and buffers, as Cell.memory
 EXACT = ("move_pages", "get_mempolicy")  # ways to learn the node of each page
 
 
@@ -53,11 +57,6 @@ class Pool:
     def nbytes(self) -> int:
         """Bytes of both buffers."""
         return self.send.nbytes + self.recv.nbytes
-
-    def require(self, transport: str) -> None:
-        """Raise Unavailable where these ranks cannot have a transport."""
-        if transport in self.lacking:
-            raise Unavailable(self.lacking[transport])
 
     def slots(
         self, operation: str, elements: int, rank: int, ranks: int
@@ -128,14 +127,11 @@ def require_memory(comm: MPI.Intracomm, own: int, launch: str) -> None:
 
 def make_pool(
     comm: MPI.Intracomm,
-    kind: str,
-    locality: str,
+    memory: Memory,
     transports: Iterable[str],
     dtype: str,
     lengths: tuple[int, int],
     cpu: int,
-    allocate: Callable[[int, str], Array] | None = None,
-    private: bool = False,
 ) -> Pool:
     """Allocate, touch and check; a collective over comm.
 
@@ -143,14 +139,13 @@ def make_pool(
         transports: the first that can be had gives the memory, for all to work on.
         lengths: elements of this rank's send and receive memory.
         cpu: where this rank is pinned; decides which nodes are local and which remote.
-        allocate: makes an array of a length and dtype; left out: the first transport does.
-        private: the arrays are this rank's own, whatever memory a transport would share.
 
     Raises:
         Unavailable: on every rank, when any rank cannot have the kind or so much of it, or when
             no transport is left.
         Misplaced: on every rank, when a strict kind's pages lie elsewhere.
     """
+    kind, locality, buffers = memory
     arrays: list[Array] = []
     problem = ""
     try:
@@ -160,12 +155,14 @@ def make_pool(
         problem = advised(kind, error)
     agree(comm, problem, Unavailable)
     made, lacking = _communicators(comm, kind, nodes, transports)
-    if private:
-        allocate = partial(hbmcomm.empty, kind=kind, nodes=nodes)
-    allocate = allocate or next(iter(made.values())).empty
+    allocators: dict[str, Callable[[int, str], Array]] = {
+        ARENA: next(iter(made.values())).empty,
+        PRIVATE: partial(hbmcomm.empty, kind=kind, nodes=nodes),
+        NUMPY: np.empty,
+    }
     try:
         with _in_turn(comm, found.strict):
-            arrays = [allocate(length, dtype) for length in lengths]
+            arrays = [allocators[buffers](length, dtype) for length in lengths]
             for array in arrays:
                 array.fill(comm.rank + 1)
     except hbmcomm.OutOfMemory as error:
@@ -293,9 +290,8 @@ def agree(comm: MPI.Intracomm, problem: str, error: type[Exception]) -> None:
 
 def placement_of(*arrays: Array) -> dict[int, int]:
     """{node: bytes} of all arrays together, as the kernel reports it now."""
-    total: dict[int, int] = {}
+    total: Counter[int] = Counter()
     for array in arrays:
         if array.size:
-            for node, size in hbmcomm.placement(array).items():
-                total[node] = total.get(node, 0) + size
-    return total
+            total.update(hbmcomm.placement(array))
+    return dict(total)

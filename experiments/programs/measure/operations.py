@@ -66,14 +66,13 @@ def wrong(
     """How many elements of this rank's result are not what the operation should have left."""
     rank, ranks = comm.rank, comm.size
     salts = [salt(each, iteration) for each in range(ranks)]
+    part = pattern[rank * recv.size : (rank + 1) * recv.size]
     if operation == "bcast":
         return _differing(send, pattern[: send.size], salts[ROOT])
     if operation == "scatter":
-        own = pattern[rank * recv.size : (rank + 1) * recv.size]
-        return _differing(recv, own, salts[ROOT])
+        return _differing(recv, part, salts[ROOT])
     if operation == "reduce_scatter":
-        own = pattern[rank * recv.size : (rank + 1) * recv.size]
-        return _differing(recv, own * recv.dtype.type(ranks), sum(salts))
+        return _differing(recv, part * recv.dtype.type(ranks), sum(salts))
     if operation == COPY:
         return _differing(recv, pattern[: recv.size], salts[rank])
     if recv.size == 0:

@@ -6,16 +6,16 @@ Each kind can so have all of its memory, and none of it goes to whichever kind c
 import gc
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
 from experiments.model.contender_names import DIRECT, MPI_ITSELF, TORCH_GROUPS
 from experiments.model.errors import Misplaced
-from experiments.model.experiment import NUMPY, PRIVATE, TRANSPORTS
+from experiments.model.experiment import TRANSPORTS
 from experiments.model.launch import Launch
 from experiments.model.workloads import CONTENDERS
 from experiments.programs.machine import facts
 from experiments.programs.measure.buffers import (
+    Memory,
     Pool,
     Unavailable,
     agree,
@@ -26,8 +26,6 @@ from experiments.programs.measure.buffers import (
     require_memory,
 )
 from experiments.schedule import footprint
-
-Key = tuple[str, str, str]  # as Cell.memory
 
 
 class Pools:
@@ -54,11 +52,11 @@ class Pools:
         self._transports = [name for name in TRANSPORTS if name in asked]
         self._comm, self._dtype, self._cpu = comm, launch.dtype, cpu
         self._lengths = footprint.lengths(launch, comm.rank, cache)
-        self._open: tuple[Key, Pool] | None = None
-        self._lacking: dict[Key, str] = {}
+        self._open: tuple[Memory, Pool] | None = None
+        self._lacking: dict[Memory, str] = {}
         self.described: list[dict[str, Any]] = []
 
-    def of(self, key: Key) -> Pool:
+    def of(self, key: Memory) -> Pool:
         """The buffers of cells that share them; any others are given back first.
 
         Raises:
@@ -71,10 +69,8 @@ class Pools:
         if key in self._lacking:
             raise Unavailable(self._lacking[key])
         try:
-            kind, locality, buffers = key
-            asked = (kind, locality, self._transports, self._dtype, self._lengths, self._cpu)
-            allocate = np.empty if buffers == NUMPY else None
-            pool = make_pool(self._comm, *asked, allocate, private=buffers == PRIVATE)
+            asked = (self._transports, self._dtype, self._lengths, self._cpu)
+            pool = make_pool(self._comm, key, *asked)
         except Unavailable as reason:
             self._lacking[key] = str(reason)
             raise

@@ -39,7 +39,7 @@ def overlaps() -> int:
 
 
 def pool(kind: str) -> None:
-    make_pool(COMM, kind, "local", ["mpi"], "float32", (1000, 1000), cpu=0)
+    make_pool(COMM, (kind, "local", "arena"), ["mpi"], "float32", (1000, 1000), cpu=0)
 
 
 hbmcomm.Communicator.empty = slow  # type: ignore[method-assign]

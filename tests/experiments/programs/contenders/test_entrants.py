@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,24 +16,6 @@ from experiments.programs.measure.buffers import Unavailable, make_pool
 from experiments.schedule.blocks import schedule
 
 pytestmark = pytest.mark.ranks
-
-
-class Groups:
-    """Those of torch, which only note what is asked of them."""
-
-    def __init__(self, noted: list[str]) -> None:
-        self._noted = noted
-
-    def makers(self) -> dict[str, Callable[[], Contender]]:
-        return {"gloo": self.gloo, "torch": self.hbm}
-
-    def gloo(self) -> Contender:
-        self._noted.append("gloo")
-        return plain(MPI.COMM_SELF)
-
-    def hbm(self) -> Contender:
-        self._noted.append("torch")
-        raise ContenderMissing("there is no compiler")
 
 
 @pytest.mark.parametrize(
@@ -49,12 +32,24 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
 ) -> None:
     """Making one imports torch, which takes a second."""
     noted: list[str] = []
-    monkeypatch.setattr(entrants, "TorchGroups", lambda *_: Groups(noted))
+
+    def gloo() -> Contender:
+        noted.append("gloo")
+        return plain(MPI.COMM_SELF)
+
+    def torch() -> Contender:
+        noted.append("torch")
+        raise ContenderMissing("there is no compiler")
+
+    groups = SimpleNamespace(makers=lambda: {"gloo": gloo, "torch": torch})
+    monkeypatch.setattr(entrants, "TorchGroups", lambda *_: groups)
     monkeypatch.setattr(entrants.starter, "make_starter", lambda *_: None)
     launch = schedule(ask(2, peers=peers).experiment, 1)[0].launches[0]
     found = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
     assert noted == made
-    pool = make_pool(MPI.COMM_SELF, "regular", "local", ["direct"], "float32", (100, 100), 0)
+    pool = make_pool(
+        MPI.COMM_SELF, ("regular", "local", "arena"), ["direct"], "float32", (100, 100), 0
+    )
     for name in made:
         cell = Cell("allreduce", name, "regular", "local", 64, "arena", "plain")
         if name == "gloo":

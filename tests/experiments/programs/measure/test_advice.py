@@ -7,28 +7,27 @@ import pytest
 import hbmcomm
 from experiments.programs.measure.advice import advised
 
+NONE = hbmcomm.KindUnavailable("hbw: no HBM")
 REFUSED = hbmcomm.KindUnavailable("binding was refused; in a container add --cap-add SYS_NICE")
 
 
-@pytest.fixture
-def hbm(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The machine's HBM as the library describes it."""
-    found = SimpleNamespace(nodes=(1,))
-    monkeypatch.setattr(hbmcomm, "topology", lambda: SimpleNamespace(hbm=found))
-    return found
-
-
-def test_without_hbm_it_is_emulation(hbm: SimpleNamespace) -> None:
-    hbm.nodes = ()
-    error = hbmcomm.KindUnavailable("hbw: no HBM")
-    assert advised("hbw_all", error) == "hbw: no HBM. Here: ./inv run --emulate-hbw"
-    assert advised("dax_kmem", error) == "hbw: no HBM"
-
-
-def test_where_binding_is_refused_it_is_the_profile(hbm: SimpleNamespace) -> None:
-    assert advised("hbw", REFUSED) == f"{REFUSED}. Here: ./inv run --profiles tuned"
-
-
-def test_all_else_is_left_to_the_library(hbm: SimpleNamespace) -> None:
-    for error in (hbmcomm.KindUnavailable("node 7"), hbmcomm.OutOfMemory("hbw: 3 GiB")):
-        assert advised("hbw", error) == str(error)
+@pytest.mark.parametrize(
+    ("hbm", "kind", "error", "advice"),
+    [
+        ((), "hbw_all", NONE, ". Here: ./inv run --emulate-hbw"),
+        ((), "dax_kmem", NONE, ""),
+        ((1,), "hbw", REFUSED, ". Here: ./inv run --profiles tuned"),
+        ((1,), "hbw", hbmcomm.KindUnavailable("node 7"), ""),
+        ((1,), "hbw", hbmcomm.OutOfMemory("hbw: 3 GiB"), ""),
+    ],
+)
+def test_the_flag_that_may_help_follows_what_the_library_says(
+    hbm: tuple[int, ...],
+    kind: str,
+    error: Exception,
+    advice: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = SimpleNamespace(hbm=SimpleNamespace(nodes=hbm))
+    monkeypatch.setattr(hbmcomm, "topology", lambda: machine)
+    assert advised(kind, error) == f"{error}{advice}"

@@ -45,29 +45,22 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return pretend
 
 
-@pytest.mark.parametrize(("cpu", "far"), [(0, (1,)), (1, (0,))])
-def test_remote_memory_is_on_the_other_socket(machine: Callable[..., None], cpu, far) -> None:
-    machine(TWO_SOCKETS, accepted=(0, 1))
-    assert remote_nodes("regular", cpu) == far
-
-
-def test_remote_is_the_farthest_of_the_nodes_that_the_kind_itself_accepts(
-    machine: Callable[..., None],
+@pytest.mark.parametrize(
+    ("distances", "accepted", "cpu", "far"),
+    [
+        (TWO_SOCKETS, (0, 1), 0, 1),
+        (TWO_SOCKETS, (0, 1), 1, 0),
+        (({0: 10, 1: 13, 2: 21, 3: 23, 4: 31}, {}, {}, {}, {}), (1, 3), 0, 3),
+        (({0: 10, 1: 21, 2: 21}, {}, {}), (0, 1, 2), 0, 2),
+        (({0: 10}, {}), (0, 1), 0, 1),
+    ],
+    ids=["other socket", "from there", "farthest accepted", "one of two", "firmware is silent"],
+)
+def test_remote_is_the_farthest_node_that_the_kind_accepts(
+    machine: Callable[..., None], distances: Any, accepted: tuple[int, ...], cpu: int, far: int
 ) -> None:
-    machine(({0: 10, 1: 13, 2: 21, 3: 23, 4: 31}, {}, {}, {}, {}), accepted=(1, 3))
-    assert remote_nodes("dax_kmem", 0) == (3,)
-
-
-def test_of_equally_far_nodes_one_is_taken(machine: Callable[..., None]) -> None:
-    machine(({0: 10, 1: 21, 2: 21}, {}, {}), accepted=(0, 1, 2))
-    assert remote_nodes("regular", 0) == (2,)
-
-
-def test_a_distance_that_firmware_keeps_to_itself_counts_as_far(
-    machine: Callable[..., None],
-) -> None:
-    machine(({0: 10}, {}), accepted=(0, 1))
-    assert remote_nodes("regular", 0) == (1,)
+    machine(distances, accepted)
+    assert remote_nodes("dax_kmem", cpu) == (far,)
 
 
 @pytest.mark.parametrize("accepted", [(), (0,), (1,)])

@@ -1,5 +1,7 @@
 """The clock, the grouping of quick operations and the rule that stops a measurement."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,11 @@ from mpi4py import MPI
 
 from experiments.programs.measure import timing
 from experiments.programs.measure.timing import Batch, Timer
+
+
+def idle(warmup: int = timing.WARMUP) -> Timer:
+    """Times nothing; reading the clock costs 49 ns."""
+    return Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None, warmup)
 
 
 def test_reading_the_clock_costs_something_and_far_less_than_a_microsecond_or_two() -> None:
@@ -34,7 +41,7 @@ def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) ->
     warm[::2, 0] = warm[1::2, 1] = 0.1e-6
     warm[0] = warm[1] = 1e-6
     monkeypatch.setattr(timing, "batch", lambda *_: Batch(warm, np.zeros((10, 2), np.int64)))
-    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None)
+    timer = idle()
     assert (timer.group, timer.seconds) == (1, 1e-6)
 
 
@@ -85,7 +92,7 @@ def test_an_mpi_that_tunes_itself_has_longer_to_warm_up_and_its_last_operations_
     monkeypatch.setattr(
         timing, "batch", lambda *asked: usual(*asked)._replace(seconds=slow_then_tuned)
     )
-    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None, 64)
+    timer = idle(64)
     assert (timer.group, timer.seconds) == (1, 1e-6)
     assert timer.samples().warmup == 64
 
@@ -94,15 +101,14 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     numbers = iter(range(10))
-    monkeypatch.setattr(
-        timing,
-        "batch",
-        lambda *asked: Batch(
-            np.full((asked[4], 1), float(number := next(numbers))),
-            1_000_000_000 * number + 1000 * np.arange(asked[4])[:, np.newaxis],
-        ),
-    )
-    timer = Timer(lambda _: lambda: None, MPI.COMM_SELF, 50e-9, lambda _: None, None)
+
+    def batch(*asked: Any) -> Batch:
+        count, number = asked[4], next(numbers)
+        begins = 1_000_000_000 * number + 1000 * np.arange(count)[:, np.newaxis]
+        return Batch(np.full((count, 1), float(number)), begins)
+
+    monkeypatch.setattr(timing, "batch", batch)
+    timer = idle()
     timer.turn(4, 1)
     timer.turn(4, 1)
     found = timer.samples()

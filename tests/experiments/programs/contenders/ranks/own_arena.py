@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
@@ -28,15 +27,11 @@ if COMM.rank == 0:
     shutil.copytree(Path(hbmcomm.__file__).parent, package)
 COMM.Barrier()
 os.environ[OTHER_PACKAGE] = str(package)
-allocate = np.empty if ordinary else None
-pool = make_pool(COMM, "regular", "local", ["direct", "mpi"], "float32", LENGTHS, 0, allocate)
+memory = ("regular", "local", buffers)
+pool = make_pool(COMM, memory, ["direct", "mpi"], "float32", LENGTHS, 0)
 asked = ask(2, peers="openmpi", against="there", private=ordinary, forms="plain,nonblocking")
 launch = schedule(asked.experiment, 1)[0].launches[0]
 entrants = Entrants(COMM, launch, folder, {0})
-
-
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 names = sorted({cell.transport for cell in launch.cells})
@@ -44,15 +39,15 @@ assert names == ["direct", "direct-again", "mpi", "other-build", "other-build-ag
 for name in names:
     for form in ("plain", "nonblocking"):
         cell = Cell("allreduce", name, "regular", "local", 64, buffers, form)
-        contender, memory = entrants.of(cell, pool)
-        assert contender("allreduce", memory.send[:16], memory.recv[:16]) is not None
-        theirs = name.startswith("other-build")
+        contender, theirs = entrants.of(cell, pool)
+        assert contender("allreduce", theirs.send[:16], theirs.recv[:16]) is not None
+        is_other = name.startswith("other-build")
         other: Any = sys.modules.get(ALIAS)
-        for mine, array in ((pool.send, memory.send), (pool.recv, memory.recv)):
-            assert (array is mine) == (ordinary or not theirs)
+        for mine, array in ((pool.send, theirs.send), (pool.recv, theirs.recv)):
+            assert (array is mine) == (ordinary or not is_other)
             assert array.size == mine.size and array.dtype == mine.dtype
-            assert (address(array) - address(mine)) % ALIGNMENT == 0
-            if not ordinary and theirs:
+            assert (array.ctypes.data - mine.ctypes.data) % ALIGNMENT == 0
+            if not ordinary and is_other:
                 assert other.source(array) == "arena"
                 assert hbmcomm.source(array) is None
                 assert other.source(mine) is None
