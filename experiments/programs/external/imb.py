@@ -9,7 +9,7 @@ every size ROWS times yields samples instead of one mean.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,25 +61,16 @@ class ImbFailed(ExperimentsError):
     """IMB-MPI1 printed something other than the tables that were asked for."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One start of IMB-MPI1.
-
-    Attributes:
-        repetitions: operations in a row of its table.
-        sizes: by operation, in the order in which they are measured; bytes.
-    """
-
-    repetitions: int
-    sizes: Mapping[str, tuple[int, ...]]
+Runs = dict[tuple[str, int], tuple[int, ...]]
+"""Starts of IMB-MPI1, by operation and its repetitions in a row: bytes, in their order."""
 
 
-def plan(launch: Launch) -> tuple[list[Run], dict[tuple[str, int], str]]:
+def plan(launch: Launch) -> tuple[Runs, dict[tuple[str, int], str]]:
     """What IMB-MPI1 is asked for, and why some (operation, bytes) of the launch are left out.
 
-    Only what the launch measures in regular, local memory has a counterpart. Operations and sizes
-    keep the launch's random order within a run; runs differ in the repetitions of a row. How long
-    a cell takes is bounded by ROWS and VOLUME, not by the measurement's time cap.
+    Only what the launch measures in regular, local memory has a counterpart. Starts keep the
+    launch's random order, and so do the sizes in each. How long a cell takes is bounded by ROWS and
+    VOLUME, not by the measurement's time cap.
     """
     wanted = dict.fromkeys(
         (cell.operation, cell.bytes)
@@ -87,15 +78,15 @@ def plan(launch: Launch) -> tuple[list[Run], dict[tuple[str, int], str]]:
         if cell.kind == "regular" and cell.locality == "local"
     )
     left_out: dict[tuple[str, int], str] = {}
-    runs: dict[int, dict[str, tuple[int, ...]]] = {}
+    runs: Runs = {}
     for operation, size in wanted:
         reason = _unsuitable(operation, size, launch.dtype)
         if reason:
             left_out[operation, size] = reason
             continue
-        sizes = runs.setdefault(max(1, min(OPERATIONS, VOLUME // size)), {})
-        sizes[operation] = (*sizes.get(operation, ()), size)
-    return [Run(repetitions, sizes) for repetitions, sizes in runs.items()], left_out
+        run = operation, max(1, min(OPERATIONS, VOLUME // size))
+        runs[run] = (*runs.get(run, ()), size)
+    return runs, left_out
 
 
 def _unsuitable(operation: str, size: int, dtype: str) -> str:

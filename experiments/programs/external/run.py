@@ -39,22 +39,18 @@ def main(folder: Path, cores: int) -> None:
     samples: dict[str, Any] = {}
     commands: list[str] = []
     called = "not started"
-    total = sum(len(run.sizes) for run in runs)
-    for run in runs:
-        for operation, sizes in run.sizes.items():
-            progress.cells(len(commands), total)
-            lengths = folder / "lengths"
-            lengths.write_text(imb.length_list(sizes), encoding="ascii")
-            words = imb.arguments(
-                launch, operation, run.repetitions, sizes, lengths, last_level_cache()
-            )
-            text = _ranks(launch, cores, _pinned(cpus, words), progress)
-            rows = imb.parse(text, operation, launch.ranks)
-            measured, held = imb.cells(operation, sizes, rows, len(cells))
-            cells += measured
-            samples |= held
-            called = imb.version(text)
-            commands.append(" ".join([imb.PROGRAM, *words]))
+    for (operation, repetitions), sizes in runs.items():
+        progress.cells(len(commands), len(runs))
+        lengths = folder / "lengths"
+        lengths.write_text(imb.length_list(sizes), encoding="ascii")
+        words = imb.arguments(launch, operation, repetitions, sizes, lengths, last_level_cache())
+        text = _ranks(launch, cores, _pinned(cpus, words), progress)
+        rows = imb.parse(text, operation, launch.ranks)
+        measured, held = imb.cells(operation, sizes, rows, len(cells))
+        cells += measured
+        samples |= held
+        called = imb.version(text)
+        commands.append(" ".join([imb.PROGRAM, *words]))
     external = {"version": called, "commands": commands, "differences": list(imb.DIFFERENCES)}
     found = {**probed, "cells": cells, "external": external}
     write_result(folder, launch.to_dict(), began, samples, **found)
