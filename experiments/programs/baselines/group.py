@@ -8,21 +8,14 @@ import functools
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from experiments.programs.measure.operations import Array
 
 CACHE_LINE = 8  # flags of 8 bytes
-
-
-class Flags(Protocol):
-    """Integers that all ranks share: a list, or shared memory."""
-
-    def __getitem__(self, index: int, /) -> int: ...
-
-    def __setitem__(self, index: int, value: int, /) -> None: ...
+SEND, RECV = 0, 1
 
 
 class Gate:
@@ -33,8 +26,8 @@ class Gate:
     count as the operation's.
     """
 
-    def __init__(self, flags: Flags, rank: int, size: int) -> None:
-        """Args: flags, CACHE_LINE for each rank, all 0."""
+    def __init__(self, flags: list[int] | memoryview, rank: int, size: int) -> None:
+        """Args: flags, CACHE_LINE for each rank, all 0; all ranks share them."""
         self._flags, self._rank, self._size, self._turn = flags, rank, size, 0
 
     def __call__(self) -> None:
@@ -81,12 +74,8 @@ class InPlace(Group):
         """Publish this rank's arrays; other ranks reach them after the next wait."""
         raise NotImplementedError
 
-    def shown_send(self, rank: int, like: Array) -> Array:
-        """The published send buffer of a rank, cut to the length of `like`."""
-        raise NotImplementedError
-
-    def shown_recv(self, rank: int, elements: int, like: Array) -> Array:
-        """The first elements of a rank's published receive buffer."""
+    def shown(self, rank: int, which: int, elements: int, dtype: np.dtype[Any]) -> Array:
+        """The first elements of a rank's published buffer: SEND or RECV."""
         raise NotImplementedError
 
     def wait(self) -> None:
@@ -98,7 +87,7 @@ class InPlace(Group):
         self.show(buffer, None)
         self.wait()
         if self.rank != root:
-            np.copyto(buffer, self.shown_send(root, buffer))
+            np.copyto(buffer, self.shown(root, SEND, buffer.size, buffer.dtype))
         self.wait()
 
     def Gather(self, send: Array, recv: Array | None, root: int) -> None:
@@ -106,7 +95,7 @@ class InPlace(Group):
         send = send.reshape(-1)
         self.show(send, None if recv is None else recv.reshape(-1))
         self.wait()
-        every = self.shown_recv(root, self.size * send.size, send)
+        every = self.shown(root, RECV, self.size * send.size, send.dtype)
         np.copyto(every[self.rank * send.size : (self.rank + 1) * send.size], send)
         self.wait()
 
@@ -116,10 +105,10 @@ class InPlace(Group):
         self.wait()
         own = slice(*(send.size * (self.rank + end) // self.size for end in (0, 1)))
         total = recv[own]
-        np.copyto(total, self.shown_send(0, send)[own])
+        np.copyto(total, self.shown(0, SEND, send.size, send.dtype)[own])
         for other in range(1, self.size):
-            np.add(total, self.shown_send(other, send)[own], out=total)
+            np.add(total, self.shown(other, SEND, send.size, send.dtype)[own], out=total)
         for other in range(self.size):
             if other != self.rank:
-                np.copyto(self.shown_recv(other, recv.size, recv)[own], total)
+                np.copyto(self.shown(other, RECV, recv.size, recv.dtype)[own], total)
         self.wait()

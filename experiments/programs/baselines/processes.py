@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments.model.launch import Launch
 from experiments.processes.background import die_with_parent
-from experiments.programs.baselines.group import CACHE_LINE, Gate, Group, InPlace
+from experiments.programs.baselines.group import CACHE_LINE, RECV, SEND, Gate, Group, InPlace
 from experiments.programs.baselines.rank import Team, Work, ended_by_any_error
 from experiments.programs.machine import facts
 from experiments.programs.measure.operations import Array
@@ -96,22 +96,16 @@ class SharedArrays(InPlace):
         self._start = segments[self.rank].ctypes.data
 
     def show(self, send: Array, recv: Array | None) -> None:
-        self._places[self.rank, 0] = send.ctypes.data - self._start
+        self._places[self.rank, SEND] = send.ctypes.data - self._start
         if recv is not None:
-            self._places[self.rank, 1] = recv.ctypes.data - self._start
+            self._places[self.rank, RECV] = recv.ctypes.data - self._start
 
-    def shown_send(self, rank: int, like: Array) -> Array:
-        return self._at(rank, 0, like.size, like)
-
-    def shown_recv(self, rank: int, elements: int, like: Array) -> Array:
-        return self._at(rank, 1, elements, like)
+    def shown(self, rank: int, which: int, elements: int, dtype: np.dtype[Any]) -> Array:
+        first = int(self._places[rank, which])
+        return self._segments[rank][first : first + elements * dtype.itemsize].view(dtype)
 
     def wait(self) -> None:
         self._barrier.wait()
-
-    def _at(self, rank: int, which: int, elements: int, like: Array) -> Array:
-        first = int(self._places[rank, which])
-        return self._segments[rank][first : first + elements * like.itemsize].view(like.dtype)
 
 
 def start(launch: Launch, work: Work) -> None:

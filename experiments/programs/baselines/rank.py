@@ -5,12 +5,11 @@ Clock, warm-up, turns, groups, checks of data and placement are those of program
 
 import os
 import resource
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 from mpi4py import MPI
 
@@ -33,7 +32,6 @@ from experiments.programs.launch_folder import write_result
 from experiments.programs.machine import disturbance, facts
 from experiments.programs.measure.buffers import Pool, placement_of, recorded, require_memory
 from experiments.programs.measure.operations import Array
-from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
 from experiments.schedule import footprint
 from experiments.schedule.turns import Action, Answer, Order
@@ -77,7 +75,8 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
     pool = _pool(team)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     entrants = Entrants(comm, launch, folder, allowed)
-    cells = Cells(comm, launch, cast(Pools, _Kept(pool)), entrants, progress)
+    kept: Any = SimpleNamespace(of=lambda _: pool, close=lambda: None)  # for all cells, to the end
+    cells = Cells(comm, launch, kept, entrants, progress)
     plan = launch.plan
 
     def carry_out(order: Order) -> Answer:
@@ -89,8 +88,8 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
     before = disturbance.counters(cpu, who=who)
     asleep = harness.measure(comm, launch, carry_out, folder)
     disturbed = disturbance.between(before, disturbance.counters(cpu, who=who))
-    kept = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
-    rank = {"rank": comm.rank, "cpu": cpu, "pools": [kept], "asleep": asleep}
+    memory = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
+    rank = {"rank": comm.rank, "cpu": cpu, "pools": [memory], "asleep": asleep}
     ranks = comm.gather(rank | {"disturbance": disturbed})
     if ranks is None:
         return
@@ -118,19 +117,6 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
     )
 
 
-class _Kept:
-    """The one pool of a baseline, which its ranks keep: what Cells asks of Pools."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def of(self, _memory: tuple[str, str, str]) -> Pool:
-        return self._pool
-
-    def close(self) -> None:
-        """Do nothing: other arms use their kinds meanwhile."""
-
-
 def _pool(team: Team) -> Pool:
     for array in (team.send, team.recv):
         array.fill(team.comm.rank + 1)
@@ -153,7 +139,5 @@ def ended_by_any_error(rank: int, work: Callable[[], None]) -> None:
     try:
         work()
     except BaseException as error:
-        if not isinstance(error, rank_process.EXPECTED):
-            traceback.print_exc()
-        print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        rank_process.report(rank, error)
         os._exit(1)

@@ -12,40 +12,27 @@ from experiments.catalogue import spec
 from experiments.environments.host import OwnStarter
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
-from experiments.jobs.execute import execute
-from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines import processes
 from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, RUN, measures
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.schedule.blocks import schedule
+from tests.experiments.programs import beside
 from tests.left import nothing_left
 
 SHARED_MEMORY = "psm_*"  # the files of multiprocessing.shared_memory
-OWN = [name for ways in COUNTERPARTS.values() for name in ways.values()]
+SIZES = (4, 1024, 100_000)
 
 
-def launch(program: str, ranks: int = 2, **measurement: Any) -> Launch:
-    asked = spec.load("quick")
-    factors = replace(asked.factors, sizes=(4, 1024, 100_000))
-    launches = replace(
-        asked.launches, environments=(BARE_HOST,), external=(program,), ranks=(ranks,)
-    )
+def launch(program: str, ranks: int = 2, **timing: Any) -> Launch:
     quick = {"time_cap": 0.01, "min_iterations": 6, "max_iterations": 50}
-    timing = replace(asked.measurement, **quick | measurement)
-    found = replace(asked, factors=factors, launches=launches, measurement=timing)
-    return next(each for each in schedule(found, 1)[0].launches if each.program == program)
+    return beside.launch(program, *SIZES, launches={"ranks": (ranks,)}, timing=quick | timing)
 
 
 def run(asked: Launch, folder: Path) -> tuple[int, str]:
-    """The program's exit code, and what it printed."""
-    (folder / "launch.json").write_text(json.dumps(asked.to_dict()))
-    prefix = mpi.prefix("openmpi")
-    environment = OwnStarter("openmpi", prefix, passthrough.cores(), {}, RUN)
-    command = environment.command(asked, folder)
-    log = folder / "log"
-    return execute(command, log, None, lambda: None), log.read_text()
+    starter = OwnStarter("openmpi", mpi.prefix("openmpi"), passthrough.cores(), {}, RUN)
+    return beside.run(asked, folder, starter)
 
 
 @pytest.mark.ranks
@@ -62,7 +49,7 @@ def test_every_rank_measures_the_cells_that_its_program_has_a_way_for(
     ways = set(COUNTERPARTS[program].values())
     assert {cell["transport"] for cell in cells} == ways
     assert {(cell["operation"], cell["bytes"]) for cell in cells} == {
-        (operation, size) for operation in OPERATIONS for size in (4, 1024, 100_000)
+        (operation, size) for operation in OPERATIONS for size in SIZES
     }
     assert not any("skipped" in cell for cell in cells)
     with np.load(tmp_path / "samples.npz") as samples:
