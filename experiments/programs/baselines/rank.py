@@ -78,16 +78,17 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
     kept: Any = SimpleNamespace(of=lambda _: pool, close=lambda: None)  # for all cells, to the end
     cells = Cells(comm, launch, kept, entrants, progress)
     plan = launch.plan
+    who = resource.RUSAGE_THREAD if launch.program == THREADS else resource.RUSAGE_SELF
+    span = disturbance.Span(cpu, who)
 
     def carry_out(order: Order) -> Answer:
+        span.begin()
         if order.action is Action.BEGIN and not measures(launch.program, plan[order.cell]):
             return Answer()
         return cells.carry_out(order)
 
-    who = resource.RUSAGE_THREAD if launch.program == THREADS else resource.RUSAGE_SELF
-    before = disturbance.counters(cpu, who=who)
     asleep = harness.measure(comm, launch, carry_out, folder)
-    disturbed = disturbance.between(before, disturbance.counters(cpu, who=who))
+    disturbed = span.end()
     memory = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
     rank = {"rank": comm.rank, "cpu": cpu, "pools": [memory], "asleep": asleep}
     ranks = comm.gather(rank | {"disturbance": disturbed})

@@ -9,6 +9,7 @@ import re
 import resource
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from experiments.programs.machine.facts import read
@@ -86,15 +87,15 @@ class Span:
     would count as work of others.
     """
 
-    def __init__(self, cpu: int) -> None:
-        self._cpu = cpu
+    def __init__(self, cpu: int, who: int = resource.RUSAGE_SELF) -> None:
+        self._now = partial(counters, cpu, who=who)
         self._before: Counters | None = None
 
     def begin(self) -> None:
         """An order came: count from now on, where it is the first."""
-        self._before = self._before or counters(self._cpu)
+        self._before = self._before or self._now()
 
     def end(self) -> dict[str, float | int | list[float | None] | None]:
         """What a result keeps of the time since the first order; of none, where none came."""
-        after = counters(self._cpu)
+        after = self._now()
         return between(self._before or after, after)

@@ -1,6 +1,8 @@
 """Python's threads and processes as arms: real ranks, with every result checked."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,14 @@ from experiments.catalogue import spec
 from experiments.environments.host import OwnStarter
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
+from experiments.jobs.channel import Channel
 from experiments.model.launch import Cell, Launch
 from experiments.programs.baselines import processes
 from experiments.programs.baselines.launches import COUNTERPARTS, OPERATIONS, RUN, measures
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.schedule.blocks import schedule
+from experiments.schedule.turns import Action, Order
 from tests.experiments.programs import beside
 from tests.left import nothing_left
 
@@ -78,6 +82,20 @@ def test_a_rank_that_fails_ends_the_others(program: str, tmp_path: Path) -> None
     code, text = run(asked, tmp_path)
     assert code != 0
     assert "rank 0: IsADirectoryError" in text
+
+
+@pytest.mark.ranks
+def test_what_runs_before_the_first_order_is_not_counted(tmp_path: Path) -> None:
+    """The other launches of its block start meanwhile, on the same CPUs."""
+    asked = launch("threads")
+    with Channel(tmp_path, asked.ranks, lambda: None) as orders, ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run, asked, tmp_path)
+        orders.open()
+        time.sleep(0.2)
+        orders.ask([Order(Action.LEAVE)])
+        assert ended.result()[0] == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert [rank["disturbance"]["seconds"] for rank in result["ranks"]] == [0, 0]
 
 
 def test_a_baseline_has_no_way_for_other_kinds_operations_and_transports() -> None:
