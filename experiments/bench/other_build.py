@@ -7,7 +7,6 @@ where the other build is this very tree.
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
 from experiments.processes.digest import digest
 from experiments.provision.images import image
 
@@ -77,16 +77,15 @@ def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> 
 def _copy(folder: Path, target: Path, checkout: bool) -> None:
     """Whole or not at all: into a neighbour, which is then renamed."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".copying-") as scratch:
-        place = Path(scratch) / target.name
+    with scratch.folder(target.parent, ".copying-") as new:
+        place = new / target.name
         omitted = shutil.ignore_patterns(*GENERATED, *(["*.so"] if checkout else []))
         shutil.copytree(folder / PACKAGE, place / PACKAGE, ignore=omitted)
         if checkout:
             for file in _making(folder):
                 shutil.copy2(file, place)
             _compile(place)
-        if not target.is_dir():  # another driver may have been quicker
-            place.rename(target)
+        scratch.settle(place, target)
 
 
 def _compile(place: Path) -> None:
@@ -128,13 +127,8 @@ def _label(folder: Path, checkout: bool) -> str:
         revision, dash, dirty = image.revision(folder).partition("-")
         return f"{revision[:7]}{dash}{dirty}"
     if checkout:
-        return _version(folder / "pyproject.toml")
+        file = folder / "pyproject.toml"
+        stated = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return str(stated.get("project", {}).get("version", folder.name))
     installed = next(iter(metadata.distributions(name=PACKAGE, path=[str(folder)])), None)
     return installed.version if installed else folder.name
-
-
-def _version(pyproject: Path) -> str:
-    if not pyproject.is_file():
-        return pyproject.parent.name
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8")).get("project", {})
-    return str(project.get("version", pyproject.parent.name))

@@ -1,6 +1,6 @@
 """The experiment that the flags of a bench ask for: operations, sizes, ranks, forms and peers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import hbmcomm
@@ -86,20 +86,21 @@ def ask(
     check_ranks(ranks, counts, cores)
     if cadence and cadence not in CADENCES:
         raise QuestionError(f"--cadence {cadence!r} is not one of {', '.join(CADENCES)}")
-    chosen = _chosen("--peers", peers, PEERS, PEERS)
+    chosen = _chosen("--peers", peers, PEERS, {name: name for name in PEERS})
     mpis = tuple(peer for peer in chosen if peer in MPIS)
+    named = ",".join(CALLS) if operations == "all" else operations
     experiment = Experiment(
         name=NAME,
         title="direct against its peers",
         question="The same collectives over the same buffers: whose calls take how long?",
         factors=Factors(
-            operations=_operations(operations),
+            operations=_chosen("--ops", named, USUAL, CALLS),
             transports=_transports(chosen, against),
             kinds=("regular" if private else hbmcomm.default_kind(),),
             buffers=(NUMPY,) if private else Factors.buffers,
             sizes=_sizes(sizes or SIZES),
             dtype=DTYPE,
-            forms=_chosen("--forms", forms, FORMS, USUAL_FORMS),
+            forms=_chosen("--forms", forms, USUAL_FORMS, {name: name for name in FORMS}),
         ),
         launches=Launches(
             mpis=mpis or MPIS[:1],  # one is needed even if none is a peer
@@ -137,25 +138,22 @@ def _transports(peers: Sequence[str], against: str) -> tuple[str, ...]:
     return DIRECT, AGAIN, *other_build, *as_cells
 
 
-def _operations(text: str) -> tuple[str, ...]:
-    """Operations of "Allreduce,bcast" or "all"; mpi4py's names and ours, in any case."""
-    if not text:
-        return USUAL
-    if text == "all":
-        return tuple(CALLS)
-    known = {call.lower(): name for name, call in CALLS.items()} | {name: name for name in CALLS}
-    chosen = _meant("--ops", text, known, CALLS.values())
-    return tuple(name for name in CALLS if name in chosen)
-
-
 def _chosen(
-    flag: str, text: str, known: tuple[str, ...], usual: tuple[str, ...]
+    flag: str, text: str, usual: tuple[str, ...], names: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Names of "plain,persistent", in the order of the known ones; "" means the usual."""
+    """What a list of names means, in any case, in the order of `names`; "" means the usual.
+
+    Args:
+        names: {meaning: the name that messages show}; either is understood.
+    """
     if not text:
         return usual
-    chosen = _meant(flag, text, {name: name for name in known}, known)
-    return tuple(name for name in known if name in chosen)
+    known = {each.lower(): name for name, shown in names.items() for each in (name, shown)}
+    for name in text.split(","):
+        if name.strip().lower() not in known:
+            raise QuestionError(unknown(flag, name, names.values()))
+    chosen = {known[name.strip().lower()] for name in text.split(",")}
+    return tuple(name for name in names if name in chosen)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -165,17 +163,3 @@ def _sizes(text: str) -> tuple[int, ...]:
             f"--sizes {text!r} must be multiples of the {ITEM} bytes of one {DTYPE}"
         )
     return found
-
-
-def _meant(flag: str, text: str, known: Mapping[str, str], shown: Iterable[str]) -> set[str]:
-    """What the names of a list mean, in any case.
-
-    Args:
-        known: {name in lower case: its meaning}.
-        shown: names that the message for an unknown one has.
-    """
-    names = text.split(",")
-    for name in names:
-        if name.strip().lower() not in known:
-            raise QuestionError(unknown(flag, name, shown))
-    return {known[name.strip().lower()] for name in names}

@@ -6,6 +6,7 @@ quotient of two medians over all launches.
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -47,19 +48,18 @@ def render(bench: Campaign) -> RenderableType:
 
 def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType]:
     shown = {(int(row.ranks), str(row.operation), str(row.form)) for row in rows(mine)}
-    for ranks in sorted({ranks for ranks, *_ in shown}):
-        for operation in CALLS:
-            for form in FORMS:
-                if (ranks, operation, form) in shown:
-                    ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
-                    title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
-                    of_torch = others["peer"].isin(OF_TORCH)
-                    if others.empty or not of_torch.all():
-                        yield _table(title, ours, others[~of_torch])
-                    if of_torch.any():  # all peers would not fit side by side
-                        yield _table(f"{title}: torch", ours, others[of_torch], mpis=False)
-                    yield from _best_settings(others)
-                    yield Text()
+    for ranks, operation, form in product(sorted(set(mine["ranks"])), CALLS, FORMS):
+        if (ranks, operation, form) not in shown:
+            continue
+        ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
+        title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
+        of_torch = others["peer"].isin(OF_TORCH)
+        if others.empty or not of_torch.all():
+            yield _table(title, ours, others[~of_torch])
+        if of_torch.any():  # all peers would not fit side by side
+            yield _table(f"{title}: torch", ours, others[of_torch], mpis=False)
+        yield from _best_settings(others)
+        yield Text()
 
 
 def _only(frame: pd.DataFrame, ranks: int, operation: str, form: str) -> pd.DataFrame:

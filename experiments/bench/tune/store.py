@@ -133,8 +133,7 @@ def plain(found: Tuned) -> dict[str, Any]:
 
 def _threshold(each: Proposal) -> dict[str, Any]:
     gain = each.gain and {key: json_value(value) for key, value in each.gain._asdict().items()}
-    cell = each.cell and asdict(each.cell)
-    return asdict(each) | {"gain": gain, "cell": cell}
+    return asdict(each) | {"gain": gain}
 
 
 def _compared(each: Compared) -> dict[str, Any]:

@@ -102,11 +102,6 @@ class Place(NamedTuple):
     nodes: int
     caches: int
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether they form one group, unless a small fan-in divides it."""
-        return self.nodes == self.caches == 1
-
 
 class _Crossover(NamedTuple):
     """A threshold that parts two ways.
@@ -219,7 +214,7 @@ def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Tr
 
 
 def _is_one_group(now: Mapping[str, int], place: Place) -> bool:
-    return place.is_flat and place.ranks <= now["HBMCOMM_FAN_IN"]
+    return place.nodes == place.caches == 1 and place.ranks <= now["HBMCOMM_FAN_IN"]
 
 
 def _around(value: int, first: int, last: int) -> list[int]:

@@ -51,36 +51,29 @@ def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("flag", "text", "meant"),
     [
-        ("Allreduce", ("allreduce",)),
-        ("allreduce,Bcast", ("bcast", "allreduce")),
-        ("Reduce_scatter_block", ("reduce_scatter",)),
-        ("reduce_scatter, barrier", ("reduce_scatter", "barrier")),
-        ("Allreduce,allreduce", ("allreduce",)),
-        ("all", tuple(CALLS)),
+        ("operations", "Allreduce", ("allreduce",)),
+        ("operations", "allreduce,Bcast", ("bcast", "allreduce")),
+        ("operations", "Reduce_scatter_block", ("reduce_scatter",)),
+        ("operations", "reduce_scatter, barrier", ("reduce_scatter", "barrier")),
+        ("operations", "Allreduce,allreduce", ("allreduce",)),
+        ("operations", "all", tuple(CALLS)),
+        ("forms", "nonblocking", ("nonblocking",)),
+        ("forms", "Nonblocking, plain,plain", ("plain", "nonblocking")),
+        ("forms", "in-place,nonblocking,persistent,plain", FORMS),
     ],
 )
-def test_operations_by_mpi4pys_names_and_ours(text: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, operations=text).experiment.factors.operations == meant
+def test_names_in_any_case_come_in_one_order_and_once_and_operations_by_mpi4pys_too(
+    flag: str, text: str, meant: tuple[str, ...]
+) -> None:
+    assert getattr(ask(2, **{flag: text}).experiment.factors, flag) == meant
 
 
 def test_sizes_and_ranks_are_sorted_and_reported_once() -> None:
     asked = ask(4, sizes="4KiB,1KiB,4KiB", ranks="4,2,4")
     assert asked.experiment.factors.sizes == (1024, 4096)
     assert asked.experiment.launches.ranks == (2, 4)
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("nonblocking", ("nonblocking",)),
-        ("Nonblocking, plain,plain", ("plain", "nonblocking")),
-        ("in-place,nonblocking,persistent,plain", FORMS),
-    ],
-)
-def test_forms_come_in_one_order_and_once(text: str, meant: tuple[str, ...]) -> None:
-    assert ask(2, forms=text).experiment.factors.forms == meant
 
 
 def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
