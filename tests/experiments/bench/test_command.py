@@ -1,11 +1,9 @@
 """What a bench writes and shows when it ends, and what of it a stored one does again."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from experiments.analysis.reading import Campaign
@@ -14,13 +12,12 @@ from experiments.bench.question import ask
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.results import store
-
-Medians = Callable[..., pd.DataFrame]
+from tests.experiments.bench.by_hand import medians, stored
 
 
 @pytest.fixture
-def found(medians: Medians, read: Callable[..., Campaign]) -> Campaign:
-    made = read(medians({("mpich", "direct"): [1.0] * 6, ("mpich", "mpi"): [2.0] * 6}), ask(2))
+def found() -> Campaign:
+    made = stored(medians({("mpich", "direct"): 1.0, ("mpich", "mpi"): 2.0}), ask(2))
     made.header["machine"], made.header["experiment"] = "here", {}
     return made
 

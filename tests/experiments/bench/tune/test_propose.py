@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,72 +26,55 @@ def crossover(way: str, now: int, operations: tuple[str, ...] = ("bcast",)) -> T
 
 
 def decided(
-    trial: Trial, ratios: Mapping[int, float], floor: float = 0.03, blocks: int = 6
+    trial: Trial, ratios: Mapping[Any, float], floor: float = 0.03, blocks: int = 6
 ) -> Proposal:
-    """The proposal where the way under test is so much faster at each size, else equally fast."""
-    found = [
-        Compared(cell, trial.with_way, spread(ratios.get(cell.at, EQUAL), blocks))
-        for cell in trial.cells
-    ]
+    """The proposal where the way under test is so much faster, else equally fast.
+
+    Args:
+        ratios: by size, or by operation and size.
+    """
+
+    def ratio(cell: Cell) -> float:
+        return ratios.get((cell.operation, cell.at), ratios.get(cell.at, EQUAL))
+
+    found = [Compared(cell, trial.with_way, spread(ratio(cell), blocks)) for cell in trial.cells]
     return propose(trial, found, floor)
 
 
 @pytest.mark.parametrize(
-    ("ratios", "proposed"),
+    ("way", "ratios", "outcome"),
     [
-        ({}, 1024),
-        ({256: FASTER, 512: FASTER, 1024: FASTER, 2048: SLOWER, 4096: SLOWER}, 1024),
-        ({2048: FASTER}, 2048),
-        ({2048: FASTER, 4096: FASTER, 8192: SLOWER}, 4096),
-        ({4096: FASTER}, 4096),
-        ({2048: SLOWER, 4096: FASTER}, 1024),
-        ({2048: FASTER, 4096: SLOWER, 8192: FASTER}, 2048),
-        ({1024: SLOWER}, 512),
-        ({512: SLOWER}, 256),
-        ({512: SLOWER, 1024: FASTER}, 1024),
-        ({256: SLOWER, 512: SLOWER, 1024: SLOWER}, 128),
+        (UP_TO, {}, NOTHING),
+        (UP_TO, {256: FASTER, 512: FASTER, 1024: FASTER, 2048: SLOWER, 4096: SLOWER}, NOTHING),
+        (UP_TO, {1024: FASTER, 2048: SLOWER}, NOTHING),
+        (UP_TO, {2048: FASTER}, 2048),
+        (UP_TO, {2048: FASTER, 4096: FASTER, 8192: SLOWER}, 4096),
+        (UP_TO, {4096: FASTER}, 4096),
+        (UP_TO, {2048: SLOWER, 4096: FASTER}, ALTERNATES),
+        (UP_TO, {2048: FASTER, 4096: SLOWER, 8192: FASTER}, 2048),
+        (UP_TO, {1024: SLOWER}, 512),
+        (UP_TO, {1024: SLOWER, 2048: FASTER}, ALTERNATES),
+        (UP_TO, {512: SLOWER}, 256),
+        (UP_TO, {512: SLOWER, 1024: FASTER}, ALTERNATES),
+        (UP_TO, {256: SLOWER, 512: SLOWER, 1024: SLOWER}, 128),
+        (FROM, {}, NOTHING),
+        (FROM, {256: SLOWER, 512: SLOWER, 1024: FASTER, 8192: FASTER}, NOTHING),
+        (FROM, {512: FASTER}, 512),
+        (FROM, {256: FASTER}, 256),
+        (FROM, {256: FASTER, 512: SLOWER}, ALTERNATES),
+        (FROM, {1024: SLOWER}, 2048),
+        (FROM, {2048: SLOWER}, 4096),
+        (FROM, {1024: FASTER, 2048: SLOWER}, ALTERNATES),
+        (FROM, {1024: SLOWER, 2048: SLOWER, 4096: SLOWER, 8192: SLOWER}, 16384),
     ],
 )
-def test_up_to_which_size(ratios: dict[int, float], proposed: int) -> None:
-    found = decided(crossover(UP_TO, 1024), ratios)
-    assert found.proposed == proposed
-    assert found.changes == (proposed != 1024)
-    assert bool(found.why) != found.changes
-
-
-@pytest.mark.parametrize(
-    ("ratios", "proposed"),
-    [
-        ({}, 1024),
-        ({256: SLOWER, 512: SLOWER, 1024: FASTER, 8192: FASTER}, 1024),
-        ({512: FASTER}, 512),
-        ({256: FASTER}, 256),
-        ({256: FASTER, 512: SLOWER}, 1024),
-        ({1024: SLOWER}, 2048),
-        ({2048: SLOWER}, 4096),
-        ({1024: FASTER, 2048: SLOWER}, 1024),
-        ({1024: SLOWER, 2048: SLOWER, 4096: SLOWER, 8192: SLOWER}, 16384),
-    ],
-)
-def test_from_which_size_on(ratios: dict[int, float], proposed: int) -> None:
-    assert decided(crossover(FROM, 1024), ratios).proposed == proposed
-
-
-@pytest.mark.parametrize(
-    ("ratios", "why"),
-    [
-        ({1024: SLOWER, 2048: FASTER}, ALTERNATES),
-        ({2048: SLOWER, 4096: FASTER}, ALTERNATES),
-        ({512: SLOWER, 1024: FASTER}, ALTERNATES),
-        ({1024: FASTER, 2048: SLOWER}, NOTHING),
-        ({}, NOTHING),
-    ],
-)
-def test_where_ways_change_places_more_than_once_it_stays_and_says_so(
-    ratios: dict[int, float], why: str
+def test_up_to_or_from_which_size_or_why_it_stays(
+    way: str, ratios: dict[int, float], outcome: int | str
 ) -> None:
-    found = decided(crossover(UP_TO, 1024), ratios)
-    assert (found.proposed, found.why) == (1024, why)
+    found = decided(crossover(way, 1024), ratios)
+    stays = isinstance(outcome, str)
+    assert (found.proposed, found.why) == ((1024, outcome) if stays else (outcome, ""))
+    assert found.changes != stays
 
 
 @pytest.mark.parametrize(("at_1024", "proposed"), [(1.0, 4096), (1.1, 1024), (0.9, 4096)])
@@ -140,18 +124,7 @@ def test_operations_of_a_size_decide_together_and_none_may_lose() -> None:
     trial = crossover(UP_TO, 1024, ("bcast", "gather"))
 
     def found(bcast: float, gather: float) -> Proposal:
-        ratios = {"bcast": bcast, "gather": gather}
-        return propose(
-            trial,
-            [
-                Compared(
-                    *(cell, trial.with_way),
-                    spread(ratios[cell.operation] if cell.at == 2048 else EQUAL),
-                )
-                for cell in trial.cells
-            ],
-            0.03,
-        )
+        return decided(trial, {("bcast", 2048): bcast, ("gather", 2048): gather})
 
     gains = found(FASTER, 1.01)
     assert gains.proposed == 2048 and gains.cell == Cell("bcast", 2048, 2048)
