@@ -2,12 +2,9 @@
 
 import io
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,25 +25,17 @@ from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
+from tests.experiments.bench.processes import ROOT, interrupted, started
 
 pytestmark = pytest.mark.ranks
 
-ROOT = Path(__file__).parents[3]
+SABOTAGED = Path(__file__).parent / "ranks" / "sabotaged.py"
 TINY = ("--ops", "Allreduce,Barrier", "--sizes", "64,4KiB")
 
 
 def start(out: Path, *words: str, ranks: int = 2) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "invoke", "bench", *TINY, *words),
-            *(f"--ranks={ranks}", f"--out={out}", f"--figures={out}/figures"),
-        ],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    folders = (f"--out={out}", f"--figures={out}/figures")
+    return started("-m", "invoke", "bench", *TINY, *words, f"--ranks={ranks}", *folders)
 
 
 @pytest.fixture(scope="module")
@@ -183,20 +172,15 @@ def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-SETTINGS = {
-    "crashing": {"SABOTAGE": "crash"},
-    "hanging": {"SABOTAGE": "hang"},
-    "unstartable": {"SABOTAGE": "start"},
-}
-
-
 @pytest.mark.alone
 def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mpi_settings, "_TABLE", {"openmpi": SETTINGS})
+    failing = {"crashing": "crash", "hanging": "hang", "unstartable": "start"}
+    settings = {name: {"SABOTAGE": how} for name, how in failing.items()}
+    monkeypatch.setattr(mpi_settings, "_TABLE", {"openmpi": settings})
     monkeypatch.setattr(together, "SETTING_PATIENCE", 12.0)
-    monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.crashing")
+    monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.sabotaged")
     monkeypatch.chdir(ROOT)
     asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)
     shown, out = io.StringIO(), tmp_path / "out"
@@ -222,20 +206,10 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
     process = start(out, "--peers", "openmpi", "--blocks", "50")
-    try:
-        deadline = time.monotonic() + 60
-        while len(store.finished(out)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGTERM)  # test_interruption.py has SIGINT
-        printed, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
+    number = signal.SIGTERM  # test_interruption.py has SIGINT
+    printed = interrupted(process, out, 2, number, patience=60)
     assert "Allreduce, 2 ranks" in printed
     assert "of 50 planned launches are finished" in printed
-    assert "bench: interrupted" in errors
-    assert "Traceback" not in errors
-    assert not (out / "incoming").exists()
     assert len(command.read(out).cells["block"].unique()) == len(store.finished(out)) >= 2
     assert set(Path("/dev/shm").iterdir()) <= shm
 
@@ -245,8 +219,7 @@ def test_a_wrong_result_of_ours_voids_the_launch(
 ) -> None:
     launch = launch_of("openmpi")
     (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
-    program = Path(__file__).parent / "ranks" / "sabotaged.py"
-    printed = mpirun(program, 2, str(tmp_path), "direct", code=1).output
+    printed = mpirun(SABOTAGED, 2, str(tmp_path), env={"SABOTAGE": "plain"}, code=1).output
     assert "allreduce of 64 bytes left 1 wrong elements in iteration" in printed
     assert "Traceback" not in printed
     assert not (tmp_path / "result.json").exists()
@@ -261,8 +234,7 @@ def test_a_wrong_result_of_a_peer_is_reported_and_not_counted(
     store.create(folder, header | {"schedule": [{"launches": [launch.name]}], "machine": {}})
     with store.incoming(folder, launch.name) as place:
         (place / "launch.json").write_text(json.dumps(launch.to_dict()))
-        program = Path(__file__).parent / "ranks" / "sabotaged.py"
-        mpirun(program, 2, str(place), "pickle")
+        mpirun(SABOTAGED, 2, str(place), env={"SABOTAGE": "pickled"})
         store.accept(folder, launch.name, place)
     bench = command.read(folder)
     assert "pickle beside openmpi: plain Allreduce of 64 bytes left wrong data, not counted" in (

@@ -1,5 +1,6 @@
 """The MPI program: what it measures, checks, proves and refuses, on real ranks."""
 
+import functools
 import importlib.util
 import json
 import os
@@ -21,6 +22,8 @@ from tests import launched
 
 pytestmark = pytest.mark.ranks
 
+HARNESS = "experiments.programs.harness"
+RANKS = Path(__file__).parents[1] / "ranks"
 TORCH = importlib.util.find_spec("torch") is not None
 QUICK = Measurement(time_cap=0.02, min_iterations=6, max_iterations=50)
 LAUNCH = replace(
@@ -35,19 +38,28 @@ LAUNCH = replace(
 )
 
 
+def run(
+    start: Callable[..., Any],
+    folder: Path,
+    launch: Launch,
+    program: str | Path = HARNESS,
+    ranks: int = 0,
+    fails: bool = False,
+    **environment: str,
+) -> Any:
+    """The result of the harness, or of a rank program around it; if it fails, what it printed."""
+    (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
+    count = ranks or launch.ranks
+    ended = start(folder, program, count, str(folder), env=environment, code=None)
+    stored = folder / "result.json"
+    assert bool(ended.code) == (not stored.exists()) == fails, ended.output
+    return ended.output if fails else json.loads(stored.read_text())
+
+
 @pytest.fixture
-def harness(mpirun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
-    """Runs the harness over a launch; the folder it wrote into, or the ranks where it failed."""
-
-    def run(launch: Launch, code: int = 0, **environment: str) -> Any:
-        (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
-        ranks = mpirun(
-            "experiments.programs.harness", launch.ranks, str(tmp_path), env=environment, code=None
-        )
-        assert (ranks.code == 0) == (code == 0), ranks.output
-        return json.loads((tmp_path / "result.json").read_text()) if code == 0 else ranks.output
-
-    return run
+def harness(mpirun_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """harness(launch, ...): run() in the folder of the test."""
+    return functools.partial(run, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +68,7 @@ def measured(
 ) -> tuple[Path, dict[str, Any]]:
     """Where the harness ran over LAUNCH, and its result."""
     folder = tmp_path_factory.mktemp("measured")
-    (folder / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
-    mpirun_in(folder, "experiments.programs.harness", LAUNCH.ranks, str(folder))
-    return folder, json.loads((folder / "result.json").read_text())
+    return folder, run(mpirun_in, folder, LAUNCH)
 
 
 @pytest.fixture
@@ -208,12 +218,9 @@ def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(
 
 
 def test_where_no_memory_can_be_shared_what_needs_it_is_skipped_with_the_reason(
-    mpirun: Callable[..., Any], tmp_path: Path
+    harness: Callable[..., Any],
 ) -> None:
-    program = Path(__file__).parents[1] / "ranks" / "unshared.py"
-    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
-    mpirun(program, 2, str(tmp_path))
-    cells = json.loads((tmp_path / "result.json").read_text())["cells"]
+    cells = harness(LAUNCH, RANKS / "unshared.py")["cells"]
     skipped = [cell for cell in cells if "skipped" in cell]
     assert all("the ranks cannot share memory" in cell["skipped"] for cell in skipped)
     need = {"direct", "hierarchical"}
@@ -230,9 +237,10 @@ def test_the_data_path_is_recorded_as_tried(result: dict[str, Any]) -> None:
     assert {"seccomp", "capabilities_effective", "shm_bytes", "mems_allowed"} <= set(path)
 
 
-def test_the_same_code_has_the_same_hash_on_both_arms(result: dict[str, Any]) -> None:
+def test_the_libraries_that_are_loaded_are_hashed(result: dict[str, Any]) -> None:
     hashes = result["environment"]["hashes"]
     assert {"hbmcomm", "experiments", "core", "numpy", "libmpi", "mpi4py"} <= set(hashes)
+    assert all(len(digest) == 16 and int(digest, 16) >= 0 for digest in hashes.values())
 
 
 def test_emulated_hbm_is_marked_in_every_cell(harness: Callable[..., Any]) -> None:
@@ -263,19 +271,17 @@ def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
     harness: Callable[..., Any],
 ) -> None:
     huge = tuple(replace(cell, bytes=2**40) for cell in LAUNCH.cells[:1])
-    assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), code=1)
+    assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), fails=True)
 
 
-def test_one_kind_has_buffers_at_a_time(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+def test_one_kind_has_buffers_at_a_time(harness: Callable[..., Any]) -> None:
     cells = tuple(
         Cell("allreduce", transport, kind, "local", 2**24)
         for transport in ("direct", "mpi")
         for kind in ("regular", "hbw")
     )
-    (tmp_path / "launch.json").write_text(json.dumps(replace(LAUNCH, cells=cells).to_dict()))
-    program = Path(__file__).parents[1] / "ranks" / "one_kind_at_a_time.py"
-    mpirun(program, 2, str(tmp_path), env={"MEMKIND_HBW_NODES": "0"})
-    result = json.loads((tmp_path / "result.json").read_text())
+    asked, program = replace(LAUNCH, cells=cells), RANKS / "one_kind_at_a_time.py"
+    result = harness(asked, program, MEMKIND_HBW_NODES="0")
     kinds = [cell["kind"] for cell in result["cells"]]
     assert kinds == ["regular"] * 3 + ["hbw"] * 3
     for rank in result["ranks"]:
@@ -293,37 +299,26 @@ def test_its_progress_names_cells_and_operations(
 
 
 def test_a_launch_started_with_another_number_of_ranks_is_refused(
-    mpirun: Callable[..., Any], tmp_path: Path
+    harness: Callable[..., Any],
 ) -> None:
-    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
-    found = mpirun("experiments.programs.harness", 1, str(tmp_path), code=None)
-    assert found.code
-    assert "asks for 2 ranks; found 1 in COMM_WORLD" in found.output
-    assert "through a PMI that openmpi does not have" in found.output
+    printed = harness(LAUNCH, ranks=1, fails=True)
+    assert "asks for 2 ranks; found 1 in COMM_WORLD" in printed
+    assert "through a PMI that openmpi does not have" in printed
 
 
-def test_a_wrong_result_voids_the_launch(mpirun: Callable[..., Any], tmp_path: Path) -> None:
-    program = Path(__file__).parents[1] / "ranks" / "sabotaged.py"
-    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
-    found = mpirun(program, 2, str(tmp_path), code=None)
-    assert found.code
-    assert "allreduce of" in found.output
-    assert "wrong elements" in found.output
-    assert "WrongResult" in found.output
-    assert "Traceback" not in found.output
-    assert not (tmp_path / "result.json").exists()
+def test_a_wrong_result_voids_the_launch(harness: Callable[..., Any]) -> None:
+    asked = replace(LAUNCH, cells=(Cell("allreduce", "mpi", "regular", "local", 1024),))
+    program = RANKS.parent / "bench/ranks/sabotaged.py"
+    printed = harness(asked, program, fails=True, SABOTAGE="plain")
+    for word in ("allreduce of", "wrong elements", "WrongResult"):
+        assert word in printed
+    assert "Traceback" not in printed
 
 
-def test_a_defect_on_any_rank_is_told_with_its_traceback(
-    mpirun: Callable[..., Any], tmp_path: Path
-) -> None:
-    program = Path(__file__).parents[1] / "ranks" / "defective.py"
-    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH.to_dict()))
-    found = mpirun(program, 2, str(tmp_path), code=None)
-    assert found.code
-    assert "Traceback" in found.output
-    assert "in choose_cpu" in found.output
-    assert "rank 1: ZeroDivisionError: " in found.output
+def test_a_defect_on_any_rank_is_told_with_its_traceback(harness: Callable[..., Any]) -> None:
+    printed = harness(LAUNCH, RANKS / "defective.py", fails=True)
+    for word in ("Traceback", "in choose_cpu", "rank 1: ZeroDivisionError: "):
+        assert word in printed
 
 
 def test_what_it_writes_is_what_results_takes_in(

@@ -3,7 +3,6 @@
 one_kind_at_a_time.py FOLDER: FOLDER holds launch.json with cells of several kinds, each of 32 MiB.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from experiments.programs import harness
+from experiments.programs.launch_folder import read_launch
 from experiments.programs.measure import pools
 from experiments.programs.measure.buffers import make_pool
 
@@ -35,6 +35,6 @@ def made_alone(*args: object, **more: object) -> object:
 
 pools.make_pool = made_alone  # type: ignore[assignment]
 harness.main(Path(sys.argv[1]))
-asked = json.loads((Path(sys.argv[1]) / "launch.json").read_text())["cells"]
-assert len(made) == len({(cell["kind"], cell["locality"]) for cell in asked}), made
+asked = read_launch(Path(sys.argv[1])).cells
+assert len(made) == len({cell.memory for cell in asked}), made
 MPI.COMM_WORLD.Barrier()

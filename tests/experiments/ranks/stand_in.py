@@ -4,7 +4,6 @@ Usage: stand_in.py FACTOR NOISE FOLDER; operations take FACTOR times as long as 
 NOISE times as much. The machine's pace at a moment is the same in every process.
 """
 
-import json
 import math
 import random
 import sys
@@ -14,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.model.launch import FORMAT, Launch
+from experiments.model.launch import Launch
+from experiments.programs.launch_folder import read_launch, write_result
 from experiments.programs.measure.orders import Orders, are_given
 from experiments.schedule.turns import Action, Answer, Order, conduct
 
@@ -56,22 +56,16 @@ class Machine:
 
 
 def main(factor: float, noise: float, folder: Path) -> None:
-    launch = Launch.from_dict(json.loads((folder / "launch.json").read_text()))
+    began, launch = time.time(), read_launch(folder)
     machine = Machine(launch, factor, noise)
     if are_given(folder):
         _obey(folder, launch.ranks, machine)
     else:
         arms = {launch.arm: machine.carry_out}
         conduct(arms, len(launch.plan), launch.measurement, random.Random())
-    np.savez(folder / "samples.npz", **machine.samples)  # type: ignore[arg-type]
-    result = {
-        "format": FORMAT,
-        "launch": launch.to_dict(),
-        "environment": {"versions": {"mpi": "none: a stand-in"}},
-        "ranks": [],
-        "cells": machine.cells,
-    }
-    (folder / "result.json").write_text(json.dumps(result))
+    environment = {"versions": {"mpi": "none: a stand-in"}}
+    parts = {"environment": environment, "ranks": [], "cells": machine.cells}
+    write_result(folder, launch.to_dict(), began, machine.samples, **parts)
 
 
 def _obey(folder: Path, ranks: int, machine: Machine) -> None:

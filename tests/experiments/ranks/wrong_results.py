@@ -35,27 +35,23 @@ class Result:
         return COMM.allgather(own)
 
 
+SPOILT = {
+    "the first element": lambda found: np.concatenate([found[:1] + 1, found[1:]]),
+    "the last element": lambda found: np.concatenate([found[:-1], found[-1:] - 1]),
+    "a middle element": lambda found: np.where(np.arange(found.size) == found.size // 2, 0, found),
+    "shifted by one": lambda found: np.roll(found, 1),
+    "an iteration ago": lambda found: found - 1,
+    "a row of another rank": lambda found: np.concatenate([found[:-ELEMENTS], found[:ELEMENTS]]),
+    "rows in turn": lambda found: np.roll(found, ELEMENTS),
+}
+
+
 def spoil(result: Result, rank: int, how: str) -> int:
     """Spoils one rank's result; tells every rank in how many elements, 0 where there are none."""
-    found, before = result.found, result.found.copy()
-    if COMM.rank == rank and found.size:
-        if how == "the first element":
-            found[0] += 1
-        elif how == "the last element":
-            found[-1] -= 1
-        elif how == "a middle element":
-            found[found.size // 2] = 0
-        elif how == "shifted by one":
-            found[:] = np.roll(found, 1)
-        elif how == "an iteration ago":
-            found -= 1
-        elif how == "a row of another rank":
-            rows = found.reshape(-1, ELEMENTS)
-            rows[-1] = rows[0]
-        elif how == "rows in turn":
-            found[:] = np.roll(found, ELEMENTS)
-    changed = int(np.count_nonzero(found != before))
-    return COMM.bcast(changed, rank)
+    before = result.found.copy()
+    if COMM.rank == rank and before.size:
+        result.found[:] = SPOILT[how](before)
+    return COMM.bcast(int(np.count_nonzero(result.found != before)), rank)
 
 
 for operation in (COPY, *OPERATIONS):
@@ -63,15 +59,7 @@ for operation in (COPY, *OPERATIONS):
         for iteration in (0, 5):
             assert not any(Result(operation, dtype, iteration).wrong()), operation
     seen = 0
-    for how in (
-        "the first element",
-        "the last element",
-        "a middle element",
-        "shifted by one",
-        "an iteration ago",
-        "a row of another rank",
-        "rows in turn",
-    ):
+    for how in SPOILT:
         for rank in range(COMM.size):
             result = Result(operation, "float32", 3)
             expected = [0] * COMM.size

@@ -1,39 +1,56 @@
-"""Rank program: a bench in which one contender leaves one element wrong on one rank."""
+"""Rank program: the harness with a contender that fails, as the variable SABOTAGE says.
 
+"crash", "hang": the MPI in plain Bcast of 64 bytes. "plain", "pickled": these calls leave one
+element wrong on each rank but 0. "start": the program does not start. "": nothing fails.
+"""
+
+import os
+import signal
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments.programs import harness
-from experiments.programs.contenders import contender as contenders
 from experiments.programs.contenders import entrants
 from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.ready import Ready
 
+HOW = os.environ.get("SABOTAGE", "")
 
-def spoilt(make: Any) -> Any:
-    def remake(comm: Any) -> Contender:
+
+def sabotaged(make: Any) -> Any:
+    def remade(comm: Any) -> Contender:
         honest = make(comm)
+        sabotage = failing if HOW in ("crash", "hang") else wrong
+        return lambda *call: sabotage(comm, honest(*call), *call)
 
-        def contender(operation: str, send: Any, recv: Any) -> Ready | None:
-            ready = honest(operation, send, recv)
-            if operation == "copy" or comm.rank == 0:
-                return ready
-
-            def collect() -> None:
-                ready.collect()
-                recv[-1] += 1
-
-            return Ready(ready.call, collect, ready.close)
-
-        return contender
-
-    return remake
+    return remade
 
 
-folder, whose = Path(sys.argv[1]), sys.argv[2]
-if whose == "direct":
-    entrants.plain = spoilt(contenders.plain)
-else:
-    entrants.pickled = spoilt(contenders.pickled)
-harness.run(folder)
+def failing(comm: Any, ready: Any, operation: str, send: Any, recv: Any) -> Ready:
+    fails = getattr(comm, "transport", "mpi") == "mpi" and operation == "bcast"
+    return Ready(fail) if fails and send.nbytes == 64 else ready
+
+
+def fail() -> None:
+    if HOW == "crash" and os.environ.get("OMPI_COMM_WORLD_RANK") == "1":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)
+
+
+def wrong(comm: Any, ready: Any, operation: str, send: Any, recv: Any) -> Ready:
+    def collect() -> None:
+        ready.collect()
+        recv[-1] += 1
+
+    return ready if operation == "copy" or comm.rank == 0 else replace(ready, collect=collect)
+
+
+if HOW == "start":
+    sys.exit(3)
+if HOW:
+    name = "pickled" if HOW == "pickled" else "plain"
+    setattr(entrants, name, sabotaged(getattr(entrants, name)))
+harness.run(Path(sys.argv[1]))

@@ -1,13 +1,11 @@
 """bench --tune from its flags to its folder and table, on real ranks."""
 
+import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from experiments.model.experiment import Measurement
 from experiments.model.launch import FORMAT
 from experiments.results import store as results
 from experiments.results.store import ResultsError
+from tests.experiments.bench.processes import ROOT, interrupted, started
 
-ROOT = Path(__file__).parents[4]
 QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)
 TINY = Question(ranks=2, blocks=6, measurement=QUICK)
 
@@ -48,12 +46,8 @@ def few(
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of six launches."""
     out = tmp_path_factory.mktemp("tune") / "out"
-    before = Path.cwd()
-    os.chdir(ROOT)
-    try:
+    with contextlib.chdir(ROOT):
         command.run(TINY, out, 7, Stages(), as_json=True, plan=few)
-    finally:
-        os.chdir(before)
     return out
 
 
@@ -137,28 +131,10 @@ except Exit as ended:
 @pytest.mark.ranks
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        [sys.executable, "-c", BENCH, str(out)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while len(results.finished(out)) < 1 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        printed, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130, errors
+    process = started("-c", BENCH, str(out))
+    printed = interrupted(process, out, 1, signal.SIGINT, patience=120)  # as a terminal does
     assert "1 of 6 planned launches are finished" in printed
     assert "nothing can be proposed yet: that takes 6 launches" in printed
-    assert "bench: interrupted" in errors
-    assert "Traceback" not in errors
-    assert not (out / "incoming").exists()
 
 
 def described(path: Path, trial: Trial, ratio: float, **environment: str) -> None:
@@ -168,9 +144,7 @@ def described(path: Path, trial: Trial, ratio: float, **environment: str) -> Non
         path,
         {
             "thresholds": [threshold | {"default": 4096}],
-            "trials": [
-                {**vars(trial), "cells": [vars(cell) for cell in trial.cells]},
-            ],
+            "trials": [asdict(trial)],
             "left_out": {},
             "schedule": [f"{block:04d}-tune" for block in range(6)],
             "machine": {},
@@ -180,23 +154,16 @@ def described(path: Path, trial: Trial, ratio: float, **environment: str) -> Non
     times = {"now": 1.0, str(trial.with_way): 1.0, str(trial.without_way): ratio}
     for block in range(6):
         name = f"{block:04d}-tune"
-        cells = [
-            {"variable": trial.variable, "contender": contender, "samples": f"{number}{contender}"}
-            | {"warmup": 0, "group": 1, "turn": 2}
-            | vars(cell)
-            for number, cell in enumerate(trial.cells)
-            for contender in times
-        ]
+        cells, samples = [], {}
+        for cell, (contender, seconds) in product(trial.cells, times.items()):
+            key = f"{contender} at {cell.at}"
+            samples[key] = np.full((4, 2), seconds * (1 + 0.001 * block))
+            text = {"variable": trial.variable, "contender": contender, "samples": key}
+            cells.append(text | {"warmup": 0, "group": 1, "turn": 2} | vars(cell))
         launch = {"format": FORMAT, "launch": {}, "cells": cells, "ranks": [{"emulated": False}]}
-        samples: dict[str, Any] = {
-            f"{number}{contender}": np.full((4, 2), seconds * (1 + 0.001 * block))
-            for number in range(len(trial.cells))
-            for contender, seconds in times.items()
-        }
+        launch |= {"environment": {"datapath": environment}}
         with results.incoming(path, name) as place:
-            results.write_json(
-                place / "result.json", launch | {"environment": {"datapath": environment}}
-            )
+            results.write_json(place / "result.json", launch)
             np.savez(place / "samples.npz", **samples)
             results.accept(path, name, place)
 
