@@ -20,12 +20,17 @@ time.sleep(60)
 """
 
 
+def watched(file: Path) -> "subprocess.Popen[bytes]":
+    """A rank that ends with a file."""
+    rank = subprocess.Popen([sys.executable, "-c", PROGRAM, str(file)], stdout=subprocess.PIPE)
+    assert rank.stdout and rank.stdout.readline() == b"watched\n"
+    return rank
+
+
 def test_a_rank_ends_once_its_launch_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "launch.json"
     file.touch()
-    command = [sys.executable, "-c", PROGRAM, str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as rank:
-        assert rank.stdout and rank.stdout.readline() == b"watched\n"
+    with watched(file) as rank:
         with pytest.raises(subprocess.TimeoutExpired):
             rank.wait(0.3)
         file.unlink()
@@ -33,9 +38,7 @@ def test_a_rank_ends_once_its_launch_is_gone(tmp_path: Path) -> None:
 
 
 def test_what_watches_a_rank_ends_with_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as rank:
-        assert rank.stdout and rank.stdout.readline() == b"watched\n"
+    with watched(tmp_path) as rank:
         (child,) = Path(f"/proc/{rank.pid}/task/{rank.pid}/children").read_text().split()
         rank.kill()
         assert rank.stdout.read() == b""  # the child holds no end of the pipe

@@ -42,16 +42,6 @@ def test_a_slot_is_rewritten_half_a_round_before_its_use() -> None:
     assert (buffers[2][0] == PATTERN + operations.salt(0, 2)).all()
 
 
-def test_slots_are_used_in_turn() -> None:
-    buffers = slots(3)
-    each = trial(buffers)
-    for iteration in range(4):
-        before = [recv.copy() for _, recv in buffers]
-        each.prepare(iteration)()
-        changed = [(recv != old).any() for (_, recv), old in zip(buffers, before, strict=True)]
-        assert changed == [slot == iteration % 3 for slot in range(3)]
-
-
 def test_contenders_that_share_slots_do_not_use_what_another_has_just_used() -> None:
     buffers, used, shared = slots(6), list[int](), Rotation()
 

@@ -1,31 +1,28 @@
 """Buffers of one kind at a time; where their pages are is asked again once they were measured."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from mpi4py import MPI
 
-from experiments.catalogue import spec
 from experiments.model.errors import Misplaced
 from experiments.model.launch import Cell, Launch
 from experiments.programs.measure import pools
 from experiments.programs.measure.buffers import Unavailable
 from experiments.programs.measure.pools import Pools
-from experiments.schedule.blocks import schedule
+from tests.launched import LAUNCH
 
 KIB = 1024
 REGULAR, HBW = ("regular", "local", "arena"), ("hbw", "local", "arena")
 
 
 @pytest.fixture
-def launch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
+def launch(monkeypatch: pytest.MonkeyPatch) -> Launch:
     """One rank, hbw emulated on node 0."""
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
-    asked = spec.restrict(spec.load("quick"), sizes=(KIB,), blocks=1)
     cells = tuple(Cell("allreduce", "mpi", kind, "local", KIB) for kind in ("regular", "hbw"))
-    yield replace(schedule(asked, 1)[0].launches[0], ranks=1, cells=cells)
+    return replace(LAUNCH, ranks=1, cells=cells)
 
 
 def made(launch: Launch) -> Pools:

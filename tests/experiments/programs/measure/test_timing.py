@@ -45,19 +45,22 @@ def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) ->
     assert (timer.group, timer.seconds) == (1, 1e-6)
 
 
-@pytest.mark.parametrize("n", [1, 5])
-def test_a_handful_of_samples_is_never_enough(n: int) -> None:
-    assert not timing.is_narrow(np.ones(n))
+SCATTER = np.random.default_rng(1).standard_normal(5000)
 
 
-def test_equal_samples_are_narrow_and_scattered_ones_are_not() -> None:
-    assert timing.is_narrow(np.ones(20))
-    assert not timing.is_narrow(np.linspace(1, 2, 20))
-
-
-def test_many_scattered_samples_become_narrow() -> None:
-    rng = np.random.default_rng(1)
-    assert timing.is_narrow(1 + 0.2 * rng.standard_normal(5000))
+@pytest.mark.parametrize(
+    ("samples", "narrow"),
+    [
+        (np.ones(1), False),
+        (np.ones(5), False),
+        (np.ones(20), True),
+        (np.linspace(1, 2, 20), False),
+        (1 + 0.2 * SCATTER, True),
+    ],
+    ids=["one", "a handful", "equal", "scattered", "many scattered"],
+)
+def test_many_samples_or_equal_ones_are_narrow(samples: np.ndarray, narrow: bool) -> None:
+    assert timing.is_narrow(samples) == narrow
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
