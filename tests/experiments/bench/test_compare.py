@@ -63,12 +63,6 @@ def test_a_block_that_lacks_one_side_is_no_pair() -> None:
     assert only(against_peers(frame))["blocks"] == 6
 
 
-def test_few_blocks_have_a_ratio_and_no_interval() -> None:
-    row = only(against_peers(medians({("mpich", "direct"): [1.0], ("mpich", "mpi"): [2.0]})))
-    assert row["ratio"] == 2
-    assert np.isnan(row["low"]) and np.isnan(row["high"])
-
-
 def test_directs_own_time_is_over_all_launches_with_its_share_of_the_bound() -> None:
     row = only(own(medians({("mpich", "direct"): [1.0, 1.0], ("impi", "direct"): [2.0]})))
     assert row["seconds"] == 1

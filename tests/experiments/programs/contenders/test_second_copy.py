@@ -75,11 +75,7 @@ def test_the_two_share_nothing(package: Path) -> None:
     copy.count("here")
     assert (original.LOG, copy.LOG) == ([], ["here"])
     assert importlib.import_module(package.name) is original
-
-
-def test_nothing_compiled_is_left_where_the_files_would_be_taken_for_it(package: Path) -> None:
-    load(package, "copy_of_it")
-    assert not list(package.rglob("__pycache__"))
+    assert not list(package.rglob("__pycache__")), "which would be taken for the files as they are"
 
 
 def test_a_name_that_is_taken_is_refused(package: Path) -> None:
