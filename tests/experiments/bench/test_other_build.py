@@ -1,5 +1,6 @@
 """Another build of the library is found, copied once, compiled where needed, and named."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -66,7 +67,11 @@ def test_an_installed_tree_is_copied_with_its_binary(tmp_path: Path) -> None:
     assert (build.label, core(build)) == ("0.8.2", "stale")
 
 
-def test_a_repository_is_named_by_its_revision(tmp_path: Path) -> None:
+def test_a_repository_is_named_by_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in os.environ if each.startswith("GIT_")]:
+        monkeypatch.delenv(name)  # in a hook of git they name the project's own repository
     source = checkout(tmp_path / "checkout")
     (source / ".gitignore").write_text("*.so\n")
     git = ["git", "-C", str(source), "-c", "user.name=x", "-c", "user.email=x@example.org"]
