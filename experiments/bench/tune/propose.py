@@ -110,7 +110,8 @@ def _steps(trial: Trial, found: Sequence[Compared]) -> tuple[list[_Step], list[_
     cells = {at: [each for each in found if each.cell.at == at] for at in sizes}
     more = [_Step(at, cells[at]) for at in sizes if not trial.in_force(at)]
     in_force = [at for at in reversed(sizes) if trial.in_force(at)]
-    next_values = [*in_force[1:], _beyond(trial, sizes[0])]
+    none = sizes[0] // 2 if trial.way == UP_TO else sizes[0] * 2  # no size goes the way under test
+    next_values = [*in_force[1:], none]
     fewer = [
         _Step(value, [each.inverse for each in cells[at]])
         for at, value in zip(in_force, next_values, strict=False)
@@ -129,11 +130,6 @@ def _worth_taking(steps: Sequence[_Step], least: float) -> tuple[Sequence[_Step]
     gains = [number for number, verdict in enumerate(verdicts, 1) if verdict > 0]
     within = [number for number in gains if number <= until]
     return steps[: max(within, default=0)], len(within) < len(gains)
-
-
-def _beyond(trial: Trial, last: int) -> int:
-    """A value that leaves the way under test out at all sizes that were measured."""
-    return last // 2 if trial.way == UP_TO else last * 2
 
 
 def _changed(trial: Trial, value: int, gains: Iterable[Compared]) -> Proposal:

@@ -25,13 +25,8 @@ SOURCE = Path(__file__).with_name("one_ccl.cpp")
 NAME = "hbmcomm_oneccl"
 ADDRESS = 256  # bytes of the address by which its ranks meet
 OPERATIONS = ("allreduce", "bcast", "allgather", "alltoall", "reduce_scatter")
-DECLARED = "".join(
-    [
-        "void offer(char *address);",
-        "void enter(int ranks, int rank, const char *address);",
-        *(f"void {name}(float *send, float *recv, size_t count);" for name in OPERATIONS),
-    ]
-)
+DECLARED = "void offer(char *address); void enter(int ranks, int rank, const char *address);"
+DECLARED += "".join(f"void {name}(float *send, float *recv, size_t count);" for name in OPERATIONS)
 
 
 def make(comm: MPI.Intracomm, mpi: str) -> Contender:

@@ -95,23 +95,17 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
         apart = "" if mine.kernel == neighbour.kernel else ANOTHER_MACHINE
         known = mine.namespaces["pid"] == neighbour.namespaces["pid"]
         unreachable = apart or ("" if known else ELSEWHERE)
+        every = {name: {rank.namespaces[name] for rank in ranks} for name in mine.namespaces}
         found: dict[str, object] = {
             "cma": unreachable or _cma(neighbour),
             "kcmp": unreachable or _kcmp(neighbour),
             "memfd": unreachable or _file(neighbour.anonymous, neighbour),
             "shm": apart or _file(neighbour.file, neighbour),
             "hostnames": str(len({rank.hostname for rank in ranks})),
-            "namespaces_apart": ", ".join(_apart(ranks)) or "none",
+            "namespaces_apart": ", ".join(n for n in every if len(every[n]) > 1) or "none",
         }
         comm.Barrier()  # the neighbour may still read this rank's memory and files
     return found
-
-
-def _apart(ranks: list[_Rank]) -> list[str]:
-    """The namespaces that are not the same for all ranks."""
-    return [
-        name for name in ranks[0].namespaces if len({rank.namespaces[name] for rank in ranks}) > 1
-    ]
 
 
 def _cma(neighbour: _Rank) -> str:

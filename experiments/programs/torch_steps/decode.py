@@ -31,7 +31,8 @@ def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Ready:
     begin, end = (each * INNER // comm.size for each in (comm.rank, comm.rank + 1))
     own = [(up[:, begin:end].contiguous(), down[begin:end]) for up, down in _weights()]
     partial = torch.from_numpy(recv).view(-1, HIDDEN)
-    tokens = _tokens(len(partial))
+    draw = torch.Generator().manual_seed(SEED + 1)
+    tokens = torch.randn((len(partial), HIDDEN), generator=draw)
     state = torch.empty_like(tokens)
 
     def all_reduce() -> None:
@@ -75,9 +76,3 @@ def _weights() -> list[Any]:
         [torch.randn(shape, generator=draw) / shape[0] ** 0.5 for shape in shapes]
         for _ in range(PAIRS)
     ]
-
-
-def _tokens(count: int) -> Any:
-    import torch
-
-    return torch.randn((count, HIDDEN), generator=torch.Generator().manual_seed(SEED + 1))

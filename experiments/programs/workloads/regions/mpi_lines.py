@@ -26,30 +26,29 @@ class RegionLine(Line):
         super().__init__()
         self._sizes = sizes
         self._regions = library.Regions(comm)
-        self._own: list[Any] = []
-        self._remote: list[Any] = []
         if comm.rank:
             capacities = {str(number): 4 * size for number, size in enumerate(sizes)}
-            self._own = list(self._regions.allocate(0, capacities).values())
+            ends = self._regions.allocate(0, capacities)
         else:
-            self._remote = list(self._regions.open(1).values())
+            ends = self._regions.open(1)
+        self._ends: list[Any] = list(ends.values())
 
     def out(self, number: int) -> Array:
-        array: Array = self._remote[number].array(self._sizes[number])
+        array: Array = self._ends[number].array(self._sizes[number])
         return array
 
     def send(self, number: int) -> None:
-        self._remote[number].post()
+        self._ends[number].post()
 
     def finish(self) -> None:
-        self.copies.nbytes = sum(each.copied_bytes for each in self._remote)
+        self.copies.nbytes = sum(each.copied_bytes for each in self._ends)
 
     def receive(self, number: int) -> Array:
-        array: Array = self._own[number].wait()
+        array: Array = self._ends[number].wait()
         return array
 
     def release(self, number: int) -> None:
-        self._own[number].release()
+        self._ends[number].release()
 
     def close(self) -> None:
         self._regions.close()
