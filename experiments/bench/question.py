@@ -121,11 +121,7 @@ def ask(
 
 
 def check_ranks(text: str, counts: Sequence[int], cores: int) -> None:
-    """Refuse fewer ranks than a collective needs, and more than the cores can take turns on.
-
-    Args:
-        text: the counts as the flag gives them.
-    """
+    """Refuse fewer ranks than a collective needs, and more than the cores can take turns on."""
     if min(counts) < 2:
         raise QuestionError(f"--ranks {text!r}: a collective needs 2 ranks or more")
     quantities.check_rank_counts(counts, cores)

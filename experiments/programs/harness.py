@@ -73,13 +73,10 @@ def main(folder: Path) -> None:
 
 
 def check_size(launch: Launch, found: int) -> None:
-    """Refuse a job that has not the ranks that its launch asks for.
+    """Refuse a job of another number of ranks than its launch asks for.
 
     Where launcher and MPI do not understand each other, every rank is alone in a job of its own,
     and all of them end with exit code 0.
-
-    Args:
-        found: the size of COMM_WORLD.
 
     Raises:
         SystemExit: with what to do about it.
@@ -100,10 +97,7 @@ def check_size(launch: Launch, found: int) -> None:
 def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
     """What a launch ran on and with, as its result tells it; empty on ranks but 0; a collective.
 
-    For the end of a launch: it sends messages of its own.
-
-    Args:
-        paths: datapath.probe() of this rank.
+    For the end of a launch: it sends messages of its own. `paths` are this rank's, as probed.
     """
     reported = report(comm)
     every = comm.gather(paths)

@@ -165,11 +165,7 @@ NOT_APART = "with the other values in force no length goes one way or the other"
 
 
 def trials(found: Sequence[Threshold], place: Place) -> tuple[tuple[Trial, ...], dict[str, str]]:
-    """What is measured, and by variable why the other thresholds are not.
-
-    Args:
-        found: the thresholds in force for these ranks.
-    """
+    """What is measured of the thresholds in force, and by variable why the others are not."""
     now = {each.variable: each.value for each in found}
     planned: list[Trial] = []
     left_out: dict[str, str] = {}

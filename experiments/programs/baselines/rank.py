@@ -62,11 +62,7 @@ Work = Callable[[Team], None]
 
 
 def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
-    """One rank's whole measurement, which rank 0 writes into the folder; a collective.
-
-    Args:
-        began: seconds since the epoch.
-    """
+    """One rank's whole measurement, which rank 0 writes; `began`: seconds since the epoch."""
     comm = cast(MPI.Intracomm, team.comm)  # it has what is asked of it
     allowed = os.sched_getaffinity(0)
     cpu = rank_process.pin(comm.rank, launch.binding)

@@ -67,12 +67,7 @@ class Entrants:
         folder: Path,
         cpus: set[int],
     ) -> None:
-        """Make the contenders that are not a transport of a pool.
-
-        Args:
-            folder: of the launch.
-            cpus: where threads that a contender starts may run.
-        """
+        """Make the contenders that are no transport of a pool; their threads may run on `cpus`."""
         self._comm, self._launch = comm, launch
         self._starter: Any = starter.make_starter(comm, folder) if launch.spares_peers else None
         self._build: tuple[Any, Pool] | None = None

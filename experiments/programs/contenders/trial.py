@@ -21,13 +21,10 @@ class Rotation:
     With one count for each trial, a contender would read what another has just used, from the
     cache. Contenders do not advance alike, so no distance between their first slots keeps them
     apart.
-
-    Attributes:
-        taken: operations so far, each of which took the next slot.
     """
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.taken = 0  # operations so far, each of which took the next slot
 
 
 class Trial:

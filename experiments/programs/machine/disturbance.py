@@ -41,11 +41,7 @@ class Counters:
 
 
 def counters(cpu: int, proc: Path = Path("/proc"), who: int = resource.RUSAGE_SELF) -> Counters:
-    """What the kernel counted so far of a CPU and of this process.
-
-    Args:
-        who: RUSAGE_THREAD where the ranks are threads of one process.
-    """
+    """What the kernel counted so far of a CPU and of this process, or thread (RUSAGE_THREAD)."""
     line = re.search(rf"^cpu{cpu} (.*)$", read(proc / "stat"), re.MULTILINE)
     ticks = [int(word) for word in line[1].split()] if line else []
     load = re.match(r"[\d.]+", read(proc / "loadavg"))

@@ -57,11 +57,7 @@ class Traffic(NamedTuple):
 
 
 def traffic_by_device(counters: Path = NETWORK_COUNTERS) -> dict[str, Traffic]:
-    """What each network device has carried, by its name.
-
-    Args:
-        counters: net/dev of a process, which shows the devices of that process's network.
-    """
+    """What each network device has carried, by its name; net/dev shows those of a process."""
     found = {}
     for line in counters.read_text("ascii").splitlines():
         name, colon, values = line.strip().partition(":")

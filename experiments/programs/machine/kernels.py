@@ -29,9 +29,6 @@ def position(where: Sequence[Where], rank: int) -> int:
     On one host that is the order of ranks. Of several hosts under one kernel the first rank of each
     comes first, then the second of each, and each such round begins one host later: on few CPUs,
     neither the first ranks, which talk to other hosts, nor the ranks of one host meet on one.
-
-    Args:
-        where: of each rank.
     """
     kernel = where[rank][0]
     here = [(each, name) for each, (other, name) in enumerate(where) if other == kernel]

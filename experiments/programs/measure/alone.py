@@ -16,11 +16,7 @@ def conduct_alone(
     asked: Measurement,
     rng: random.Random,
 ) -> None:
-    """Carry out what rank 0 decides as a driver would; a collective.
-
-    Args:
-        contests, asked, rng: as turns.conduct() takes them; rank 0's count.
-    """
+    """Carry out what rank 0 decides by turns.conduct(), as a driver would; a collective."""
 
     def of_all(order: Order) -> Answer:
         comm.bcast(order)

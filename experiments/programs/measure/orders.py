@@ -34,11 +34,7 @@ def orders_of(line: str) -> list[Order]:
 
 
 class Orders:
-    """The orders of one rank.
-
-    Attributes:
-        asleep: seconds that it waited for orders, and of the CPU that it used meanwhile.
-    """
+    """The orders of one rank; `asleep`: seconds of waiting for them, and of the CPU meanwhile."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._folder, self._rank = folder, rank

@@ -39,10 +39,7 @@ class Pools:
         """Refuse a launch that the machine has no room for; allocates nothing.
 
         Only TRANSPORTS bring memory. That of others is direct's, whose arena groups of torch use
-        in place, or the MPI's where ranks share none.
-
-        Args:
-            cpu: where this rank is pinned.
+        in place, or the MPI's where ranks share none. This rank is pinned to `cpu`.
         """
         cache = facts.last_level_cache()
         require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)

@@ -52,11 +52,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 
 
 def trainer_of(contender: str, seed: int, comm: MPI.Intracomm, **phases: float) -> Trainer:
-    """A new network in training; collective.
-
-    Args:
-        phases: epochs, warmup, cooldown and threshold of DASO's Schedule.
-    """
+    """A new network in training; collective. `phases` are arguments of DASO's Schedule."""
     if contender == DASO:
         return with_daso(seed, comm, played_host(comm), skips=CYCLE, wait=WAIT, **phases)
     if contender == BLOCKING:
@@ -75,11 +71,7 @@ def played_host(comm: MPI.Intracomm) -> int | None:
 def _replay(
     network: Network, batches: list[Samples], comm: MPI.Intracomm, alone: bool, daso: Any
 ) -> None:
-    """The same cycle by plain calls of MPI.
-
-    Args:
-        daso: knows the hosts; None: there is no exchange.
-    """
+    """The same cycle by plain calls of MPI; hosts exchange where `daso` is given."""
     host, hosts = (0, 1) if daso is None else (daso.host, daso.hosts)
     inside = comm.Split(comm.rank if alone else host, comm.rank)
     sums: list[Array] = []

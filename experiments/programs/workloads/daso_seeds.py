@@ -29,11 +29,7 @@ WAYS = (DASO, BLOCKING, ALONE)
 
 
 class Course:
-    """One way through one seed's training.
-
-    Attributes:
-        seconds, sent: of all epochs so far; sent are bytes that left this host.
-    """
+    """One way through one seed's training; its seconds and the bytes sent by this host so far."""
 
     def __init__(self, way: str, seed: int, comm: MPI.Intracomm, epochs: int) -> None:
         phases = {"epochs": epochs, "warmup": 1, "cooldown": 1, "threshold": PLATEAU}

@@ -64,8 +64,7 @@ def lengths_of(operation: str) -> list[int]:
 class Arrays:
     """The gradients and weights of a cell on all ranks; made by its first contender, collectively.
 
-    Attributes:
-        server: has them; nobody steps it.
+    `server` has them; nobody steps it.
     """
 
     made: ClassVar[dict[str, "Arrays"]] = {}
@@ -205,10 +204,7 @@ def by_gloo(group: Any, comm: MPI.Intracomm, arrays: Arrays) -> Steps:
 def wrong(comm: MPI.Intracomm, gradients: Array, call: Callable[[], object], weights: Array) -> int:
     """Elements in which a step does not continue the momentum that the step before it shows.
 
-    A step before these gives all ranks the same weights: other contenders may not.
-
-    Args:
-        comm: the workers.
+    A step before these gives all workers the same weights: other contenders may not.
     """
     mean = gradients[::CHECKED].copy()
     comm.Allreduce(MPI.IN_PLACE, mean)

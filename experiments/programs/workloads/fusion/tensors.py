@@ -64,11 +64,7 @@ class Gradients:
         close: Callable[[], object] = nothing,
         **hooks: Callable[[], object],
     ) -> Ready:
-        """A call that replaces all of them by their sums, ready to be timed and checked.
-
-        Args:
-            hooks: `wake` and `rest`, as Ready has them.
-        """
+        """A call that replaces all of them by their sums; hooks are `wake` and `rest` of Ready."""
 
         def wrong() -> int:
             for number, each in enumerate(self.tensors):

@@ -15,11 +15,7 @@ _HEAD = 128  # bytes of a message before its data: what an RPC says about a tens
 
 
 class RegionLine(Line):
-    """Tensors are computed in the memory where they are read.
-
-    Args:
-        sizes: elements of each tensor.
-    """
+    """Tensors of `sizes` elements are computed in the memory where they are read."""
 
     def __init__(self, comm: hbmcomm.Communicator, sizes: Sequence[int]) -> None:
         library: Any = importlib.import_module("hbmcomm.training.regions")

@@ -66,11 +66,7 @@ def opener(contender: str, comm: MPI.Intracomm, folder: Path) -> Opened:
 
 
 def lengths(operation: str, elements: int) -> list[int]:
-    """Elements of each tensor of a workload.
-
-    Args:
-        elements: of the cell, where it has a size.
-    """
+    """Elements of each tensor of a workload; those of the cell, where it has a size."""
     if operation not in PUSHED_NETWORKS:
         return [elements]
     return gradient_lengths(PUSHED_NETWORKS[operation])
