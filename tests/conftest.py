@@ -11,6 +11,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from experiments.emulation.hosts.hosts import Hosts, up
 from experiments.emulation.hosts.keepers import HostsRefused
@@ -21,6 +22,7 @@ from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
+VISITS = "tests/experiments/guests/in_guest/"
 pytest_plugins = ["tests.campaigns"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
@@ -79,8 +81,9 @@ def start(
 
 
 def _cores() -> int:
-    """How many cores ranks have: those beside other tests yield while they wait."""
-    return 1 if "PYTEST_XDIST_WORKER" in os.environ else passthrough.cores()
+    """How many cores ranks have: those beside more tests than cores yield while they wait."""
+    cores = passthrough.cores()
+    return 1 if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) > cores else cores
 
 
 def _let_survive(argv: list[str], mpi: str, prefix: Path) -> None:
@@ -153,6 +156,19 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
         return start(tmp_path, program, ranks, *args, hosts=hosts, **how)
 
     return run
+
+
+class InTwoGroups(LoadScopeScheduling):
+    """Visits to emulated machines, and all that runs one after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "visits" if nodeid.startswith(VISITS) else "alone"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InTwoGroups | None:
+    """What `--dist loadscope` means here."""
+    return InTwoGroups(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_sessionfinish() -> None:

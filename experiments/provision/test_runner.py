@@ -1,8 +1,9 @@
 """The test suite: its tools, its parts, and which of them share the machine.
 
-Tests that start containers or emulated machines change the engine or keep all cores busy, and some
-look at the whole machine: they run one after the other, alone. All others run beside each other, as
-many as there are cores and one more, since a test often waits without using a core.
+Tests that start containers change the engine, and some look at the whole machine: these run one
+after the other. Beside them are visits to emulated machines alone, which take what CPU time the
+others leave. All other tests run beside each other, as many as there are cores and one more, since
+a test often waits without using a core.
 """
 
 import importlib.util
@@ -17,7 +18,7 @@ from experiments.model.errors import ExperimentsError
 from experiments.provision.wheels import mpi
 
 ALONE = "container or alone"
-"""The marks of tests that need the machine for themselves."""
+"""The marks of tests that run one after the other; visits are a second group beside them."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
@@ -37,12 +38,13 @@ def commands(marks: str, cores: int) -> list[list[str]]:
     """
     also = f" and ({marks})" if marks else ""
     beside = ["-n", str(cores + 1), "--dist", "worksteal"] if cores > 1 else []
+    in_groups = ["-n", "2", "--dist", "loadscope"] if cores > 1 else []
     return [
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["mypy"],
         ["pytest", *beside, "-m", f"not ({ALONE}){also}"],
-        ["pytest", "-m", f"({ALONE}){also}"],
+        ["pytest", *in_groups, "-m", f"({ALONE}){also}"],
     ]
 
 

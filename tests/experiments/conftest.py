@@ -17,8 +17,10 @@ from pathlib import Path
 import docker
 import pytest
 
+from experiments.model.checkout import BUILD
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
+from experiments.processes import scratch
 from experiments.provision.engines import engine as engine_provision
 from experiments.provision.images import building
 from experiments.provision.images import image as image_provision
@@ -46,7 +48,7 @@ def images(engine: docker.DockerClient) -> Iterator[Callable[..., Future[Image]]
 
         @functools.cache
         def begun(mpi: str, torch: bool = False) -> Future[Image]:
-            return pool.submit(image_provision.ensure, engine, mpi=mpi, torch=torch)
+            return pool.submit(_ensured, engine, mpi, torch)
 
         yield begun
         pool.shutdown(cancel_futures=True)
@@ -75,6 +77,12 @@ def torch_image(images: Callable[..., Future[Image]]) -> Image:
     """The harness image with Open MPI and torch."""
     pytest.importorskip("torch", reason="torch is not installed: pip install torch ninja")
     return _made(images("openmpi", torch=True))
+
+
+def _ensured(engine: docker.DockerClient, mpi: str, torch: bool) -> Image:
+    """The image; a group of tests that runs beside this one waits, and finds it made."""
+    with scratch.locked(BUILD, ".image.lock"):
+        return image_provision.ensure(engine, mpi=mpi, torch=torch)
 
 
 def _made(begun: Future[Image]) -> Image:

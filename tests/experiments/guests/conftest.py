@@ -1,14 +1,14 @@
 """Guests of emulated machines: a disk for all of them, one machine for small tests, and visits.
 
 A visit boots a machine once and runs there whatever the collected tests ask of it, one errand after
-the other. Two guests are up at a time, since a machine without KVM keeps one core busy.
+the other. Two are visited at a time, since a machine without KVM keeps one core busy. Where other
+tests run beside visits, guests take the CPU time that these leave.
 """
 
 import json
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ from experiments.guests.disk import Disk
 from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 
-AT_A_TIME = 2  # guests
+AT_A_TIME = 2  # visits
+LEAST_PRIORITY = 19  # of nice(2)
 ERRAND_PATIENCE = 600  # seconds
 
 
@@ -154,16 +155,9 @@ class Brought:
 
 
 @pytest.fixture(scope="session")
-def guests_up() -> threading.Semaphore:
-    """Held while a guest is up, by visits and by what boots beside them."""
-    return threading.Semaphore(AT_A_TIME)
-
-
-@pytest.fixture(scope="session")
 def visits(
     request: pytest.FixtureRequest,
     disk: Disk,
-    guests_up: threading.Semaphore,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Future[dict[Errand, Brought]]]]:
     """{machine: what its errands brought}, of all that the collected tests ask for.
@@ -179,7 +173,7 @@ def visits(
 
     def visit(machine: str) -> dict[Errand, Brought]:
         brought = {}
-        with guests_up, boot.booted(description.load(machine), disk) as guest:
+        with boot.booted(description.load(machine), disk) as guest:
             booting = processor_time(guest)
             for errand in sorted(asked[machine], key=lambda errand: asked[machine][errand]):
                 before = processor_time(guest)
@@ -196,6 +190,8 @@ def visits(
         """Ranks wait for each other in turns: a check takes the longer, the more there are."""
         return len(asked[machine]) + len(description.load(machine).cpu_nodes) / 2
 
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.nice(LEAST_PRIORITY)
     order = sorted(asked, key=length, reverse=True)  # the longest first
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         yield {machine: pool.submit(visit, machine) for machine in order}

@@ -51,7 +51,7 @@ def test_what_is_checked_and_in_which_order() -> None:
         ["ruff", "format", "--check", "."],
         ["mypy"],
         ["pytest", "-n", "3", "--dist", "worksteal", "-m", "not (container or alone)"],
-        ["pytest", "-m", "(container or alone)"],
+        ["pytest", "-n", "2", "--dist", "loadscope", "-m", "(container or alone)"],
     ]
 
 
