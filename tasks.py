@@ -148,7 +148,9 @@ def hosts(
                ./inv hosts status
                ./inv hosts down
     """
-    emulated_hosts.hosts(action or "status", count or "", rate, delay, name, host, line, ranks, mpi)
+    flags = {"count": count or "", "rate": rate, "delay": delay, "name": name}
+    flags |= {"host": host, "line": line, "ranks": ranks, "mpi": mpi}
+    emulated_hosts.hosts(action or "status", flags)
 
 
 @task(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,9 +52,14 @@ def mpijob(experiment: Experiment, request: Request, image: str) -> str:
         image: for all pods.
 
     Raises:
-        ExperimentsError: it has several MPIs, or too many launches.
+        ExperimentsError: it has several MPIs, or too many launches; no image has that name.
     """
     asked = experiment.launches
+    if not re.fullmatch(r"[a-z0-9][\w./:@-]*", image):
+        raise ExperimentsError(
+            f"--mpijob {image!r} cannot name an image; write one such as "
+            "registry.example.org/hbmcomm-ssh:openmpi"
+        )
     if len(asked.mpis) > 1:
         raise ExperimentsError(
             f"an MPIJob has one MPI, and {', '.join(asked.mpis)} were asked for: pass --mpi"

@@ -2,6 +2,8 @@
 
 import os
 import shlex
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 
 from invoke.exceptions import Exit
@@ -11,43 +13,44 @@ from experiments.emulation.hosts import lasting
 from experiments.emulation.hosts.plan import Plan
 from experiments.environments.cluster.hosts import dealt
 from experiments.environments.process import Process
-from experiments.model.environment import MPIS
+from experiments.model.environment import MPIS, RATE
 from experiments.model.errors import ExperimentsError
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
-
-def hosts(
-    action: str,
-    count: str,
-    rate: str,
-    delay: str,
-    name: str,
-    host: str,
-    line: str,
-    ranks: str,
-    mpi: str,
-) -> None:
-    """Do what the flags ask for; with a command's exit code where that is not 0."""
-    if action == "up":
-        made = lasting.up(Plan(whole_number("count", count, 1) or 2, rate, delay), name)
-        print(lasting.to_table({name: made}), end="")
-    elif action == "status":
-        there = lasting.running()
-        print(lasting.to_table(there) if there else "no hosts are up: ./inv hosts up 2\n", end="")
-    elif action == "down":
-        lasting.named(name).end()
-    elif action == "shell":
-        found = lasting.named(name)
-        words = found.enter(host or found.names[0], str(Path.cwd()))
-        _end(lasting.run(Process((*words, os.environ.get("SHELL", "/bin/sh")))))
-    elif action == "job":
-        _end(_job(name, line, ranks, mpi))
-    else:
-        raise ExperimentsError(f"hosts {action!r} is none of up, status, job, shell, down")
+DEFAULTS = {"rate": RATE, "mpi": MPIS[0], "name": "default"}
+"""Of flags that are not empty by default."""
 
 
-def _job(name: str, line: str, ranks: str, mpi: str) -> int:
+def hosts(action: str, flags: Mapping[str, str]) -> None:
+    """Do what the flags ask for; with a command's exit code where that is not 0.
+
+    Raises:
+        ExperimentsError: also for a flag that the action does not take.
+    """
+    if action not in _ACTIONS:
+        raise ExperimentsError(f"hosts {action!r} is none of {', '.join(_ACTIONS)}")
+    takes = {name: list(signature(do).parameters) for name, do in _ACTIONS.items()}
+    for flag, value in flags.items():
+        if flag not in takes[action] and value != DEFAULTS.get(flag, ""):
+            taking = next(name for name in takes if flag in takes[name])
+            raise ExperimentsError(f"--{flag} is for `hosts {taking}`, not for `hosts {action}`")
+    code = _ACTIONS[action](**{flag: flags[flag] for flag in takes[action]})
+    if code:
+        raise Exit(code=code)
+
+
+def _up(count: str, rate: str, delay: str, name: str) -> None:
+    made = lasting.up(Plan(whole_number("count", count, 1) or 2, rate, delay), name)
+    print(lasting.to_table({name: made}), end="")
+
+
+def _status() -> None:
+    there = lasting.running()
+    print(lasting.to_table(there) if there else "no hosts are up: ./inv hosts up 2\n", end="")
+
+
+def _job(line: str, ranks: str, mpi: str, name: str) -> int:
     """An MPI job on all hosts, in this folder; ranks in a block on each, as evenly as can be."""
     check_choice("mpi", mpi, MPIS)
     if not line:
@@ -59,6 +62,20 @@ def _job(name: str, line: str, ranks: str, mpi: str) -> int:
     return lasting.run(found.mpi(mpi, prefix, places, passthrough.cores(), program))
 
 
-def _end(code: int) -> None:
-    if code:
-        raise Exit(code=code)
+def _shell(host: str, name: str) -> int:
+    found = lasting.named(name)
+    words = found.enter(host or found.names[0], str(Path.cwd()))
+    return lasting.run(Process((*words, os.environ.get("SHELL", "/bin/sh"))))
+
+
+def _down(name: str) -> None:
+    lasting.named(name).end()
+
+
+_ACTIONS: Mapping[str, Callable[..., int | None]] = {
+    "up": _up,
+    "status": _status,
+    "job": _job,
+    "shell": _shell,
+    "down": _down,
+}

@@ -6,6 +6,7 @@ from commands.flags import check_choice
 from experiments.console.stages import Stages
 from experiments.model import environment, quantities
 from experiments.model.environment import MPIS
+from experiments.model.errors import ExperimentsError
 from experiments.provision import passthrough, podman, test_runner
 from experiments.provision.doctor import report
 from experiments.provision.engines import engine as docker
@@ -21,6 +22,8 @@ def test(marks: str) -> None:
 
 def doctor(json: bool, tuning: bool, ranks: str) -> None:
     """Print what this machine offers and lacks, or the thresholds of transport direct."""
+    if (ranks and not tuning) or (json and tuning):
+        raise ExperimentsError("--ranks is for --tuning, and --json for what this machine has")
     if tuning:
         count = quantities.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
         print(report.tuning_table(count), end="")
