@@ -11,7 +11,7 @@ CORE = "hbmcomm/_native/_core.abi3.so"
 
 
 class BuildCore(build_ext):
-    """Environments share the binary that lies beside its sources; ranks may have it mapped."""
+    """Environments share the binary beside its sources; ranks may have it mapped."""
 
     def run(self) -> None:
         """Compile, unless an editable install finds a binary newer than its sources."""

@@ -33,7 +33,7 @@ class Options(NamedTuple):
 
     @property
     def of_derived(self) -> Options:
-        """Those of a derived communicator: its ranks may all be on one host, and take direct."""
+        """Options of a derived communicator: its ranks may all be on one host, and take direct."""
         if self.transports[0] == "hierarchical" and len(self.transports) > 1:
             return self._replace(transports=AUTO)
         return self

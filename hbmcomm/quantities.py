@@ -10,7 +10,7 @@ BYTES = {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 2**40}
 
 
 def parse_quantity(text: str, units: Mapping[str, int]) -> int | None:
-    """The number that "64KiB" or "64 KiB" stands for; None where it is none of these units.
+    """The number that "64KiB" or "64 KiB" means; None where the unit is unknown.
 
     Args:
         units: by its name, what a unit multiplies a number by.

@@ -58,7 +58,7 @@ _TYPES: Mapping[str, str] = {
 
 
 def refresh(root: Path) -> list[Path]:
-    """Write every made part anew, of the checkout in `root`; answer with the files.
+    """Write every generated part of the checkout in `root`; returns the files.
 
     Raises:
         PlotsError: a page has a part that nothing makes.

@@ -8,7 +8,7 @@ USERLAND = str(environment.USERLAND)
 
 
 def in_container(arm: str) -> bool:
-    """Whether an arm's name stands for a container."""
+    """Whether an arm is a container, by its name."""
     return named(arm).in_container
 
 

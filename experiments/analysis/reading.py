@@ -1,6 +1,6 @@
 """A results folder read back: its launches, and a DataFrame of all their cells.
 
-How they are stored is store.py's business.
+store.py knows how they are stored.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """Medians, their intervals and what they let one say: METHOD of the project, as pure functions.
 
-Knows DataFrames and numbers only; where they are stored is store.py's business.
+Knows DataFrames and numbers only; store.py knows how they are stored.
 Sources: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (medians, nonparametric intervals);
 Efron, JASA 82 (1987) 171 (BCa); Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. J. Stat. 6 (1979)
 65 (correction); Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657 (equivalence).
@@ -52,7 +52,7 @@ OWN = ("p95_s", "p99_s", "bound_s", "skew_s")
 """Seconds that a launch has of each cell, beside the median."""
 
 CONTAINER = ("environment", "profile", "layout")
-"""Those of FACTORS that an arm's name stands for."""
+"""The factors that an arm's name determines."""
 
 
 class Interval(NamedTuple):
@@ -158,7 +158,7 @@ def unpaired_ratio(
         return Interval(ratio, np.nan, np.nan)
     if np.ptp(above) == np.ptp(below) == 0:
         return Interval(ratio, ratio, ratio)
-    from scipy import stats  # as above
+    from scipy import stats  # late, as in _median_ranks
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a degenerate BCa is answered by the percentile method
@@ -198,7 +198,7 @@ def signed_rank(ratios: NDArray[np.float64]) -> float:
         return float("nan")
     if not logs.any():
         return 1.0
-    from scipy import stats  # as above
+    from scipy import stats  # late, as in _median_ranks
 
     return _p_of_ranks(tuple(sorted(stats.rankdata(np.abs(logs)) * np.sign(logs))))
 
@@ -206,7 +206,7 @@ def signed_rank(ratios: NDArray[np.float64]) -> float:
 @lru_cache(maxsize=2**16)
 def _p_of_ranks(signed: tuple[float, ...]) -> float:
     """The test depends on signed ranks alone, and few of them occur: 64 with 6 blocks."""
-    from scipy import stats  # as above
+    from scipy import stats  # late, as in _median_ranks
 
     return float(stats.wilcoxon(signed).pvalue)
 

@@ -1,6 +1,6 @@
 """What a reader must know before believing a campaign's figures: one sentence each. Pure.
 
-Knows what launches recorded and their cells; how they are stored is store.py's business.
+Knows what launches recorded and their cells; store.py knows how they are stored.
 """
 
 from collections import Counter, defaultdict

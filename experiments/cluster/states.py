@@ -84,7 +84,7 @@ def described(line: str) -> State:
 
 
 def waiting(state: State) -> str:
-    """What a job that has not ended does, for a user who watches."""
+    """What a job that has not ended does, for the user's terminal."""
     if state.name not in WAITING:
         return state.name.lower()
     return f"waits for nodes ({state.reason})" if state.reason else "waits for nodes"

@@ -31,7 +31,7 @@ class Memory:
 
     Attributes:
         bandwidth: bytes/s in the HMAT, as the guest's kernel shows it; None without HMAT.
-        latency: nanoseconds, likewise.
+        latency: nanoseconds; None where it is not described.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Refuses to complete a campaign in another machine, or with other code, than it was begun with.
 
-Each function raises ResultsError, which says what has changed.
+Each function raises ResultsError, which names what changed.
 """
 
 from collections.abc import Mapping

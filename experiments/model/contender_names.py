@@ -39,7 +39,7 @@ TORCH_GROUPS = (GLOO, TORCH)
 """Contenders that may take part where environments are the arms, too."""
 
 OF_TORCH = (*TORCH_GROUPS, OPERATORS, VLLM, DEEPSPEED, ONECCL)
-"""Contenders of torch, and of those who made collectives for it; a bench's second table."""
+"""Contenders of torch and of collectives made for it; a bench's second table."""
 
 NO_MPI = (PICKLE, *OF_TORCH)
 

@@ -110,7 +110,7 @@ class EnvironmentId:
 
 
 def _place(kind: str) -> str:
-    """Where a kind of environment is: what stands before the name of a container."""
+    """Where a kind of environment is: the prefix of the name of a container."""
     return kind.partition("-")[0]
 
 

@@ -1,6 +1,6 @@
 """An experiment: what varies, what is repeated and how a cell is timed. Values only.
 
-What a file in catalogue/ may say about it is spec.py's business.
+spec.py knows what a file in catalogue/ may hold.
 """
 
 from collections.abc import Mapping

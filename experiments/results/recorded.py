@@ -1,7 +1,7 @@
 """What a stored launch is called, and whether it ran on an emulated machine. Pure.
 
 Such a machine shows nodes, distances and bandwidths as its description has them, and its kernel
-places pages by them: that is real. How long anything takes there is QEMU's business.
+places pages by them: that is real. Times there are QEMU's, not the machine's.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""An archive of a campaign as the results folder that it holds; refused where anything is amiss.
+"""An archive of a campaign as the results folder that it holds; refused where it is damaged.
 
 An archive comes from anyone. So nothing in it is trusted: no name, no size, no kind of entry.
 """
@@ -30,7 +30,7 @@ PART = re.compile(r"[\w+@=,:-][\w.+@=,: -]{0,199}", re.ASCII)
 
 
 class ArchiveRefused(ExperimentsError):
-    """A file that is no sound archive of a campaign: which one, and what is amiss."""
+    """A file that is no intact archive of a campaign: which one, and its fault."""
 
 
 @contextlib.contextmanager

@@ -182,4 +182,4 @@ ALGORITHMS: dict[str, dict[str, Counting]] = {
         "rabenseifner": reduce_scatter_halving,
     },
 }
-"""By operation and name: what ranks do who send messages to each other."""
+"""By operation and name: algorithms of ranks that send messages to each other."""

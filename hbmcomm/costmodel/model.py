@@ -1,7 +1,7 @@
 """A model of an operation: its algorithm's counts, weighed by parameters, on a machine.
 
 Parameters are relative to the machine's own speeds, so that another machine can take its place.
-Where they come from is fitting.py's business.
+fitting.py finds them.
 """
 
 from __future__ import annotations

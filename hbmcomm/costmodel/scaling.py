@@ -70,7 +70,7 @@ def seconds_on(
 
     Args:
         models: by operation, of transport direct on one node; those of INSIDE are needed. A reduce
-            takes at most what an allreduce takes, which stands in where its model is missing.
+            takes at most what an allreduce takes, which replaces it where its model is missing.
         machine: each node.
         ranks: of each node.
         packed: they fill one NUMA node after the other.

@@ -176,7 +176,7 @@ def _caveats(caveats: Sequence[str]) -> list[str]:
 
 
 def _grounds(axes: Axes, floor: float, sight: Sight) -> None:
-    """What lies behind the marks: the noise floor, the band of equivalence, and no effect."""
+    """The background of the marks: the noise floor, the band of equivalence, and no effect."""
     if math.isfinite(floor):
         left, right = max(1 - floor, sight.low), min(1 + floor, sight.high)
         axes.axvspan(left, right, color=BAND, linewidth=0, zorder=0.5)

@@ -59,7 +59,7 @@ class Drawing:
         topic: what an answer names it by; the NAME of its module, for most.
         part: of the topic's drawings: "-mpich-2-ranks"; "" where there is one.
         caption: how to read it, whole sentences.
-        description: what it shows, for those who cannot see it.
+        description: what it shows, for screen readers.
         marks: what each mark that can be asked about shows; the mark of cell 3 has the gid cell-3.
         detail: whether it shows how well was measured, rather than what.
     """

@@ -90,7 +90,7 @@ def by_operation(column: Any) -> Any:
 
 
 def kind_name(kind: str, emulated: bool) -> str:
-    """memkind's spelling with what it stands for."""
+    """memkind's spelling with its meaning."""
     return f"{kind} (emulated HBM)" if emulated else _KINDS.get(kind, kind)
 
 
@@ -135,7 +135,7 @@ def short_arm(arm: str) -> str:
 
 
 def transport_name(transport: str) -> str:
-    """Our name with what it stands for."""
+    """Our name with its meaning."""
     own = transport.removesuffix(OVER_PRIVATE)
     name = _TRANSPORTS.get(own, own)
     return name if own == transport else f"{name} over private arrays"

@@ -68,7 +68,7 @@ def alike(panel: Panel) -> str:
 
 
 def sentence(panel: Panel) -> str:
-    """A panel for those who cannot see it, and as an answer."""
+    """A panel in words: for screen readers, and as an answer."""
     what = ", ".join(filter(None, (panel.kind, panel.locality, alike(panel))))
     if panel.skipped:
         return f"{what}: not measured: {panel.skipped}."

@@ -42,7 +42,7 @@ DARK = {
     "#4d4d4d": "#c4c4c4",
     "#6a3d9a": "#b99be8",
 }
-"""What stands for each colour of a figure on a dark page; only these colours are used."""
+"""By a figure's colour: its replacement on a dark page; figures use only these colours."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def render(found: Comparison) -> RenderableType:
 
 
 def to_json(found: Comparison) -> str:
-    """The same for programs: seconds, bytes and plain ratios; null where there is no number."""
+    """The table as JSON: seconds, bytes and plain ratios; null where there is no number."""
     values = {
         "campaigns": list(found.names),
         "warning": found.warning,

@@ -147,7 +147,7 @@ def few(frame: pd.DataFrame) -> str:
 
 
 def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
-    """The same in a few words: the largest cost and where it is, else the bound over all sizes."""
+    """A verdict in a few words: the largest cost and its size, else the bound over all sizes."""
     if frame.empty:
         return NOTHING
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
@@ -208,7 +208,7 @@ def python(found: Findings) -> str:
 
 
 def _python(frame: pd.DataFrame) -> str:
-    """The same of one MPI and number of ranks, at the smallest and largest size."""
+    """Costs of one MPI and number of ranks, at the smallest and largest size."""
     first, middle = rows(frame)[0], float(frame["ratio"].median())
     parts = []
     for operation in in_order(frame["operation"], OPERATIONS):

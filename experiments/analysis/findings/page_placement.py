@@ -25,7 +25,7 @@ class Pages:
     """The buffers of one rank in one kind and locality.
 
     Attributes:
-        asked: the nodes that the kind stands for there.
+        asked: the nodes of the kind there.
         near: the nodes that belong to the rank's CPU: its own, and those without CPUs beside it.
         placed: (node, bytes) as the kernel reports, in the order of nodes.
         unknown: bytes of the buffers that the kernel put nowhere; 0 where a result does not say

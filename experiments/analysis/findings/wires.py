@@ -12,7 +12,7 @@ COLUMNS = (*KEYS, "over", "low", "high", "carried", "launches")
 
 
 def wires(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of each cell between hosts whose links have a known rate, its time over the least there.
+    """Time over the least possible, of each cell between hosts with links of a known rate.
 
     Args:
         cells: columns as experiments.analysis.reading.COLUMNS.

@@ -10,7 +10,7 @@ from pathlib import Path
 JOB = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "PRTE_", "OMPI_COMM_WORLD_", "PBS_", "LSB_", "HYDRA_")
 """How the variables of a job begin that this process may itself be a part of."""
 ALLOCATION = ("SLURM_", "PBS_", "LSB_")
-"""Those of JOB that describe an allocation, not one step in it."""
+"""Variables of JOB that describe an allocation, not one step in it."""
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 YIELDING = {

@@ -15,9 +15,9 @@ COUNTERPARTS: Mapping[str, Mapping[str, str]] = {
     THREADS: {"mpi": "threads"},
     PROCESSES: {"mpi": "shared_memory", "pickle": "queues"},
 }
-"""By program: the transport that it stands in for, and the name of its own."""
+"""By program: the transport that it replaces, and the name of its own."""
 COUNTERPART = {own: taken for ways in COUNTERPARTS.values() for taken, own in ways.items()}
-"""By a baseline's own transport: the transport that it stands in for."""
+"""By a baseline's own transport: the transport that it replaces."""
 RUN = "experiments.programs.baselines.run"  # the module that starts their ranks
 OPERATIONS = ("bcast", "gather", "allreduce")
 KIND, LOCALITY = "regular", "local"  # arrays as NumPy and multiprocessing.shared_memory make them
@@ -32,7 +32,7 @@ DIFFERENCES = {
         "pickled arrays through its SimpleQueue"
     ),
 }
-"""Differences in a comparison with the transport that it stands in for."""
+"""Differences in a comparison with the transport that it replaces."""
 
 
 def holds(program: str, kind: str, locality: str) -> bool:

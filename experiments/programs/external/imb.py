@@ -1,6 +1,6 @@
 """The Intel MPI Benchmarks as an arm of a campaign: its arguments, and its tables as our cells.
 
-Pure; run.py starts what stands here. IMB-MPI1 comes with the impi-rt wheel. Read off its source
+Pure; run.py starts these commands. IMB-MPI1 comes with the impi-rt wheel. Read off its source
 (github.com/intel/mpi-benchmarks: IMB_bcast.c, helper_IMB_functions.h): each operation is timed
 alone by MPI_Wtime and, with `-sync on`, followed by a barrier; a row of its table holds the mean
 over the row's operations of each rank, and of those the least, the greatest and the mean over

@@ -80,7 +80,7 @@ def group_size(seconds: float, cost: float) -> int:
 
 
 def is_narrow(seconds: NDArray[np.float64]) -> bool:
-    """Whether the median's 95 % interval (order statistics) lies within NARROW of it."""
+    """Whether the median's 95 % interval (order statistics) is within NARROW of it."""
     n = seconds.size
     low, high = math.floor((n - 1.96 * math.sqrt(n)) / 2), math.ceil((n + 1.96 * math.sqrt(n)) / 2)
     if low < 1 or high >= n:

@@ -80,7 +80,7 @@ class Arrays:
 
     @classmethod
     def of(cls, comm: MPI.Intracomm, operation: str) -> "Arrays":
-        """Those of an operation, with one more user."""
+        """The server and workers of an operation, with one more user."""
         if operation not in cls.made:
             cls.made[operation] = cls(comm, operation)
         cls.made[operation].users += 1

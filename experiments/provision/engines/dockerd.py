@@ -16,7 +16,7 @@ from experiments.processes.logs import last_lines
 STOP_PATIENCE = 30.0  # seconds; dockerd itself gives its containers 15 before it ends them
 CONNECT_PATIENCE = 5.0  # seconds
 
-# dockerd's default files. Those of a killed dockerd keep the next one from starting.
+# dockerd's default files. Files of a killed dockerd keep the next one from starting.
 PIDFILE = Path("/var/run/docker.pid")
 PIDFILES = {
     PIDFILE: "dockerd",

@@ -30,7 +30,7 @@ FAILURES = (DockerException, requests.RequestException)  # what the SDK raises
 
 
 class EngineMissing(ExperimentsError):
-    """No container engine answers: what is amiss, and the one thing to do."""
+    """No container engine answers: the reason, and the one thing to do."""
 
     def __init__(self, lack: str, remedy: str) -> None:
         super().__init__(f"{lack}; {remedy}")

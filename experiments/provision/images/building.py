@@ -37,7 +37,7 @@ def build(
     Args:
         options: keyword arguments of the Docker SDK's api.build, "tag" among them.
         files: name in the build context, and file, of everything that the engine is sent.
-        log: written anew.
+        log: overwritten.
 
     Raises:
         ImageBuildFailed: it does not build, or the engine is gone.

@@ -196,7 +196,7 @@ def checkout(root: Path = ROOT) -> str:
 def remove_superseded(client: docker.DockerClient, mpi: str) -> None:
     """Remove the nameless images that a new one for an MPI leaves behind.
 
-    Those of the stage `compiled` take minutes: the young ones stay for the next build.
+    Layers of the stage `compiled` take minutes: young ones stay for the next build.
     Young ones of other checkouts stay, and so do those for other MPIs: a campaign may run them
     though another checkout has taken their name.
     """

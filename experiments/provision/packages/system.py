@@ -145,7 +145,7 @@ def install_command(packages: tuple[Package, ...]) -> list[str]:
 def _apt(packages: tuple[Package, ...]) -> tuple[tuple[Package, ...], str]:
     """The packages that apt offers, all installed; or what it complained about.
 
-    Lists that are empty or outdated fail at once: only then are they fetched anew.
+    Lists that are empty or outdated fail at once: only then are they fetched again.
     """
     LOG.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}

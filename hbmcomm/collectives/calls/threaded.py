@@ -58,7 +58,7 @@ class Operation:
             self._failures.append(bytearray(b"the collective failed"))
 
     def complete(self) -> None:
-        """Let those who wait go on."""
+        """Wake the threads that wait."""
         if self._generalized is not None:
             MPI.Grequest.Complete(self._generalized)
         self.is_complete = True

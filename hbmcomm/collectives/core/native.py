@@ -107,7 +107,7 @@ class Core:
         if opened == ffi.NULL:
             raise HbmcommError("transport direct: the core has no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
-        # Also at exit, before MPI finalises: that waits for the others, who may wait for this rank.
+        # Also at exit, before MPI finalises: MPI waits for ranks that may wait for this one.
         self._close = weakref.finalize(self, _close, self.handle, arena)
 
     def close(self) -> None:

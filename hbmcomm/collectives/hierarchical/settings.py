@@ -27,7 +27,7 @@ class Settings(NamedTuple):
 
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Those of an environment.
+    """Settings from environment variables.
 
     Raises:
         HbmcommError: A variable's value is not allowed.

@@ -1,1 +1,1 @@
-"""HBM as a device file: what a device-dax file is, who uses it, and arenas on it."""
+"""HBM as a device file: what a device-dax file is, which processes use it, and arenas on it."""

@@ -120,7 +120,7 @@ class DeviceMappings:
 
 
 OF_PROCESS = DeviceMappings()
-"""Those of this process."""
+"""Mappings of this process."""
 
 
 def map_device(device: DaxFile, line: int, lines: int) -> DeviceMapping:

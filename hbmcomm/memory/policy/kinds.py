@@ -245,7 +245,7 @@ def _evidence(kind: str, chosen: Nodes, cpu_nodes: Nodes) -> str:
 
 
 def _among(numbers: Nodes, wanted: Container[int]) -> Nodes:
-    """Those of the nodes that are wanted, in their order."""
+    """The nodes that are wanted, in their order."""
     return tuple(number for number in numbers if number in wanted)
 
 

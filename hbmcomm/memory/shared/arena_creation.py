@@ -52,7 +52,7 @@ def create_arena(
         begin: Called with the arena and the extras of all ranks, before the last exchange: if it
             fails on one rank, no rank gets the arena. It must not write into the memory of others,
             and may be called again, with another arena.
-        segments: Those of this process.
+        segments: Of this process.
 
     Raises:
         ArenaUnavailable: On every rank: some rank cannot map another's memory; says which.

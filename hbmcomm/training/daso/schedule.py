@@ -29,7 +29,7 @@ class Schedule:
 
     Attributes:
         epoch, batch: Finished epochs, and finished batches of this epoch.
-        skips: Those of now.
+        skips: The present number.
         exchanges: How many have begun.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Small messages of MPI between ranks of which one may die; bounded by a look at who is alive."""
+"""Small messages of MPI between ranks; a wait ends when the other rank has died."""
 
 from __future__ import annotations
 

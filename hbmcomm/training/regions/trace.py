@@ -28,7 +28,7 @@ class OutgoingTrace:
     `with` it around each step.
 
     Args:
-        regions: Those of a communicator that has both ranks.
+        regions: Of a communicator that has both ranks.
         target: The rank that reads them, with an IncomingTrace.
     """
 
@@ -81,7 +81,7 @@ class IncomingTrace:
     `with` it around each step.
 
     Args:
-        regions: Those of a communicator that has both ranks.
+        regions: Of a communicator that has both ranks.
         source: The rank that sends them, with an OutgoingTrace.
     """
 

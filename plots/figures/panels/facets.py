@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The same in words: ", MPICH, 2 ranks"."""
+        """The part in words: ", MPICH, 2 ranks"."""
         return f"{self.title_end}, {ranks_text(self.ranks)}"
 
 

@@ -270,7 +270,7 @@ def series_handles(labels: Iterable[str]) -> list[Artist]:
 
 
 def colour_handle(colour: str, label: str) -> Artist:
-    """A legend entry for what a colour stands for, whatever the mark."""
+    """A legend entry for a colour, whatever the mark."""
     return Line2D([], [], color=colour, linewidth=4.5, solid_capstyle="butt", label=label)
 
 

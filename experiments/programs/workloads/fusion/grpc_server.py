@@ -23,7 +23,7 @@ SILENCE = 120.0  # seconds without a tensor from a rank, after which a stream en
 
 
 class Sums:
-    """The server's side: tensors by their order in a stream, each with what has come so far."""
+    """The server's side: tensors by their order in a stream, each with the data received so far."""
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks

@@ -1,1 +1,1 @@
-"""Algorithms between hosts, as lists of steps: who sends which entries to whom."""
+"""Algorithms between hosts, as lists of steps: which host sends which entries to which."""

@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 class Calls:
-    """Those of one rank. One thread adds, others may read.
+    """The calls of one rank. One thread adds, others may read.
 
     Attributes:
         count: of all calls so far.

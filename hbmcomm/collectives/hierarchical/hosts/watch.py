@@ -142,7 +142,7 @@ class Watch:
                 self._heard({"rank": rank, "what": what}, rank)
 
     def _heard(self, notice: Notice, source: int) -> None:
-        """Take notice, and pass it on to those who do not hear it from elsewhere."""
+        """Record it, and pass it on to ranks that nobody else informs."""
         rank, what = int(notice["rank"]), str(notice["what"])
         if what == _LEFT:
             self._left[rank] = _Leave(time.monotonic(), int(notice["finished"]))
