@@ -116,7 +116,7 @@ def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subproces
 
 
 def lacking() -> str:
-    """Why no cluster can be had here; "" where one can."""
+    """Why no cluster can start here; "" where one can."""
     absent = [name for name in PROGRAMS if executables.find(name) is None]
     return f"{', '.join(absent)} not installed" if absent else ""
 

@@ -1,4 +1,4 @@
-"""What ./inv makes, when it makes it anew, and what it says where it cannot."""
+"""What ./inv makes, when it makes it again, and its message where it cannot."""
 
 import os
 import shutil

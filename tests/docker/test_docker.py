@@ -1,4 +1,4 @@
-"""What lies under docker/ is read by an engine and by sh, never imported."""
+"""Files under docker/ are read by an engine and by sh, never imported."""
 
 import re
 

@@ -47,7 +47,7 @@ def structure(out: Path) -> list[list[Any]]:
 
 @pytest.fixture(scope="module")
 def through(tmp_path_factory: pytest.TempPathFactory, driver_in: Callable[..., Any]) -> Path:
-    """The same campaign on the host, uninterrupted."""
+    """The campaign on the host, uninterrupted."""
     folder = tmp_path_factory.mktemp("through")
     output = driver_in(folder).measure("host", folder / "out").communicate(timeout=240)
     assert "measurement:" in output[1]

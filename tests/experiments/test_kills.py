@@ -52,7 +52,7 @@ MEASUREMENT = {"time_cap": 0.2, "min_iterations": 100, "max_iterations": 100_000
 
 @dataclass
 class Campaign:
-    """A campaign under way, and what shall be gone when its driver is."""
+    """A campaign under way, and what must be gone with its driver."""
 
     driver: Any
     engine: docker.DockerClient
@@ -146,7 +146,7 @@ def killed(campaign: Campaign, number: int, draw: random.Random) -> str:
 
 
 def cells(out: Path) -> list[tuple[str, ...]]:
-    """What a campaign holds, samples apart; cells too that cannot be had where they were asked."""
+    """What a campaign holds but for its samples, with cells that were skipped."""
     return sorted(
         (
             *(str(launch["launch"]["block"]), launch["launch"]["arm"], launch["launch"]["mpi"]),

@@ -1,8 +1,8 @@
 """Which tensors are ready on all ranks; the response cache that makes this one small Allreduce.
 
 Each tensor that was ever announced has a number, the same on all ranks, and what each rank
-announced of it. From then on a rank says that it is ready by one bit. Only a tensor that is new or changed
-costs an exchange. Knows names and signatures of tensors, no data.
+announced of it. From then on a rank says that it is ready by one bit. Only a tensor that is new or
+changed costs an exchange. Knows names and signatures of tensors, no data.
 """
 
 from __future__ import annotations

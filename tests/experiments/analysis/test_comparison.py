@@ -1,4 +1,4 @@
-"""Two campaigns side by side: what differs is found and told first, what cannot be is refused."""
+"""Two campaigns side by side: differences first; those that do not compare are refused."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What contenders left out or did wrong is said once, with where and why."""
+"""What contenders left out or did wrong is reported once, with where and why."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a reader must know is told, with its numbers; a campaign without fault says nothing."""
+"""Each warning has its numbers; a campaign without fault has none."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ CELL = launch_medians.CELL | {"block": 0, "group": 1, "unstable": False}
 
 
 def launches(**of_docker: Any) -> dict[str, dict[str, Any]]:
-    """Two launches alike, but for what is said of the docker arm's."""
+    """Two launches, alike but for these values of the docker arm."""
     plain = {"cells": [], "environment": {"hashes": {"numpy": "aaaa"}}, "ranks": []}
     return {"0000-docker": plain | of_docker, "0000-host": plain}
 
 
 def cells(**of_docker: Any) -> pd.DataFrame:
-    """One cell in two arms, alike but for what is said of the docker arm's."""
+    """One cell in two arms, alike but for these values of the docker arm."""
     arms = [
         {"arm": "docker", "environment": "docker"} | of_docker,
         {"arm": "host", "environment": "host"},

@@ -1,4 +1,4 @@
-"""One cluster for all tests: a slurmctld that starts anew takes longer than most of them."""
+"""One cluster for all tests: to start slurmctld takes longer than most of them."""
 
 from collections.abc import Iterator
 from pathlib import Path

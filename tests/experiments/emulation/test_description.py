@@ -1,4 +1,4 @@
-"""What a machine description may say, and what is said to one who wrote something else."""
+"""What a machine description may hold, and the error of anything else."""
 
 import tomllib
 from pathlib import Path

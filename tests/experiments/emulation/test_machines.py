@@ -107,7 +107,7 @@ def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:
 
 
 def test_a_dax_device_gives_its_node_what_linux_gave_it() -> None:
-    """628 and 512 MiB are what ndctl and daxctl said in a guest of Linux 6.1."""
+    """ndctl and daxctl printed 628 and 512 MiB in a guest of Linux 6.1."""
     machine = description.load("hbm-as-dax")
     (device,) = machine.dax
     assert (device.name, device.node) == ("dax0.0", 1)

@@ -1,4 +1,4 @@
-"""memkind's own answers, on this machine: none by itself, node 0 where it is told so."""
+"""memkind's own answers, on this machine: none by itself, node 0 where a variable names it."""
 
 import pytest
 

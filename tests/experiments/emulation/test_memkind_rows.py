@@ -1,4 +1,4 @@
-"""What is told of memkind's answers: right ones, and each way in which they prove nothing."""
+"""Verdicts on memkind's answers: right ones, and each way in which they prove nothing."""
 
 from dataclasses import replace
 from typing import Any

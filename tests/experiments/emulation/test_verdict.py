@@ -1,4 +1,4 @@
-"""What is told of findings written by hand: right ones, and each way of being wrong."""
+"""Verdicts on findings written by hand: right ones, and each way of being wrong."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands in for ssh understands what launchers say to it, and ends what it started."""
+"""The program in place of ssh understands launchers, and ends what it started."""
 
 import os
 import signal

@@ -125,7 +125,7 @@ def nothing_is_left(engine: docker.DockerClient) -> Any:
 
 
 def shared_files() -> set[Path]:
-    """Those of the user that containers run as: on this machine, beside other users' jobs."""
+    """Processes of the user that containers run as, beside other users' jobs."""
     found = set()
     for path in tracking.segments():
         with contextlib.suppress(FileNotFoundError):  # another's, and gone since

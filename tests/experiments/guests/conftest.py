@@ -57,7 +57,7 @@ def plain(disk: Disk) -> Iterator[Guest]:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command in a guest ended: its code, what it said, and the content of FOUND."""
+    """How a command in a guest ended: its code, its output, and the content of FOUND."""
 
     code: int
     output: str

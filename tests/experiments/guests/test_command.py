@@ -100,7 +100,7 @@ def _shell() -> tuple[int, int]:
 
 
 def _said(terminal: int, wanted: bytes | None) -> bytes:
-    """What is said up to some words, or up to the end."""
+    """The output up to some words, or up to the end."""
     output, deadline = b"", time.monotonic() + PATIENCE
     while wanted is None or wanted not in output:
         assert time.monotonic() < deadline, output.decode()

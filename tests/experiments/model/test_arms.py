@@ -1,4 +1,4 @@
-"""MPIs as the arms of a block: who meets whom, in which form, and in what order."""
+"""MPIs as the arms of a block: which meet, in which form, and in what order."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +17,7 @@ from experiments.schedule.blocks import schedule, varied
 
 
 def launches(**flags: object) -> list[Launch]:
-    """Those of the first block."""
+    """Arms of the first block."""
     return list(schedule(ask(4, **flags).experiment, 1)[0].launches)  # type: ignore[arg-type]
 
 

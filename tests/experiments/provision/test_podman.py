@@ -1,4 +1,4 @@
-"""When a Podman service can be had, and what it is started with."""
+"""When a Podman service is available, and what it is started with."""
 
 import os
 from pathlib import Path

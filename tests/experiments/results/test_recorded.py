@@ -1,4 +1,4 @@
-"""Whether a launch ran on an emulated machine, and what a reader of its times is told."""
+"""Whether a launch ran on an emulated machine, and the warning beside its times."""
 
 import pytest
 

@@ -46,7 +46,7 @@ def packed(
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
-    """What is said of an archive; its folder holds it alone, and nothing temporary is left."""
+    """The error of an archive; its folder holds it alone, and nothing temporary is left."""
 
     def opening(path: Path) -> str:
         temporary = tmp_path / "temporary"

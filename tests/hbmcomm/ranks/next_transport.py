@@ -1,4 +1,4 @@
-"""Rank program: where a transport cannot be had, auto goes to the next one, on all ranks alike.
+"""Rank program: where a transport is unavailable, auto takes the next one, on all ranks alike.
 
 A transport that fails on demand is put before mpi; then direct itself is refused its memory.
 An error on one rank ends all. Prints "TEST: went on" on each rank. Needs 3 ranks or more.

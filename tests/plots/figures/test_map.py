@@ -49,7 +49,7 @@ def shares(drawing: Drawing, panel: int) -> NDArray[np.float64]:
 
 
 def titles(drawing: Drawing) -> list[str]:
-    """What stands above each panel."""
+    """The title of each panel."""
     return [axes.texts[0].get_text() for axes in drawing.figure.axes]
 
 

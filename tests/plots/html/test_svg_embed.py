@@ -1,4 +1,4 @@
-"""A drawing that stands in a page: named, self-contained, without a colour of its own."""
+"""A drawing in a page: named, self-contained, without a colour of its own."""
 
 import re
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""A figure's page holds its words: nothing leaves it, nothing lies on anything else, all legible.
+"""A figure's page holds its words: nothing leaves it, nothing overlaps, all legible.
 
 Checked on every figure, over campaigns from one cell to hundreds.
 """

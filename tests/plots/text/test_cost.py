@@ -28,7 +28,7 @@ def many(mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
 
 
 def decided(found: Findings, ratio: float, verdict: str) -> Findings:
-    """The same with every container cell, and all sizes together, at that ratio and verdict."""
+    """Findings with every container cell, and all sizes together, at that ratio and verdict."""
     for frame in (found.containers, found.groups):
         frame["ratio"], frame["verdict"], frame["floor"] = ratio, verdict, 0.002
         frame["low"], frame["high"] = ratio - 0.01, ratio + 0.02

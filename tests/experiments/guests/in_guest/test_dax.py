@@ -27,7 +27,7 @@ def bare(there: Any) -> Any:
 
 
 def contained(there: Any) -> Any:
-    """The same in a container that has the device."""
+    """The arena on the device, in a container that has it."""
     program = ["FOLDER/dax_arena.py", DEVICE]
     return there.contained("dax-contained", RANKS, program, *PROGRAMS, machine=ALL)
 

@@ -1,4 +1,4 @@
-"""Docker in a guest, in a container that may use one quadrant: what is passed through, and told."""
+"""Docker in a guest, in a container that may use one quadrant: what it gets, and what it sees."""
 
 from pathlib import Path
 from typing import Any

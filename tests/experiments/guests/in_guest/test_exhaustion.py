@@ -17,7 +17,7 @@ ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=1000, gid=1000)
 
 
 def bare(there: Any) -> Any:
-    """600 MiB on the guest itself, and what its kernel said afterwards."""
+    """600 MiB on the guest itself, and its kernel's log afterwards."""
     program = [f"FOLDER/{PROGRAM.name}", "FOLDER", "600"]
     return there.ranks("bare", 2, program, PROGRAM), there.root("dmesg")
 

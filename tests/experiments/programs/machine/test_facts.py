@@ -1,4 +1,4 @@
-"""What the machine says of itself, and what is told where it says nothing."""
+"""Facts of the machine, and what stays unknown where it shows none."""
 
 import os
 from pathlib import Path

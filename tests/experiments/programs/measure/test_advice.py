@@ -1,4 +1,4 @@
-"""Where memory cannot be had, the suite adds its own flag to what the library says."""
+"""Where memory is unavailable, the suite adds its own flag to the library's error."""
 
 from types import SimpleNamespace
 

@@ -29,7 +29,7 @@ def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch, host):
 
 
 class Dying(BaseHTTPRequestHandler):
-    """An engine that goes away once it has said that it lives."""
+    """An engine that ends once it has answered a ping."""
 
     def do_GET(self):
         if self.path.endswith("/_ping"):

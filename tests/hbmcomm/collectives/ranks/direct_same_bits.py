@@ -33,7 +33,7 @@ def magnitudes(rank: int, count: int) -> np.ndarray:
 
 
 def random(rank: int, count: int, dtype: str) -> np.ndarray:
-    """The same numbers in every dtype, as far as it holds them."""
+    """Numbers that are equal in every dtype, as far as it holds them."""
     values = magnitudes(rank, count)
     if dtype in "FD":
         return (values + 1j * values[::-1]).astype(dtype)

@@ -1,4 +1,4 @@
-"""What may pass for a dax device, and what is said of everything else."""
+"""What is a dax device, and the error of everything else."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ranks share a device, alone and without a trace of earlier users; a file in memory stands for it.
+"""Ranks share a device, alone and without a trace of earlier users; a file in memory replaces it.
 
 tests/experiments/guests/in_guest runs the same programs on the device of an emulated machine.
 """

@@ -1,4 +1,4 @@
-"""A device is held by one job at a time, and what it hands out is zero; a file stands for it."""
+"""A device is held by one job at a time, and what it hands out is zero; a file replaces it."""
 
 import ctypes
 import os

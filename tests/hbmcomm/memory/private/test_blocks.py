@@ -109,7 +109,7 @@ def test_an_ordinary_block_comes_page_by_page() -> None:
 
 
 def is_mapped(address: int) -> bool:
-    """Whether it lies in any mapping: the kernel may have joined a block's with a neighbour's."""
+    """Whether it is in any mapping: the kernel may have joined a block's with a neighbour's."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     bounds = ([int(end, 16) for end in line.split()[0].split("-")] for line in lines)
     return any(begin <= address < end for begin, end in bounds)

@@ -1,4 +1,4 @@
-"""Algorithms between hosts, played through without any: who ends with what, and what it costs."""
+"""Algorithms between hosts, played through without any: what each ends with, and what it costs."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable

@@ -53,7 +53,7 @@ DERIVED_FORMS = ("[buffer, type of its own]", "[all as one]", "[every other elem
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the memory of a message lies, and how it is written in the call."""
+    """Where the memory of a message is, and how it is written in the call."""
 
     place: str
     form: str
@@ -230,7 +230,7 @@ def _layouts(rng: Generator, forms: tuple[str, ...], ranks: int) -> tuple[Layout
 
 
 def contents(call: Call, rank: int, role: int) -> np.ndarray:
-    """What lies in the memory that a rank gives (role 0) or takes into (role 1) before the call.
+    """The content of the memory that a rank gives (role 0) or takes into (role 1) before the call.
 
     Whole numbers so small that sums and products are exact in any order.
     """

@@ -72,7 +72,7 @@ def check_alike(comm: Any, world: Any) -> None:
 
 
 def check_place(array: np.ndarray, path: str, real: bool) -> None:
-    """All bytes are told to be on the node that sysfs gives; dax_frames.py looks at frames."""
+    """All bytes are reported on the node that sysfs gives; dax_frames.py looks at frames."""
     node = (
         int(Path(f"/sys/bus/dax/devices/{Path(path).name}/target_node").read_text()) if real else 0
     )

@@ -1,4 +1,4 @@
-"""A dax device for a rank program: a real one, or a regular file that stands in for one.
+"""A dax device for a rank program: a real one, or a regular file in its place.
 
 The file's pages are ordinary memory, and all else that the library does with a device it does
 with the file.
