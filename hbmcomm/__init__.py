@@ -1,6 +1,5 @@
 """The public names of the library; nothing is implemented here."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hbmcomm.collectives.core.tuning import Threshold, tuning
@@ -72,9 +71,6 @@ __all__ = [
 ]
 
 
-_WITH_MPI = {"Communicator": "hbmcomm.communicator", "Plan": "hbmcomm.collectives.calls.plan"}
-
-
 def __dir__() -> list[str]:
     return sorted(__all__)
 
@@ -85,8 +81,14 @@ def _late(name: str) -> object:
     Importing Communicator or Plan starts MPI. The version is that of the installed package;
     "unknown" for sources that are on the path without one.
     """
-    if name in _WITH_MPI:
-        return getattr(import_module(_WITH_MPI[name]), name)
+    if name == "Communicator":
+        from hbmcomm.communicator import Communicator
+
+        return Communicator
+    if name == "Plan":
+        from hbmcomm.collectives.calls.plan import Plan
+
+        return Plan
     if name == "__version__":
         from importlib import metadata
 

@@ -158,6 +158,11 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
     return run
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The core's tests are the longest: last, they would keep one core while the other idles."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/native/"))
+
+
 class InTwoGroups(LoadScopeScheduling):
     """Visits to emulated machines, and all that runs one after the other."""
 

@@ -97,7 +97,6 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
     from experiments.provision.engines import engine
     from experiments.provision.images import removal
 
-    of_podman = functools.partial(podman.answering, tracking.pid_of(facts["driver"]))
     if "campaign" not in facts:  # killed while it made images
         with contextlib.suppress(engine.EngineMissing):  # the next driver does it
             client = engine.answering()
@@ -105,7 +104,9 @@ def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
                 yield f"in docker: {' '.join(removed)}"
     for name in facts.get("engines", ()):
         with contextlib.ExitStack() as stack:
-            answering = of_podman if name == "podman" else engine.answering
+            answering: Callable[[], Any] = engine.answering
+            if name == "podman":  # also a service that the driver started
+                answering = functools.partial(podman.answering, tracking.pid_of(facts["driver"]))
             connect = functools.partial(_connect, answering, stack)
             try:
                 removed = removal.remove_late(connect, facts["campaign"], patience, settle)
