@@ -22,7 +22,8 @@ from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
-VISITS = "tests/experiments/guests/in_guest/"
+GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
+CORE = "tests/native/"
 pytest_plugins = ["tests.campaigns"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
@@ -159,15 +160,21 @@ def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The core's tests are the longest: last, they would keep one core while the other idles."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/native/"))
+    """The longest tests early, or one core idles at the end; visits last, with least priority."""
+
+    def place(item: pytest.Item) -> int:
+        if item.nodeid.startswith(VISITS):
+            return 2
+        return 0 if item.nodeid.startswith((GUESTS, CORE)) else 1
+
+    items.sort(key=place)
 
 
 class InTwoGroups(LoadScopeScheduling):
-    """Visits to emulated machines, and all that runs one after the other."""
+    """Guests of emulated machines; and all else that does not run beside others."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "visits" if nodeid.startswith(VISITS) else "alone"
+        return "guests" if nodeid.startswith(GUESTS) else "alone"
 
 
 @pytest.hookimpl(optionalhook=True)

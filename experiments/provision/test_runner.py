@@ -1,9 +1,9 @@
 """The test suite: its tools, its parts, and which of them share the machine.
 
 Tests that start containers change the engine, and some look at the whole machine: these run one
-after the other. Beside them are visits to emulated machines alone, which take what CPU time the
-others leave. All other tests run beside each other, as many as there are cores and one more, since
-a test often waits without using a core.
+after the other, and often wait. Beside them are emulated machines, which mostly compute. All other
+tests run beside each other, as many as there are cores and one more, since a test often waits
+without using a core.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from experiments.model.errors import ExperimentsError
 from experiments.provision.wheels import mpi
 
 ALONE = "container or alone"
-"""The marks of tests that run one after the other; visits are a second group beside them."""
+"""The marks of tests that run one after the other, in two groups beside each other."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
