@@ -8,13 +8,14 @@ file. A test checks that the pages hold what would be written.
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from experiments.analysis.cost import links, whatif
-from experiments.analysis.cost.evaluation import evaluate
+from experiments.analysis.cost.evaluation import Evaluation, evaluate
 from experiments.analysis.cost.measured import of_bench
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
 from experiments.analysis.findings.selection import in_order, rows
@@ -75,11 +76,11 @@ def refresh(root: Path) -> list[Path]:
             campaign = load(results)
         found = find(campaign)
         parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
-        written += _shown(root, name, drawings(found))
+        written += _shown(root, name, partial(drawings, found))
         if links.are_in(campaign):
             models = evaluate(links.of_links(campaign))
             parts[f"measured: {name}, models"] = _wrapped(cost_models.sentence(models))
-            written += _shown(root, name, link_drawings(models, whatif.MOST_NODES))
+            written += _shown(root, name, partial(link_drawings, models, whatif.MOST_NODES))
     for path in sorted((root / DATA).glob("*.json.xz")):
         bench = stored_bench.load(path)
         name = path.name.removesuffix(".json.xz")
@@ -90,7 +91,7 @@ def refresh(root: Path) -> list[Path]:
             f"measured: {name}, ratios": _markdown(*stored_bench.ratios(bench)),
             f"measured: {name}, models": _wrapped(cost_models.sentence(models)),
         }
-        written += _shown(root, name, [speedup_drawing(models, whatif.PAPERS)])
+        written += _shown(root, name, partial(_speedups, models))
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
         if _PART.search(text):
@@ -110,12 +111,18 @@ def _filled(page: str, text: str, parts: Mapping[str, str]) -> str:
     return _PART.sub(filled, text)
 
 
-def _shown(root: Path, name: str, drawn: Iterable[Drawing | Skipped]) -> Iterator[Path]:
-    """Those that a page shows, each beside it in a file campaign-figure.svg."""
-    for drawing in drawn:
-        for shown in (root / "docs").rglob(f"{name}-{drawing.name}.svg"):
-            if isinstance(drawing, Drawing):
-                yield write(shown, encode(drawing, "svg"))
+def _shown(
+    root: Path, name: str, draw: Callable[[], Iterable[Drawing | Skipped]]
+) -> Iterator[Path]:
+    """Figures of a campaign that a page shows, each beside it in a file campaign-figure.svg."""
+    files = {path.stem: path for path in (root / "docs").rglob(f"{name}-*.svg")}
+    for drawing in draw() if files else ():
+        if isinstance(drawing, Drawing) and f"{name}-{drawing.name}" in files:
+            yield write(files[f"{name}-{drawing.name}"], encode(drawing, "svg"))
+
+
+def _speedups(models: Evaluation) -> list[Drawing]:
+    return [speedup_drawing(models, whatif.PAPERS)]
 
 
 def measured(found: Findings) -> dict[str, str]:
