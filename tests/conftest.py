@@ -23,6 +23,7 @@ from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
 GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
+STOPPED = "tests/experiments/guests/test_stopped_campaign.py"
 CORE = "tests/native/"
 pytest_plugins = ["tests.campaigns"]
 
@@ -174,7 +175,8 @@ class InTwoGroups(LoadScopeScheduling):
     """Guests of emulated machines; and all else that does not run beside others."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "guests" if nodeid.startswith(GUESTS) else "alone"
+        beside = nodeid.startswith(GUESTS) and not nodeid.startswith(STOPPED)
+        return "guests" if beside else "alone"
 
 
 @pytest.hookimpl(optionalhook=True)
