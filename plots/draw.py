@@ -150,9 +150,11 @@ def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skippe
         costs = [*chain(found), *container(found), *drift(found)]
     if not found.machine:
         return [*timed, *maps, *costs]
-    said = found.machine
+    warning = found.machine
     return [
-        replace(each, caption=f"{said} {each.caption}", description=f"{said} {each.description}")
+        replace(
+            each, caption=f"{warning} {each.caption}", description=f"{warning} {each.description}"
+        )
         if isinstance(each, Drawing)
         else each
         for each in (*maps, *timed, *costs)

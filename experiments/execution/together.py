@@ -126,7 +126,7 @@ class Member:
             )
         except LaunchFailed as failure:
             text, why = str(failure), failure.why
-        at = self._channel.at()  # whose turn it is
+        at = self._channel.at()  # the arm that has its turn
         loss = Loss(text, why, None if at == NONE else self.launch.plan[at])
         self._ends.close()
         self._refuse(self.launch, loss)

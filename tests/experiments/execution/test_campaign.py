@@ -98,7 +98,7 @@ def test_without_qemu_that_is_said_before_anything_is_built(
 
 
 def begin(out: Path, environments: str = "vm:plain", **header: Any) -> list[str]:
-    """A results folder whose campaign was begun on this machine; the names of its launches."""
+    """Results of a campaign that began on this machine; the names of its launches."""
     experiment = asked(environments)
     found = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
     found |= {"base": "auto", "emulated": {}, "machine": facts.machine()}

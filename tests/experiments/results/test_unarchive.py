@@ -80,8 +80,8 @@ def test_a_folder_is_itself_and_an_archive_a_folder_for_a_while(tmp_path: Path) 
 def test_a_name_that_leads_elsewhere_is_refused(
     tmp_path: Path, refused: Refused, name: str
 ) -> None:
-    said = refused(packed(tmp_path, entry(name, b"x")))
-    assert "which no campaign's file is called" in said
+    error = refused(packed(tmp_path, entry(name, b"x")))
+    assert "which no campaign's file is called" in error
 
 
 SPARSE = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**50), "GNU.sparse.major": "0"}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _KEPT = 1024
 """Calls: a root can be that far ahead of ranks that wait in another one."""
-_SAID = 16  # of them
+_RECENT = 16  # of them
 _ALIKE = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan")
 """Calls in which the block of every rank has the same length."""
 
@@ -51,12 +51,12 @@ class Calls:
         """End the call that began last."""
         self.finished = self.count
 
-    def said(self) -> list[tuple[int, str]]:
+    def recent(self) -> list[tuple[int, str]]:
         """The last ones with their numbers, for another rank."""
-        return [(number, str(call)) for number, call in list(self._last)[-_SAID:]]
+        return [(number, str(call)) for number, call in list(self._last)[-_RECENT:]]
 
     def difference(self, others: Sequence[Sequence[int | str]]) -> tuple[str, str] | None:
-        """This rank's first call that differs from another's, and that one, from its `said`."""
+        """This rank's first call that differs from another's, and that one, from its `recent`."""
         own = dict(list(self._last))
         for number, text in others:
             call = own.get(int(number))

@@ -124,7 +124,7 @@ class Watch:
         """Say once for each call that this rank waits in it."""
         if self._calls.count != self._told:
             self._told = self._calls.count
-            self._tell(_WAITS, calls=self._calls.said())
+            self._tell(_WAITS, calls=self._calls.recent())
 
     def _read_from(self, rank: int) -> None:
         link = self._links.get(rank)

@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).parents[2] / "ranks" / "tell.py"
 Report = tuple[dict[str, Any], str]
 
 
-def told(
+def asked(
     start: Callable[..., Any], folder: Path, mpi: str, ranks: int, *words: str, **variables: str
 ) -> Report:
     """What rank 0 found, and what the MPI wrote when asked."""
@@ -29,17 +29,17 @@ def told(
 
 @pytest.fixture
 def tell(mpirun_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Report]:
-    """tell(mpi, ranks, *words, **variables): told() in the folder of the test."""
-    return functools.partial(told, mpirun_in, tmp_path)
+    """tell(mpi, ranks, *words, **variables): asked() in the folder of the test."""
+    return functools.partial(asked, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def reported(
     mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Report]:
-    """reported(mpi): as told(), of three ranks that talk; each MPI runs once."""
+    """reported(mpi): as asked(), of three ranks that talk; each MPI runs once."""
     return functools.cache(
-        lambda mpi: told(mpirun_in, tmp_path_factory.mktemp(mpi), mpi, 3, "talk")
+        lambda mpi: asked(mpirun_in, tmp_path_factory.mktemp(mpi), mpi, 3, "talk")
     )
 
 
