@@ -4,6 +4,7 @@ Knows neither blocks nor environments: it is given what makes the command.
 """
 
 import contextlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from experiments.results import store
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 LAST_LINES = 12  # of a failed launch's log that the error message repeats
+REPORTED = re.compile(r"rank \d+: (\w+: .+)")  # as programs/rank_process.py reports an error
 
 
 class LaunchFailed(ExperimentsError):
@@ -115,7 +117,7 @@ def disk_full(folder: Path) -> bool:
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
     """The error for a launch that ended with an exit code other than 0."""
-    output = "\n".join(f"  {line}" for line in last_lines(log, LAST_LINES))
+    output = "\n".join(f"  {line}" for line in [*_hidden(log), *last_lines(log, LAST_LINES)])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
     if disk_full(log.parent):
         reason = f": No space left on device ({log.parent})"
@@ -124,3 +126,13 @@ def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
         f"The whole log is {log}. Finished launches are kept: {advice}.",
         f"exit code {code}",
     )
+
+
+def _hidden(log: Path) -> list[str]:
+    """The first error that a rank reported, if the last lines do not show it.
+
+    MPI libraries and launchers have much to say after it.
+    """
+    last = "\n".join(last_lines(log, LAST_LINES))
+    first = REPORTED.search(_text(log))
+    return [first[0], "..."] if first and first[1] not in last else []
