@@ -3,17 +3,19 @@
 What an owner has is cut into pieces. A worker sends a piece when its gradients are complete, and
 the owner sends the new weights back when the piece of the last worker has come, while others are
 under way. A worker sends few pieces at once: were all of them under way, they would share the link,
-the first would arrive with the last, and nothing would come back meanwhile. Between ranks of one
-host, MPI's own transport moves them.
+the first would arrive with the last, and nothing would come back meanwhile. It sends to one owner
+after the other, and each worker begins with another one. Between ranks of one host, MPI's own
+transport moves the pieces.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,28 +30,43 @@ from hbmcomm.training.parameter_server.chunks import Chunk
 from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
 
-PIECE_BYTES = 2**20
-"""The least bytes of a message, but for the last piece of an owner."""
-WINDOW = 2
-"""Pieces under way from a worker to an owner."""
+LEAST_BYTES = 96 * 2**10
+"""Of a piece, but for the last one of an owner."""
+MOST_PIECES = 256
+"""Of a job, but for the last one of each owner: MPI tests all their requests at every look."""
+WINDOW = 8
+"""Pieces under way from a worker."""
 _in_flight: set[Messages] = set()
 """Jobs with a step in flight: messages may still be written into their memory."""
 GRADIENTS, WEIGHTS = range(2)
 """Kinds of messages; a tag is 2 * piece + kind."""
 
 
-def pieces(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
-    """The chunks of an owner, in groups of `PIECE_BYTES` and more."""
+def pieces(job: Job, owner: int) -> Iterator[list[Chunk]]:
+    """The chunks of an owner, in groups that are messages."""
+    least = max(LEAST_BYTES, job.nbytes // MOST_PIECES)
     group: list[Chunk] = []
     nbytes = 0
-    for chunk in chunks:
+    for chunk in job.of(owner):
         group.append(chunk)
         nbytes += chunk.nbytes
-        if nbytes >= PIECE_BYTES:
+        if nbytes >= least:
             yield group
             group, nbytes = [], 0
     if group:
         yield group
+
+
+def in_turns(job: Job) -> list[tuple[int, int, list[Chunk]]]:
+    """(number, owner, piece) in the order in which this worker sends."""
+    owners = [*job.owners]
+    first = job.workers.index(job.rank) % len(owners)
+    found = [
+        (number, owner, piece)
+        for owner in owners[first:] + owners[:first]
+        for number, piece in enumerate(pieces(job, owner))
+    ]
+    return sorted(found, key=itemgetter(0))
 
 
 def _strided(piece: Sequence[Chunk]) -> MPI.Datatype:
@@ -86,7 +103,7 @@ class _Owned:
 
 
 class _Sends:
-    """What a worker sends to one owner in a step, at most `WINDOW` pieces at once."""
+    """What a worker sends in a step, at most `WINDOW` pieces at once."""
 
     def __init__(self) -> None:
         self._waiting: deque[MPI.Prequest] = deque()
@@ -130,10 +147,8 @@ class Messages:
             np.zeros(floats, "float32"),
         )
         self._how = ffi.new("hbm_optimizer *")
-        self._owned = [
-            _Owned(piece, len(job.workers), states) for piece in pieces(job.of(job.rank))
-        ]
-        self._pieces: list[tuple[set[int], int, MPI.Prequest]] = []
+        self._owned = [_Owned(piece, len(job.workers), states) for piece in pieces(job, job.rank)]
+        self._pieces: list[tuple[set[int], MPI.Prequest]] = []
         self._receives: list[MPI.Prequest] = []
         self._taken: list[MPI.Prequest] = []
         self._given: list[list[MPI.Prequest]] = []
@@ -141,21 +156,20 @@ class Messages:
         self._prepare_worker(comm)
         self._prepare_owner(comm)
         self._active: list[MPI.Prequest] = []  # they may be complete; `_open` are not
-        self._unsent: list[tuple[set[int], int, MPI.Prequest]] = []
-        self._sends: defaultdict[int, _Sends] = defaultdict(_Sends)
+        self._unsent: list[tuple[set[int], MPI.Prequest]] = []
+        self._sends = _Sends()
         self._coming = self._open = 0
         self._moved = 0.0
         self._watch: Watch | None = watch_over(comm)
 
     def _prepare_worker(self, comm: MPI.Intracomm) -> None:
-        for owner in self._job.owners if self._job.works else ():
-            for number, piece in enumerate(pieces(self._job.of(owner))):
-                kind = _strided(piece)
-                self._types.append(kind)
-                out = comm.Send_init([self.gradients, 1, kind], owner, 2 * number + GRADIENTS)
-                into = comm.Recv_init([self.weights, 1, kind], owner, 2 * number + WEIGHTS)
-                self._pieces.append(({each.key for each in piece}, owner, out))
-                self._receives.append(into)
+        for number, owner, piece in in_turns(self._job) if self._job.works else ():
+            kind = _strided(piece)
+            self._types.append(kind)
+            out = comm.Send_init([self.gradients, 1, kind], owner, 2 * number + GRADIENTS)
+            into = comm.Recv_init([self.weights, 1, kind], owner, 2 * number + WEIGHTS)
+            self._pieces.append(({each.key for each in piece}, out))
+            self._receives.append(into)
 
     def _prepare_owner(self, comm: MPI.Intracomm) -> None:
         for number, piece in enumerate(self._owned):
@@ -174,7 +188,7 @@ class Messages:
         self._how[0] = how | optimizer.coefficients(step)._asdict()
         for piece in self._owned:
             piece.awaited = len(self._job.workers)
-        self._unsent = [(set(keys), owner, request) for keys, owner, request in self._pieces]
+        self._unsent = [(set(keys), request) for keys, request in self._pieces]
         self._coming = len(self._taken)
         self._active, self._open = [*self._receives], len(self._receives)
         self._moved = time.monotonic()
@@ -183,10 +197,10 @@ class Messages:
 
     def push(self, first: int, count: int) -> None:
         done = set(range(first, first + count))
-        for keys, owner, request in self._unsent:
+        for keys, request in self._unsent:
             keys -= done
             if not keys:
-                self._sends[owner].add(request)
+                self._sends.add(request)
         self._unsent = [each for each in self._unsent if each[0]]
         self.is_done()
 
@@ -215,10 +229,10 @@ class Messages:
         came = MPI.Request.Testsome(self._taken) if self._coming else None
         for number in came or ():
             self._take(number)
-        gone = [each.advance() for each in self._sends.values()]
+        gone = self._sends.advance()
         ended = MPI.Request.Testsome(self._active) if self._open else None
         self._open -= len(ended or ())
-        if came or ended or any(gone):
+        if came or ended or gone:
             self._moved = time.monotonic()
             return True
         return False
@@ -226,10 +240,10 @@ class Messages:
     def _is_over(self) -> bool:
         if self._coming or self._open or self._unsent:
             return False
-        are_sent = all(each.are_over() for each in self._sends.values())
-        if are_sent:
-            _in_flight.discard(self)
-        return are_sent
+        if not self._sends.are_over():
+            return False
+        _in_flight.discard(self)
+        return True
 
     def _take(self, number: int) -> None:
         """A gradient has come; the last of its piece makes this owner update and answer."""
@@ -254,7 +268,7 @@ class Messages:
                 patience.wait()
         if self._watch is not None:
             self._watch.close()
-        sends = [request for _, _, request in self._pieces]
+        sends = [request for _, request in self._pieces]
         for request in chain(sends, self._receives, self._taken, *self._given):
             request.Free()
         for kind in self._types:

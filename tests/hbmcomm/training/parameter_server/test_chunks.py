@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from hbmcomm.training.networks import gradients
 from hbmcomm.training.parameter_server.chunks import LINE, cut, laid_out, owned, shares
-from hbmcomm.training.parameter_server.messages import PIECE_BYTES, pieces
+from hbmcomm.training.parameter_server.job import Job
+from hbmcomm.training.parameter_server.messages import LEAST_BYTES, in_turns, pieces
 
 LENGTHS = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)
 NODES = st.dictionaries(st.integers(0, 9), st.integers(0, 2), min_size=1)
@@ -57,10 +58,28 @@ def test_shares_of_real_networks_differ_by_less_than_five_percent(
         assert len(found) == owners and max(found) <= 1.05 * min(found)
 
 
-def test_pieces_of_messages_are_whole_chunks_of_a_mebibyte_and_more() -> None:
-    chunks = owned(laid_out([3 * PIECE_BYTES + 100, 7]), 32 * 1024, {0: 0})
-    found = [*pieces(chunks)]
-    assert [chunk for piece in found for chunk in piece] == chunks
-    assert [sum(chunk.nbytes for chunk in piece) >= PIECE_BYTES for piece in found] == [
-        True
-    ] * 3 + [False]
+def job(*lengths: int, rank: int = 0, owners: int = 1, workers: tuple[int, ...] = (0,)) -> Job:
+    shapes = tuple((nbytes // 4,) for nbytes in lengths)
+    return Job(rank, shapes, 32 * 1024, dict.fromkeys(range(owners), 0), workers, 1.0)
+
+
+@pytest.mark.parametrize(("nbytes", "least"), [(2**20, LEAST_BYTES), (2**28, 2**20)])
+def test_pieces_of_messages_are_whole_chunks_and_not_too_many(nbytes: int, least: int) -> None:
+    asked = job(nbytes)
+    found = [*pieces(asked, 0)]
+    assert [chunk for piece in found for chunk in piece] == asked.of(0)
+    *lengths, last = [sum(chunk.nbytes for chunk in piece) for piece in found]
+    assert set(lengths) == {least} and 0 < last <= least
+
+
+def test_each_worker_sends_to_one_owner_after_the_other_and_begins_with_another_one() -> None:
+    turns = [
+        [
+            (number, owner)
+            for number, owner, _ in in_turns(job(2**20, rank=rank, owners=2, workers=(0, 1, 2)))
+        ]
+        for rank in range(3)
+    ]
+    assert turns[0][:4] == turns[2][:4] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert turns[1][:4] == [(0, 1), (0, 0), (1, 1), (1, 0)]
+    assert len({frozenset(each) for each in turns}) == 1

@@ -127,8 +127,8 @@ def by_messages() -> None:
     """In one piece for each owner, and in more of them than are under way at once."""
     placements: list[dict[str, Any]] = [{}, {"owners": [2]}, {"owners": [0, 3]}]
     with Communicator(WORLD, transport="mpi") as comm:
-        for nbytes in (messages.PIECE_BYTES, 1024):
-            messages.PIECE_BYTES = nbytes
+        for nbytes in (messages.LEAST_BYTES, 1024):
+            messages.LEAST_BYTES = nbytes
             for make, placement in zip(OPTIMIZERS, placements * 2, strict=False):
                 about = f"mpi {nbytes} {placement} {make()}"
                 run(comm, about, make(), chunk_bytes=1024, **placement)
