@@ -4,12 +4,19 @@ from experiments.model.systems.workload import Workload, gradient_bytes
 
 RESNET, MOBILENET = "allreduce_resnet50", "allreduce_mobilenet"
 RESNET_STEP, MOBILENET_STEP = "overlap_resnet50", "overlap_mobilenet"
+RESNET_DEVICE, MOBILENET_DEVICE = ON_DEVICE = (
+    "overlap_resnet50_device",
+    "overlap_mobilenet_device",
+)
+"""Steps that a device computes; other steps are on the CPU of their rank."""
 POINTERS, BETWEEN_HOSTS = "pointer_lookup", "allreduce_between_hosts"
 NETWORK_OF = {
     RESNET: "resnet50",
     MOBILENET: "mobilenet_v1",
     RESNET_STEP: "resnet50",
     MOBILENET_STEP: "mobilenet_v1",
+    RESNET_DEVICE: "resnet50",
+    MOBILENET_DEVICE: "mobilenet_v1",
 }
 """The network of a workload, as hbmcomm.training.networks names it."""
 
@@ -43,6 +50,8 @@ WORKLOADS = {
     MOBILENET: _gradients("MobileNet gradients", "mobilenet_v1"),
     RESNET_STEP: _overlap("ResNet-50 step, overlapped", "resnet50"),
     MOBILENET_STEP: _overlap("MobileNet step, overlapped", "mobilenet_v1"),
+    RESNET_DEVICE: _overlap("ResNet-50 step on a device, overlapped", "resnet50"),
+    MOBILENET_DEVICE: _overlap("MobileNet step on a device, overlapped", "mobilenet_v1"),
     POINTERS: Workload("Allreduce of a known buffer", (CACHE, QUERY), "fusion.pointers", held=2),
     BETWEEN_HOSTS: Workload("Allreduce between hosts", ALGORITHMS, "fusion.algorithms", held=1),
 }

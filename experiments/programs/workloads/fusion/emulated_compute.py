@@ -1,15 +1,13 @@
-"""The computation of a training step, emulated: hashing takes the CPU for a known number of bytes.
-
-Hashing releases Python's lock, as matrix products do, needs no memory bandwidth, and cannot be
-optimised away. All ranks hash the same number of bytes, however busy the machine is.
-"""
+"""The computation of a training step, emulated: on a rank's CPU, or on a device beside it."""
 
 import hashlib
 import time
 
 from mpi4py import MPI
 
-GFLOPS = 250.0  # of one host
+CPU_GFLOPS = 250.0  # of one host
+DEVICE_GFLOPS = 125.0
+"""Of one host's device: as fast as a CPU that two hosts share."""
 BATCH = 32  # samples of a rank in one step
 GFLOP = {"resnet50": 4.1, "mobilenet_v1": 0.57}
 """Of one sample's forward pass, as the networks' papers give it; a backward pass has twice that."""
@@ -18,8 +16,21 @@ PIECE = 2**20  # bytes
 TRIALS = 5
 
 
-class Computer:
-    """What a rank computes with; making it is collective: rank 0 measures, for all."""
+class Device:
+    """A device that a rank waits for: its CPU is free meanwhile."""
+
+    gflops = DEVICE_GFLOPS
+    compute = staticmethod(time.sleep)
+
+
+class Cpu:
+    """A rank's CPU, which hashes a known number of bytes, the same on all ranks.
+
+    Hashing releases Python's lock, as matrix products do, needs no memory bandwidth, and cannot be
+    optimised away. Making it is collective: rank 0 measures, for all.
+    """
+
+    gflops = CPU_GFLOPS
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._piece = memoryview(bytes(PIECE))
@@ -39,6 +50,6 @@ class Computer:
         return time.perf_counter() - begin
 
 
-def pass_seconds(network: str) -> float:
-    """Seconds of a forward pass of one batch on one host."""
-    return GFLOP[network] * BATCH / GFLOPS
+def pass_seconds(network: str, gflops: float) -> float:
+    """Seconds of a forward pass of one batch."""
+    return GFLOP[network] * BATCH / gflops

@@ -19,13 +19,14 @@ from experiments.model.systems.fusion import (
     GRPC,
     MPI_ONE_BY_ONE,
     NETWORK_OF,
+    ON_DEVICE,
     OVERLAPPED,
 )
 from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
-from experiments.programs.workloads.fusion.emulated_compute import Computer, pass_seconds
+from experiments.programs.workloads.fusion.emulated_compute import Cpu, Device, pass_seconds
 from experiments.programs.workloads.fusion.grpc_server import Client
 from experiments.programs.workloads.fusion.tensors import (
     Gradients,
@@ -60,12 +61,12 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
     if contender == GRPC:
         found = importlib.util.find_spec("grpc") is not None
         agree(comm, "" if found else "grpcio cannot be imported", ContenderMissing)
-    computer = Computer(comm)
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         counts = lengths(operation)
         way = _WAYS[contender](comm, counts)
-        forward = pass_seconds(NETWORK_OF[operation])
+        computer = Device() if operation in ON_DEVICE else Cpu(comm)
+        forward = pass_seconds(NETWORK_OF[operation], computer.gflops)
         backward = 2 * forward / len(counts)  # of a layer; a network's take about as long each
 
         def call() -> None:

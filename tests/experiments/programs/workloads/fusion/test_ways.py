@@ -39,6 +39,7 @@ def test_every_contender_is_right_between_hosts(
     asked = [
         *(f"allreduce_between_hosts/{each}" for each in ALGORITHMS),
         "overlap_mobilenet/overlapped",
+        "overlap_mobilenet_device/overlapped",
     ]
     lines = mpirun_on(made, made.packed(1), PROGRAM, str(tmp_path), *asked).output.splitlines()
     for each in asked:
