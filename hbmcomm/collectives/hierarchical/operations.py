@@ -55,7 +55,8 @@ def bcast(ways: Ways, task: Task) -> None:
         first, last = split(entries, len(lane.inside))[lane.number]
         steps = without_empty(algorithm(layout.host, len(layout.hosts), last - first))
         place = Place(lane.peers, layout.host, task.recv + first * task.entry, task.entry)
-        return ways.wire.fly(ways.wire.steps(steps, place, number))
+        only_sends = not any(each.receives for each in steps)
+        return ways.wire.fly(ways.wire.steps(steps, place, number), only_sends)
 
     def end(entries: Range) -> None:
         if layout.host == host:

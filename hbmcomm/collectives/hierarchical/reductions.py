@@ -76,7 +76,8 @@ class _Reduction:
         begin, end = split(entries, len(lane.inside))[lane.number]
         place = Place(lane.peers, layout.host, self._at + begin * task.entry, task.entry, task.fold)
         steps = without_empty(self._algorithm(layout.host, len(layout.hosts), end - begin))
-        return self._ways.wire.fly(self._ways.wire.steps(steps, place, number))
+        only_sends = not any(each.receives for each in steps)
+        return self._ways.wire.fly(self._ways.wire.steps(steps, place, number), only_sends)
 
     def share(self, entries: Range) -> None:
         """Give a slice of the result to the ranks of this host."""

@@ -61,20 +61,24 @@ class Place(NamedTuple):
 class Flight:
     """An exchange on its way.
 
+    Args:
+        before: The flight that must be over before this one begins.
+
     Attributes:
         requests: Those that it waits for; MPI makes each null once it is complete.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, exchange: Exchange, before: Flight | None) -> None:
+        self._exchange, self._before = exchange, before
         self.requests: list[MPI.Request] = []
         self.is_over = False
-        self._go_on()
+        self.advance()
 
     def advance(self) -> bool:
         """Go on where all messages have come and gone; whether that was so."""
-        if self.is_over or any(self.requests):
+        if self.is_over or any(self.requests) or (self._before and not self._before.is_over):
             return False
+        self._before = None
         self._go_on()
         return True
 
@@ -111,10 +115,17 @@ class Wire:
         }
         self._flights: list[Flight] = []
 
-    def fly(self, exchange: Exchange) -> Flight:
-        flight = Flight(exchange)
-        self._flights.append(flight)
-        return flight
+    def fly(self, exchange: Exchange, in_turn: bool = False) -> Flight:
+        """Begin an exchange.
+
+        Args:
+            in_turn: It begins when the one before is over. Messages of an exchange that only sends
+                would share the link with all others under way: the first would arrive with the
+                last.
+        """
+        before = self._flights[-1] if in_turn and self._flights else None
+        self._flights.append(Flight(exchange, before))
+        return self._flights[-1]
 
     def finish(self, flight: Flight) -> None:
         """Wait for an exchange; the others in flight go on as well.

@@ -1,11 +1,12 @@
-"""What a rank does while it waits for a call of MPI, on a communicator made by hand."""
+"""When exchanges begin, and what a rank does while it waits for a call of MPI."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hbmcomm import PeerError
-from hbmcomm.collectives.hierarchical.wire import Wire
+from hbmcomm.collectives.hierarchical.wire import Flight, Wire
 
 
 class Slow:
@@ -43,3 +44,21 @@ def test_a_call_of_mpi_is_tested_no_more_once_a_rank_is_lost() -> None:
     with pytest.raises(PeerError, match="rank 1 died"):
         wait_for(slow)
     assert slow.events == ["look", "test", "look", "test", "look"]
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_an_exchange_in_turn_begins_when_the_one_before_is_over(in_turn: bool) -> None:
+    begun = []
+
+    def exchange(name: str, requests: list[Any]) -> Iterator[list[Any]]:
+        begun.append(name)
+        yield requests
+
+    message: list[Any] = ["not complete"]
+    first = Flight(exchange("first", message), None)  # type: ignore[arg-type]
+    second = Flight(exchange("second", message), first if in_turn else None)  # type: ignore[arg-type]
+    assert begun == ["first"] if in_turn else ["first", "second"]
+    assert not first.advance() and not second.advance()
+    message.clear()
+    assert first.advance() and first.is_over
+    assert second.advance() and begun == ["first", "second"]
