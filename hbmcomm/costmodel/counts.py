@@ -34,7 +34,7 @@ and a gather that is what a rank gives, in a reduce_scatter what it gets."""
 
 
 def rounds(ranks: int) -> int:
-    """Of a tree: ceil(log2(ranks))."""
+    """Rounds of a tree: ceil(log2(ranks))."""
     return (ranks - 1).bit_length()
 
 

@@ -32,7 +32,7 @@ ROUNDING = 1e-6
 """What a machine's arithmetic may make of two equal criteria, or of a weight that is 0."""
 CACHES = tuple(2.0**power for power in range(0, -9, -1))
 """Shares of the caches that are tried: what ranks keep there between two calls. The first, all of
-it, where the times do not tell."""
+it, where the times do not decide."""
 
 
 class Sample(NamedTuple):

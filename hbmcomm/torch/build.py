@@ -116,8 +116,8 @@ def _check_tools() -> None:
     version = tuple(int(each) for each in torch.__version__.split(".")[:2])
     if version < _OLDEST:
         raise BuildFailed(
-            f"hbmcomm.torch: the backend needs torch {_OLDEST[0]}.{_OLDEST[1]} or newer, whose "
-            f"backends can allocate tensors; found {torch.__version__}: pip install -U torch"
+            f"hbmcomm.torch: the backend needs torch {_OLDEST[0]}.{_OLDEST[1]} or newer, with "
+            f"backends that can allocate tensors; found {torch.__version__}: pip install -U torch"
         )
     compiler = os.environ.get("CXX", "c++").split()[0]
     for tool, remedy in ((compiler, "apt install g++, or set CXX"), ("ninja", "pip install ninja")):

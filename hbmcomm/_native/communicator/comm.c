@@ -1,8 +1,8 @@
 /* Makes and frees the state of one rank in a communicator.
 
    Ordering: peers see a control block only after Python's exchange of addresses, so this file needs
-   none for it. The last reference is dropped with acquire and release: whoever frees the state sees
-   all that other threads did with it. */
+   none for it. The last reference is dropped with acquire and release: the thread that frees the
+   state sees all that other threads did with it. */
 #include "communicator/comm.h"
 
 #include <stdlib.h>

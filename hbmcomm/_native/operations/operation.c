@@ -93,7 +93,7 @@ static int overlap(uintptr_t a, uint64_t a_bytes, uintptr_t b, uint64_t b_bytes)
     return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
 }
 
-/* Blocks of one array may lie between those of the other. */
+/* Blocks of one array may be between those of the other. */
 static int blocks_overlap(const hbm_operation *o, uint64_t sent, uint64_t received)
 {
     const hbm_call *call = &o->call;

@@ -51,7 +51,7 @@ class Message(NamedTuple):  # not a dataclass: every call creates one, and this 
         return self._replace(address=self.address + index * self.entries * self.extent)
 
     def load(self) -> Bytes:
-        """Its data without gaps: a view where there are none, else a copy."""
+        """The message's data without gaps: a view where there are none, else a copy."""
         memory = self._memory()
         if self.gapless:
             return memory

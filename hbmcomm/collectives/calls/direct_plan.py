@@ -40,7 +40,7 @@ class DirectPlan(Plan):
     _plan: Any
     """The core's `hbm_plan`."""
     _quick: int
-    """Its address; 0 where its data must be packed before each run."""
+    """Address of the plan; 0 where its data must be packed before each run."""
 
     @classmethod
     def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> DirectPlan:

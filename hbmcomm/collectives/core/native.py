@@ -53,7 +53,7 @@ _UNEQUAL = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv", "Reduce_scatter")
 
 
 class Setting(NamedTuple):
-    """What one rank tells the others when they open a communicator."""
+    """What one rank sends to the others when they open a communicator."""
 
     place: cpu_location.CpuLocation
     caches: tuple[tuple[int, int], ...]
@@ -111,7 +111,7 @@ class Core:
         self._close = weakref.finalize(self, _close, self.handle, arena)
 
     def close(self) -> None:
-        """Leave: whoever still waits for this rank gets an error."""
+        """Leave: ranks that still wait for this one get an error."""
         self._close()
 
     def error(self, status: int) -> BaseException:

@@ -14,7 +14,7 @@ from hbmcomm.collectives.core.native import DTYPES, ffi, lib
 def register() -> bool:
     """Whether the core reads arrays from now on; else Python reads them for every call.
 
-    It does not in implementations of Python whose objects are not C structures.
+    It does not in implementations of Python with objects that are not C structures.
     """
     lib.hbm_numpy(id(np.ndarray), id(MPI.IN_PLACE))
     if _reads_arrays():

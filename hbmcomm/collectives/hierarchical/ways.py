@@ -21,7 +21,7 @@ _IN_FLIGHT = 7
 _LEAST_MESSAGE = 32 * KIB
 """Bytes of each message of a slice, however many hosts there are."""
 _SLICES = 16
-"""Of a message that is not long: the first and the last one leave links idle."""
+"""Slices of a message that is not long: the first and the last one leave links idle."""
 SPLIT, WHOLE = 256 * KIB, 128 * KIB
 """Bytes of a leader's slice at least, where hosts exchange parts of it, and where it goes whole."""
 

@@ -47,7 +47,7 @@ class Block:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The block as bytes, for numpy.asarray, whose result then refers to the block."""
+        """The block as bytes, for numpy.asarray; the array then refers to the block."""
         data = (self.address, False)
         return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": data}
 

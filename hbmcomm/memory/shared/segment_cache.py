@@ -151,4 +151,4 @@ class SegmentCache:
 
 
 OF_PROCESS = SegmentCache()
-"""That of this process."""
+"""The cache of this process."""

@@ -79,7 +79,7 @@ def by_processor(clues: Clues) -> dict[int, str]:
     else:
         return {}
     return {
-        node.id: f"node {node.id}: the processor is an {name}, all of whose memory is HBM"
+        node.id: f"node {node.id}: the processor is an {name}, and all of its memory is HBM"
         for node in clues.with_memory
     }
 

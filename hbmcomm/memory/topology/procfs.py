@@ -26,7 +26,7 @@ def processor(procfs: Path) -> dict[str, str]:
 
 
 def gpu_nodes(procfs: Path) -> dict[int, str]:
-    """{node: PCI address} of GPUs whose memory is a NUMA node, from NVIDIA's driver."""
+    """{node: PCI address} of GPUs with memory that is a NUMA node, from NVIDIA's driver."""
     found = {}
     for status in sorted((procfs / "driver/nvidia/gpus").glob("*/numa_status")):
         node = re.search(r"Node:\s*(\d+)", status.read_text())

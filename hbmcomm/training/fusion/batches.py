@@ -176,7 +176,7 @@ class Reducer:
         self._buffer: Array | None = None
         self._blocks: list[Array] = []
         self._next: list[dict[int, int]] = []
-        """Of each block: the end of a tensor, and where the next one begins."""
+        """For each block: the end of a tensor, and where the next one begins."""
         self.packed_bytes = self.calls = 0
 
     def block(self, sizes: Iterable[int]) -> list[Array]:

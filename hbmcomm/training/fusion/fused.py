@@ -28,7 +28,7 @@ from hbmcomm.training.fusion.work import Work, missing
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
 FUSION_BYTES_OF_MESSAGES = 64 * 2**20
-"""Of other transports, where few calls count."""
+"""FUSION_BYTES of other transports, where few calls count."""
 SLICE_BYTES = {"direct": 4 * 2**20}
 """By transport: what one call reduces in place, so that the part of each rank stays in a cache."""
 LEAST = 64  # bytes

@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What ranks tell each other of a tensor."""
+    """What ranks send each other about a tensor."""
 
     shape: tuple[int, ...]
     dtype: str

@@ -1,6 +1,6 @@
 """Traces one training step, and moves each tensor that is sent to the memory where it is read.
 
-The first step runs on ordinary arrays and messages. What it sends tells which regions are needed;
+The first step runs on ordinary arrays and messages. What it sends shows which regions are needed;
 from the second step on the same calls give remote regions, and nothing is copied.
 """
 

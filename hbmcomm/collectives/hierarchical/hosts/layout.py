@@ -31,7 +31,7 @@ def groups(reach: Sequence[Collection[int]]) -> list[Ranks]:
 
 
 def in_order_of_leading(ranks: Sequence[int], nodes: Mapping[int, int]) -> Ranks:
-    """Of the ranks of a host, the first of each NUMA node, then the second of each, and so on."""
+    """The ranks of a host: the first of each NUMA node, then the second of each, and so on."""
     seen: Counter[int] = Counter()
     turns = []
     for rank in ranks:

@@ -20,7 +20,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
 
 Notice = dict[str, Any]
-"""`rank` and `what` it tells."""
+"""`rank` and `what` it reports."""
 
 
 class Listener:

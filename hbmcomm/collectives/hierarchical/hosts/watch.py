@@ -24,7 +24,7 @@ from hbmcomm.errors import CallMismatch, PeerError
 from hbmcomm.memory.shared.consensus import Allgather
 
 _GRACE = 5.0  # seconds in which what a rank sent before it left must come
-_PATIENCE = 1.0  # seconds of waiting after which a rank tells the others in which call
+_PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the others
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
 _WAITS, _DIFFERS = "waits", "differs"
 
@@ -96,7 +96,7 @@ class Watch:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
 
     def fail(self, why: str) -> None:
-        """Tell all ranks that this one can go on no more."""
+        """Report to all ranks that this one cannot continue."""
         if not (self._lost or self._differs):
             self._tell(f"gave up: {why}")
         self.close()

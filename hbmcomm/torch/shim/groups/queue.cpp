@@ -1,7 +1,8 @@
 /* Ordering: every change of `taken_` acquires and releases, so that an operation sees what the ones
-   before it wrote. The mutex guards the list. Who counts down for a worker that waits locks the mutex
-   before it wakes the worker, which therefore sleeps or has yet to look. An operation is counted until
-   its callbacks have returned: no other thread runs one between those that they call. */
+   before it wrote. The mutex guards the list. A thread that counts down for a waiting worker locks
+   the mutex before it wakes the worker, which therefore sleeps or has yet to look. An operation is
+   counted until its callbacks have returned: no other thread runs one between those that they
+   call. */
 #include "groups/queue.h"
 
 #include <pthread.h>

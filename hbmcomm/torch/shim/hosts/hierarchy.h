@@ -1,4 +1,4 @@
-/* Calls of the core by a group whose ranks are on several hosts: calls of the core inside each
+/* Calls of the core by a group with ranks on several hosts: calls of the core inside each
    host, and messages between hosts.
 
    A few ranks of each host are its carriers, equally many on all hosts: they exchange data with
