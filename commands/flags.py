@@ -30,7 +30,7 @@ def leading_path(task: str, name: str) -> list[str]:
 
 
 def leading(task: str, *names: str) -> list[str]:
-    """The arguments whose words directly follow a task's name; the others keep their defaults."""
+    """The arguments given directly after a task's name; the others keep their defaults."""
     words = takewhile(lambda word: not word.startswith("-"), _words(task))
     return [name for name, _ in zip(names, words, strict=False)]
 

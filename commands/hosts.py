@@ -19,7 +19,7 @@ from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
 
 DEFAULTS = {"rate": RATE, "mpi": MPIS[0], "name": "default"}
-"""Of flags that are not empty by default."""
+"""Defaults of the flags that are not empty by default."""
 
 
 def hosts(action: str, flags: Mapping[str, str]) -> None:

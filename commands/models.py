@@ -54,7 +54,7 @@ def _model(
             between = links.are_in(campaign)
             if between and (machines, networks) != (whatif.MACHINES, whatif.NETWORKS):
                 raise CannotModel(
-                    f"{source} has allreduces between hosts, whose models know no memory and no "
+                    f"{source} has allreduces between hosts: their models know no memory and no "
                     "links but their own; drop --what-if and --network"
                 )
             found = evaluate(links.of_links(campaign) if between else of_campaign(campaign))

@@ -33,7 +33,7 @@ from experiments.model.environment import ENVIRONMENTS
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
-        "mpijob": "print a Kubeflow MPIJob of the campaign, whose pods have this image",
+        "mpijob": "print a Kubeflow MPIJob of the campaign; its pods have this image",
     }
 )
 @reports_errors

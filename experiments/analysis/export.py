@@ -86,7 +86,7 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
 
 
 def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
-    """Of the cells all columns but the medians of turns, which are no single number."""
+    """All columns of the cells but the medians of turns, which are no single number."""
     return _samples(campaign) if raw else iter([campaign.cells.drop(columns="turns")])
 
 

@@ -27,7 +27,7 @@ from experiments.model.arms import HOST, TWIN
 RATIO = ("ratio", "low", "high", "least", "most", "blocks", "p")
 """What is found out about a ratio over its paired blocks; least and most are those of a block."""
 BANDS = {"below 4 KiB": 0, "4 to 64 KiB": 2**12, "64 KiB to 4 MiB": 2**16, "above 4 MiB": 2**22 + 1}
-"""Sizes whose noise is alike, each from so many bytes on: what calls cost, and what bytes cost."""
+"""Sizes with similar noise, each from so many bytes on: what calls cost, and what bytes cost."""
 LEAST_CELLS = 8  # of an A/A pair that a noise floor is taken from
 
 
@@ -44,8 +44,8 @@ def paired_ratio(
     Of two launches or cells that took turns the ratio of medians is the median over the turns of
     the ratio in each; else, and of any other value, that of what they have over all turns.
 
-    Only like is paired with like: a pair whose sides were timed in groups of different sizes is
-    left out, since a longer group hides more of the cost of reading the clock.
+    Only like is paired with like: a pair with sides timed in groups of different sizes is left
+    out, since a longer group hides more of the cost of reading the clock.
 
     Args:
         cells: launch medians as reading.load gives them.
@@ -154,7 +154,7 @@ def _pairs(
 
 
 def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd.DataFrame:
-    """Of the launches of an arm in a block, only the one that took turns with the other arm's.
+    """One launch of each arm in a block: the one that took turns with the other arm's.
 
     In a block of pairs the reference arm has a launch in each.
     """

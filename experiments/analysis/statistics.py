@@ -66,8 +66,8 @@ class Interval(NamedTuple):
 class Verdict(StrEnum):
     """What the interval of a ratio of times lets one say."""
 
-    DIFFERS = "differs"  # the whole interval lies beyond the noise floor
-    EQUIVALENT = "equivalent"  # interval and noise floor lie within EQUIVALENCE of 1
+    DIFFERS = "differs"  # the whole interval is beyond the noise floor
+    EQUIVALENT = "equivalent"  # interval and noise floor are within EQUIVALENCE of 1
     BOUNDED = "bounded"  # neither; bounds() says how large the effect can be
     TOO_FEW = "too few blocks"  # there is no interval
 
@@ -146,7 +146,7 @@ def unpaired_ratio(
     numerator: Sequence[float] | NDArray[np.float64],
     denominator: Sequence[float] | NDArray[np.float64],
 ) -> Interval:
-    """Ratio of two medians whose samples share no block, with its BCa bootstrap interval.
+    """Ratio of two medians of samples that share no block, with its BCa bootstrap interval.
 
     Each side is resampled by itself. It covers 94 to 96 % of the time with 6 to 20 samples a side
     (simulated). No interval (NaN) where a side has fewer than FEWEST_BLOCKS; of degenerate samples,

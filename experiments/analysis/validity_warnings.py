@@ -132,7 +132,7 @@ def _other_files(launches: Launches) -> Iterator[str]:
 
 
 def _elsewhere(launches: Launches) -> Iterator[str]:
-    """Kinds whose pages the kernel put outside their nodes, as a preferred policy may."""
+    """Kinds with pages that the kernel put outside their nodes, as a preferred policy may."""
     placed: dict[str, Counter[str]] = defaultdict(Counter)
     strayed: dict[str, Counter[str]] = defaultdict(Counter)
     for name, pool in _pools(launches):
@@ -143,7 +143,7 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
     for kind, out in sorted(strayed.items()):
         share = 100 * out.total() / sum(placed[kind][name] for name in out)
         places = counted(len(out), "launch", "es")
-        yield f"{kind}: {share:.0f} % of its pages lie outside its nodes in {places}"
+        yield f"{kind}: {share:.0f} % of its pages are outside its nodes in {places}"
 
 
 def _moved(launches: Launches) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _awake(launches: Launches) -> Iterator[str]:
 
 
 def _in_pairs(launches: Launches) -> Iterator[str]:
-    """Blocks whose arms did not fit into memory at once."""
+    """Blocks with arms that did not fit into memory at once."""
     asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
     blocks = {each["block"] for each in asked if each.get("beside")}
     if blocks:

@@ -107,7 +107,7 @@ def _making(folder: Path) -> Iterator[Path]:
 
 
 def _digest(folder: Path, checkout: bool) -> str:
-    """Of everything that decides what the copy is; a checkout's binaries do not."""
+    """Digest of everything that decides what the copy is; a checkout's binaries do not."""
     files = [
         path
         for path in sorted((folder / PACKAGE).rglob("*"))

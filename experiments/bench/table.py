@@ -162,7 +162,7 @@ def _noise(cells: pd.DataFrame) -> str:
         )
     return (
         f"Direct against itself strays {percent_text(floor)}. An interval is coloured where "
-        "it lies beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
+        "it is beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
     )
 
 

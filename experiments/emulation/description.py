@@ -30,9 +30,9 @@ BANDWIDTH_STEP = 128 * MIB
 FASTEST, SLOWEST = 8795, 2**16 - 2
 """10^9 bytes/s and ns: what 16 bits hold of that step and of 1 ns; all ones is "not reachable"."""
 MOST_CPUS, MOST_NODES = 255, 16
-"""Of CPUs: what q35 has without remapped interrupts. Of nodes: what a check has pages for."""
+"""CPUs: what q35 has without remapped interrupts. Nodes: what a check has pages for."""
 MOST_MIB = 2**20
-"""Of a node: the 40 bits of an address that TCG's processor has."""
+"""MiB of a node: TCG's processor has addresses of 40 bits."""
 OWN = 10
 """ACPI's distance of a node from itself; all others are farther, and 255 is out of reach."""
 
@@ -105,12 +105,10 @@ class _Node(Form):
     @model_validator(mode="after")
     def _fits_linux(self) -> Self:
         if (self.cpus is None) == (self.near is None):
-            raise ValueError("give cpus = [..], or near = the node whose CPUs it belongs to")
+            raise ValueError("give cpus = [..], or near = the node of the CPUs it belongs to")
         online, device = self.mib or 0, self.dax_mib or 0
         if bool(online) == bool(device) or (device and self.cpus is not None):
-            raise ValueError(
-                "give mib, or dax_mib on a node without CPUs whose memory is not online yet"
-            )
+            raise ValueError("give mib, or dax_mib on a node without CPUs or online memory")
         block = MEMORY_BLOCK // MIB
         if (online or device) % block:
             raise ValueError(

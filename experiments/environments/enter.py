@@ -25,7 +25,7 @@ PATHS = "HBMCOMM_PATHS"
 """Variable: PATH=PATH, of this machine and of the containers, separated by colons."""
 NAMESPACES = "pid:"
 """How the place of an emulated host begins; the PID of a process in its namespaces follows."""
-ENDED = 128  # plus the signal's number: how a shell tells that a signal ended its command
+ENDED = 128  # plus the signal's number: how a shell reports that a signal ended its command
 
 
 def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str]:

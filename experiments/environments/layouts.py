@@ -18,8 +18,8 @@ SEVERAL = ("per-rank", "isolated")
 IDLE = ("sleep", "infinity")
 """What a container does while ranks come and go in it."""
 NAMED_BY_HOST = ("mpich",)
-"""MPIs whose UCX puts the host's name into those of its files in /dev/shm, and its ranks abort
-where two that share them have different ones; all others tell their nodes apart by that name."""
+"""MPIs with a UCX that names its files in /dev/shm after the host: ranks that share them abort if
+their host names differ. All other MPIs tell their nodes apart by that name."""
 
 
 def job(

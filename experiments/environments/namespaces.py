@@ -10,8 +10,8 @@ def entering(pid: int | str, folder: str = "/tmp") -> list[str]:
     """The words before a command that runs it where a process runs.
 
     Args:
-        pid: of that process, in the PID namespace of whoever enters; a name in its place, where a
-            command is only shown.
+        pid: of that process, in the PID namespace of the process that enters; a name in its place,
+            where a command is only shown.
         folder: the command's working directory.
     """
     kinds = [f"--{kind}" for kind in KINDS]

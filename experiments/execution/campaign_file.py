@@ -71,7 +71,7 @@ class Campaign:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Its launches as they run: one seed, one schedule."""
+        """The campaign's launches as they run: one seed, one schedule."""
         return schedule(self.experiment, self.seed)
 
     @property

@@ -86,7 +86,7 @@ class Commands:
         return self._in_guest(where, launch.mpi, variables)
 
     def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
-        """Of the launcher; ranks without a container have the site's, where it provides one."""
+        """Prefix of the launcher; ranks without a container have the site's, where there is one."""
         own = self._campaign.request.python
         return Path(own) if own and not contained else mpi.prefix(flavour)
 

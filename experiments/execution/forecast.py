@@ -44,7 +44,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of a whole campaign.
+    """What a whole campaign takes.
 
     Attributes:
         seconds: about the most; cells known well before their time cap take less.
@@ -79,7 +79,7 @@ def seconds(launches: Sequence[Launch], host: Host) -> float:
 
 
 def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
-    """What tells a campaign's launches apart here: their cells differ in order alone.
+    """What distinguishes a campaign's launches here: their cells differ in order alone.
 
     Where MPIs are the arms, an MPI in a setting has contenders of its own.
     """

@@ -40,7 +40,7 @@ class LaunchContext:
         folder: a results folder that store.create has begun.
         owner: uid and gid that container ranks write as.
         clients: engines' clients, for environments that answer with a container.
-        gone: by environment, what tells why its emulated machine is gone: "" while it runs.
+        gone: by environment, a function: why its emulated machine is gone, "" while it runs.
     """
 
     folder: Path

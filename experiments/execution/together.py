@@ -82,7 +82,7 @@ class Member:
         return [next(answers) if each.cell in numbers else Answer() for each in orders]
 
     def await_end(self) -> None:
-        """Its ranks were asked to leave: until they have; Lost where they do not end well."""
+        """Wait until the ranks, asked to leave, have left; Lost where they do not end well."""
         deadline = time.monotonic() + END_PATIENCE
         with self._ended_where_lost():
             while (code := self._poll()) is None:

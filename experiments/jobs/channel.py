@@ -48,7 +48,7 @@ class Channel(contextlib.ExitStack):
         self._orders: list[int] = []
         for path in (*self._paths, place / ANSWERS):
             os.mkfifo(path)
-        # For writing too: it is then never at its end, whoever comes and goes.
+        # For writing too: it is then never at its end, whichever rank ends.
         self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
         self.callback(os.close, self._answers)
         self._lines = b""

@@ -95,7 +95,7 @@ def _running(container: Any) -> Any:
         time.sleep(POLL)
         container.reload()
     if container.status != "running":
-        output = container.logs().decode(errors="replace").strip() or "it said nothing"
+        output = container.logs().decode(errors="replace").strip() or "it printed nothing"
         raise ContainerRefused(
             f"container {container.name} is {container.status} where it should wait for its rank: "
             f"{output}; see that the image holds sleep; finished launches are kept for --resume"

@@ -72,7 +72,7 @@ BROKEN = {"impi": ("gather", "scatter", "allgather")}
 leaves the receive buffer as it was with 2 ranks, and crashes or hangs with 3."""
 
 PEERS = (*MPIS, *NO_MPI)
-"""Whom direct is compared with over all launches: each MPI by its flavour."""
+"""The peers of direct over all launches: each MPI by its flavour."""
 
 SHOWN = (OTHER_BUILD, *PEERS)
 """Everything that a ratio is shown for, in this order."""

@@ -26,7 +26,7 @@ HOSTS = "hosts"
 ON_HOSTS = ("charliecloud", "apptainer")
 """The containers of that kind: those that an ordinary command starts, with no daemon."""
 RATE = "1gbit"
-"""Of their links, where a name gives none."""
+"""Rate of the hosts' links, where a name gives none."""
 ASKED = re.compile(r"(\d+)(?:x(.+))?")
 MOST_HOSTS = 100
 

@@ -95,7 +95,7 @@ def check_size(launch: Launch, found: int) -> None:
 
 
 def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any]:
-    """What a launch ran on and with, as its result tells it; empty on ranks but 0; a collective.
+    """What a launch ran on and with, as its result has it; empty on ranks but 0; a collective.
 
     For the end of a launch: it sends messages of its own. `paths` are this rank's, as probed.
     """

@@ -66,11 +66,11 @@ def emulated(described: Description) -> Machine:
 
 
 def devices(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Those that are device files: memory that is online as a node has none."""
+    """The paths that are device files: memory that is online as a node has none."""
     return tuple(str(path) for path in paths if path.exists() and stat.S_ISCHR(path.stat().st_mode))
 
 
 def groups(paths: Iterable[str], own: int) -> tuple[int, ...]:
-    """Groups beside one's own whose members may read and write these files."""
+    """Groups beside one's own that may read and write these files."""
     states = [Path(path).stat() for path in paths]
     return tuple(sorted({each.st_gid for each in states if each.st_mode & 0o060 == 0o060} - {own}))

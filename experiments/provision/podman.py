@@ -1,6 +1,6 @@
 """Podman behind Docker's interface: a service that answers, or one started for as long as needed.
 
-Podman has no daemon of its own; its service translates for whoever speaks Docker's language. The
+Podman has no daemon of its own; its service translates for clients of Docker's API. The
 same SDK, image and options then serve both engines.
 """
 

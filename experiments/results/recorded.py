@@ -11,7 +11,7 @@ from experiments.model.launch import named
 from experiments.programs.machine.facts import NOT_EMULATED
 
 COLUMN = "emulated_machine"
-"""Of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""
+"""Column of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""
 
 
 def name(launch: Mapping[str, Any]) -> str:

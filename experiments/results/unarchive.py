@@ -129,7 +129,7 @@ def _refuse_packed(source: Path, samples: Path) -> None:
         with zipfile.ZipFile(samples) as held:
             whole = sum(each.file_size for each in held.infolist()) <= samples.stat().st_size
     except (zipfile.BadZipFile, NotImplementedError):
-        return  # whoever reads it says what is wrong
+        return  # its reader reports what is wrong
     except ValueError as error:
         raise ArchiveRefused(f"{source}: {samples.name} is damaged ({error})") from error
     if not whole:

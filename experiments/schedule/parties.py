@@ -13,7 +13,7 @@ Fits = Callable[[Sequence[Launch]], bool]
 
 
 def parties(block: Block, waiting: Sequence[Launch], fits: Fits) -> list[list[Launch]]:
-    """Those that take turns together; the others one by one.
+    """The launches that take turns together; the others one by one.
 
     Where the buffers of all do not fit at once, or the reference arm is finished already, each arm
     takes turns with the reference arm alone, which is launched again for each: a ratio over it

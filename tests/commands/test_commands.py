@@ -111,7 +111,7 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["model", "./none.json.xz"], "none.json.xz"),
         (
             ["model", "docs/data/between_hosts.tar.xz", "--what-if", "knl"],
-            "whose models know no memory and no links but their own; drop --what-if",
+            "their models know no memory and no links but their own; drop --what-if",
         ),
         (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
         (["run", "--env", "dokcer"], "did you mean 'docker'?"),

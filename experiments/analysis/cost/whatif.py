@@ -14,7 +14,7 @@ from hbmcomm import costmodel
 RANKS = 16  # of a node, the paper's most
 NETWORK = "resnet50"
 NBYTES = gradient_bytes(NETWORK)
-"""Of its gradients, which an allreduce of all nodes exchanges."""
+"""Bytes of its gradients, which an allreduce of all nodes exchanges."""
 MESSAGE = 16 * 2**20  # bytes of a rank, the paper's most
 BAND = (0.1, 0.9)
 """Quantiles of measured over predicted times on the half that models were not fitted on."""

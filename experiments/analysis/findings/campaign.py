@@ -76,8 +76,8 @@ class Findings:
         transports: each transport (column `transport`) over `ours`; above 1 is slower.
         gloo: gloo over this library's backend of torch.distributed, where neither is `ours`.
         python: the host's MPI calls from Python over those of the benchmark in C.
-        baselines: Python's own means (column `transport`) over the host's MPI calls whose turns
-            they took; above 1 is slower.
+        baselines: Python's own means (column `transport`) over the host's MPI calls that
+            they replace in the turns; above 1 is slower.
         twins: the host again over the host.
         floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
@@ -240,7 +240,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
 
 
 def _speedups(ours: pd.DataFrame) -> list[pd.DataFrame]:
-    """Regular memory over each other kind, with whether ordinary memory stood for that kind."""
+    """Regular memory over each other kind, and whether ordinary memory emulated that kind."""
     emulated = set(ours.loc[ours["emulated"].astype(bool), "kind"])
     return [
         paired_ratio(ours, "kind", BASELINE, kind).assign(kind=kind, emulated=kind in emulated)
@@ -286,7 +286,7 @@ def container_arms(cells: pd.DataFrame) -> list[str]:
 
 
 def absent_containers(missing: dict[str, str]) -> list[str]:
-    """Of the levels that were not measured, those that are containers."""
+    """The containers among the levels that were not measured."""
     return [level for level in missing if in_container(level.replace(":", "-"))]
 
 
@@ -303,7 +303,7 @@ def _python(arms: pd.DataFrame) -> pd.DataFrame:
 
 
 def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
-    """Each of Python's own means over the host's calls in whose turns it was timed."""
+    """Each of Python's own means over the host's calls that it replaces in the turns."""
     found = []
     for arm, ways in COUNTERPARTS.items():
         for transport, own in ways.items():

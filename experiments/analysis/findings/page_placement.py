@@ -17,7 +17,7 @@ from experiments.results import recorded
 
 Launches = Iterable[Mapping[str, Any]]
 Shares = tuple[tuple[int, float], ...]
-"""Of one rank: (node, share of its bytes there), in the order of nodes."""
+"""(node, share of a rank's bytes there), in the order of nodes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Pages:
 
     @property
     def shares(self) -> Shares:
-        """Of the nodes that hold any of its pages."""
+        """Shares of the nodes that hold any of its pages."""
         return tuple((node, size / self.total) for node, size in self.placed if size)
 
     @property
@@ -105,7 +105,7 @@ class Panel:
 
     @property
     def emulated(self) -> bool:
-        """Whether the kind stood for ordinary memory."""
+        """Whether ordinary memory emulated the kind."""
         return any(each.emulated for each in self.pages)
 
 
@@ -282,7 +282,7 @@ def _variants(
 
 
 def _share(pages: Sequence[Pages], nodes: str) -> float | None:
-    """Of all bytes, those on the nodes in that attribute; None of no bytes at all."""
+    """The share of all bytes on the nodes in that attribute; None without any bytes."""
     total = sum(each.total for each in pages)
     there = [size for each in pages for node, size in each.placed if node in getattr(each, nodes)]
     return sum(there) / total if total else None

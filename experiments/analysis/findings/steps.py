@@ -57,6 +57,6 @@ def steps(arms: Iterable[str]) -> list[Step]:
 
 
 def family(arm: str) -> Family:
-    """Of a container arm: arms of one family differ in their profile alone."""
+    """The family of a container arm: its arms differ in their profile alone."""
     found = named(arm)
     return found.environment, found.layout

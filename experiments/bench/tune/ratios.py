@@ -15,7 +15,7 @@ from experiments.bench.tune.trials import CHOICE, NOW, Cell, Trial
 
 Samples = NDArray[np.float64]
 Times = Mapping[tuple[str, Cell], Mapping[str, Samples]]
-"""Of one launch: by variable and cell, each contender's seconds, the median of each turn."""
+"""Times of one launch: by variable and cell, each contender's median seconds of each turn."""
 
 
 class Compared(NamedTuple):

@@ -35,7 +35,7 @@ class Tuned:
     Attributes:
         proposals: one for each threshold, in the order of the library's table.
         compared: by variable, the ratios that were measured.
-        noise: how far the same way strays from itself; NaN where nothing tells.
+        noise: how far the same way strays from itself; NaN where it is unknown.
         notes: one sentence each; what a reader must know before believing a proposal.
     """
 

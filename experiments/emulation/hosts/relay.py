@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 NAME = "relay"
-"""Its name among the processes of a host."""
+"""Name of the relay among the processes of a host."""
 FRAME = 2**16
 IFF_TAP, IFF_NO_PI, TUNSETIFF = 0x0002, 0x1000, 0x400454CA
 MOST = 4096  # frames that are held; others are dropped, as by a queue that is full

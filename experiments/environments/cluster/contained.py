@@ -1,7 +1,7 @@
 """Containers of ranks that a launcher starts one by one over nodes: the words before the program.
 
 Unlike a container with an mpiexec in it, each rank has one of its own, or joins that of its node.
-What a launcher tells its ranks must reach them: their variables, and its files in /tmp.
+What a launcher gives its ranks must reach them: their variables, and its files in /tmp.
 """
 
 from collections.abc import Mapping

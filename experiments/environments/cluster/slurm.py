@@ -16,7 +16,7 @@ from experiments.model.launch import Launch
 PROGRAM = "experiments.programs.on_a_node"
 GRACE = 20.0  # seconds in which Slurm ends a step on all nodes
 STEP = {"SLURM_OVERLAP": "1", "SLURM_OVERCOMMIT": "1", "SLURM_CPU_BIND": "none"}
-"""What an mpiexec that starts its daemons by srun has to tell it."""
+"""What an mpiexec that starts its daemons by srun has to pass to srun."""
 
 
 @dataclass(frozen=True)

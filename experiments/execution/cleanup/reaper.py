@@ -47,7 +47,7 @@ def clear(
 def clear_lost(folder: Path, facts: Facts) -> None:
     """Clean up after an interrupted driver, from that driver itself.
 
-    For resources that it created and whose handler it had not yet registered.
+    For resources that it created before it registered their handler.
     """
     _done([_processes(facts), unfinished(folder), _segments(facts)])
 

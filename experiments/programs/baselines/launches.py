@@ -1,7 +1,7 @@
 """Launches of the baselines: their commands, and which cells each of them measures. Pure.
 
-A baseline takes the turns of a transport that it is compared with: `mpi`, whose calls take buffers,
-or `pickle`, whose calls take objects. Its results name the way that the data took instead.
+A baseline takes the turns of a transport that it is compared with: `mpi` (its calls take buffers)
+or `pickle` (its calls take objects). Its results name the way that the data took instead.
 """
 
 from collections.abc import Mapping

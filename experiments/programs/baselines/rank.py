@@ -46,7 +46,7 @@ class Team:
 
     Attributes:
         comm: for the decisions of rank 0.
-        ways: by the transport whose turns it takes: what its operations call.
+        ways: {transport: what its operations call in the turns of that transport}.
         send, recv: flat untouched arrays; lengths as footprint.lengths().
         lacking: {transport: why it cannot be measured}; alike on every rank.
     """

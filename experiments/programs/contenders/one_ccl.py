@@ -30,7 +30,7 @@ DECLARED += "".join(f"void {name}(float *send, float *recv, size_t count);" for 
 
 
 def make(comm: MPI.Intracomm, mpi: str) -> Contender:
-    """Its calls over `mpi`, which started these ranks; a collective.
+    """oneCCL's calls over `mpi`, which started these ranks; a collective.
 
     Raises:
         ContenderMissing: they are not Intel MPI's, it is not installed, or its calls cannot be

@@ -86,7 +86,7 @@ def deepspeed(comm: MPI.Intracomm) -> Contender:
     import torch
 
     built = on_all(comm, _build_deepspeed)
-    place: str = comm.bcast(uuid.uuid4().hex)  # stands for a host's name in those of its files
+    place: str = comm.bcast(uuid.uuid4().hex)  # in place of the host's name in file names
     os.environ |= {"LOCAL_SIZE": str(comm.size), "MASTER_ADDR": place, "MASTER_PORT": "0"}
     built.initialize(comm.size, comm.rank)
     _forget(comm, f"deepspeed_allreduce_buffer_{os.getuid()}_{place}_0")

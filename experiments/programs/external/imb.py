@@ -33,7 +33,7 @@ OPERATIONS = 50  # in a row, at most: enough to forget the new buffers and the p
 VOLUME = 4 * 2**20  # bytes that a row moves before its operations are fewer than OPERATIONS
 LARGEST = 2**30  # its -msglog ends below 31, and without -msglog its sizes end at 4 MiB
 CACHE_LINE = 64
-COLUMNS = ("min", "mean", "max")  # of its samples: over the ranks, whose own times it keeps
+COLUMNS = ("min", "mean", "max")  # of its samples: over the ranks; it prints no rank's own
 
 BENCHMARKS = {name: call for name, call in CALLS.items() if name != BARRIER}
 """Our operations by IMB's names; a size is the same in both: what one rank has for another."""

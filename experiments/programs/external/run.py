@@ -1,7 +1,7 @@
 """Runs IMB-MPI1 over one launch: `python -m experiments.programs.external.run FOLDER CORES`.
 
 FOLDER holds launch.json; progress, result.json and samples.npz are written beside it, as the
-harness does. It is no rank itself: it starts a probe, which tells what the ranks run on and which
+harness does. It is no rank itself: it starts a probe, which reports what the ranks run on and which
 CPU each has, and then IMB-MPI1 on the same CPUs.
 """
 

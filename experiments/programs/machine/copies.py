@@ -1,7 +1,7 @@
 """How often an MPI copies a message between two ranks: seen by which rank reads the memory.
 
-A page that nobody has touched yet costs a page fault of whoever touches it first. Where the sender
-takes the faults, it copied its message into some buffer, from where the receiver copied it again.
+The first process that touches a page takes a page fault. Where the sender takes the faults, it
+copied its message into some buffer, from where the receiver copied it again.
 Where the receiver takes them, it copied straight out of the sender's memory: single copy.
 """
 
@@ -14,7 +14,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 SIZES = {"64 KiB": 2**16, "1 MiB": 2**20, "16 MiB": 2**24}
-"""Of the messages, in bytes; below the first no MPI leaves its buffers."""
+"""Sizes of the messages in bytes; below the first no MPI leaves its buffers."""
 LEAST_PAGES = 16  # of a message: some faults belong to the MPI itself
 ALONE = "not tried: one rank"
 
@@ -51,7 +51,7 @@ def _copies(comm: MPI.Intracomm, size: int) -> str:
 
 
 def _untouched(size: int) -> NDArray[np.uint8]:
-    """Memory whose pages have not been touched."""
+    """Memory with untouched pages."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without huge pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)  # else one fault may cover 512 pages

@@ -109,7 +109,7 @@ def identity() -> dict[str, str]:
 def emulated(dmi: Path = DMI) -> str:
     """The emulated machine of ours that this is, and how it is run: "knl-snc4-flat (tcg)"; or "no".
 
-    Times on one mean nothing. Its firmware tells (SMBIOS), so that its containers know as well.
+    Times on one mean nothing. Its firmware names it (SMBIOS), so that its containers know as well.
     """
     vendor, name, version = (
         read(dmi / part) for part in ("sys_vendor", "product_name", "product_version")

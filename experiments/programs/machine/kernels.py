@@ -1,6 +1,6 @@
 """Which ranks run under the same kernel, and so share its CPUs and its process numbers.
 
-Host names do not tell: containers of one machine may each have their own, and so have emulated
+Host names do not show it: containers of one machine may each have their own, and so have emulated
 hosts.
 """
 

@@ -17,7 +17,7 @@ from experiments.programs.machine.facts import read
 
 
 def versions() -> dict[str, str]:
-    """Of everything that both arms of a comparison must share."""
+    """Versions of everything that both arms of a comparison must share."""
     library = MPI.Get_library_version().strip("\0").splitlines()[0]
     torch = {"torch": metadata.version("torch")} if "torch" in sys.modules else {}
     return torch | {

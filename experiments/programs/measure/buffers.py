@@ -143,7 +143,7 @@ def make_pool(
     Raises:
         Unavailable: on every rank, when any rank cannot have the kind or so much of it, or when
             no transport is left.
-        Misplaced: on every rank, when a strict kind's pages lie elsewhere.
+        Misplaced: on every rank, when a strict kind's pages are elsewhere.
     """
     kind, locality, buffers = memory
     arrays: list[Array] = []
@@ -212,7 +212,7 @@ def home_nodes(kind: hbmcomm.Kind, cpu: int) -> tuple[int, ...]:
 def is_strict(kind: hbmcomm.Kind, home: tuple[int, ...]) -> bool:
     """Whether a page elsewhere voids a launch: of strict kinds, and of ordinary memory on one node.
 
-    Ordinary memory counts only where the kernel tells of each page: of an arena on several nodes,
+    Ordinary memory counts only where the kernel reports each page: of an arena on several nodes,
     numa_maps knows no more than the whole, and a share elsewhere is a caution.
     """
     if kind.name == ORDINARY and home != kind.nodes:

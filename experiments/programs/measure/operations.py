@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 def call(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> Callable[[], object]:
-    """The operation as a function of no arguments. Arrays as footprint.sizes() tells, flat."""
+    """The operation as a function of no arguments. Arrays are flat, as in footprint.sizes()."""
     if operation == COPY:
         return partial(np.copyto, recv, send)
     return partial(getattr(comm, CALLS[operation]), *arguments(operation, comm, send, recv))
@@ -51,7 +51,7 @@ def ramp(count: int, dtype: str) -> Array:
 
 
 def salt(rank: int, iteration: int) -> int:
-    """What tells one rank's data in one iteration from another's."""
+    """What distinguishes one rank's data in one iteration from another's."""
     return (7 * rank + iteration) % 97
 
 

@@ -38,8 +38,8 @@ class Pools:
     def __init__(self, comm: MPI.Intracomm, launch: Launch, cpu: int) -> None:
         """Refuse a launch that the machine has no room for; allocates nothing.
 
-        Only TRANSPORTS bring memory. That of others is direct's, whose arena groups of torch use
-        in place, or the MPI's where ranks share none. This rank is pinned to `cpu`.
+        Only TRANSPORTS bring memory. Others use direct's (groups of torch use its arena in
+        place), or the MPI's where ranks share none. This rank is pinned to `cpu`.
         """
         cache = facts.last_level_cache()
         require_memory(comm, footprint.own_bytes(launch, comm.rank, cache), launch.name)

@@ -1,4 +1,4 @@
-"""Tells whoever waits for a launch how far it is: a file of "CELLS TOTAL OPERATIONS".
+"""Reports how far a launch is: a file of "CELLS TOTAL OPERATIONS".
 
 CELLS of TOTAL cells are done. OPERATIONS counts over all cells and grows within a slow one too,
 so only a launch that hangs leaves the text as it is.

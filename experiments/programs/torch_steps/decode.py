@@ -1,7 +1,7 @@
 """A decode step of tensor-parallel inference: an all_reduce after each pair of matrix products.
 
 Each rank has its columns of the first matrix of a pair and its rows of the second one, as in
-Shoeybi et al., Megatron-LM, arXiv:1909.08053. The partial sums lie in the receive buffer.
+Shoeybi et al., Megatron-LM, arXiv:1909.08053. The partial sums are in the receive buffer.
 """
 
 import functools

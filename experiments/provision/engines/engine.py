@@ -125,7 +125,7 @@ def has_systemd() -> bool:
 
 
 def _connect(address: str = "") -> tuple[docker.DockerClient | None, str]:
-    """A client whose engine has answered, or None and the error."""
+    """A client of an engine that has answered, or None and the error."""
     connect = partial(docker.DockerClient, address) if address else docker.from_env
     try:
         client = connect(timeout=ANSWER_PATIENCE)

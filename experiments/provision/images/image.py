@@ -114,7 +114,7 @@ def ensure(
 
 
 def variant(mpi: str, torch: bool) -> str:
-    """What tells images of a checkout apart."""
+    """What distinguishes images of a checkout."""
     return f"{mpi}-torch" if torch else mpi
 
 

@@ -53,7 +53,7 @@ def of_image(client: docker.DockerClient, image: str) -> dict[str, str]:
 
 
 def _from_status(text: str) -> dict[str, str]:
-    """Of dpkg's status file the packages that are installed."""
+    """The installed packages in dpkg's status file."""
     found = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^(Package|Version|Status): (.*)$", paragraph, re.MULTILINE))

@@ -57,7 +57,7 @@ class Lacking:
 
 
 def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
-    """Those that this machine lacks.
+    """The packages that this machine lacks.
 
     A docker command alone is no engine: dockerd on the machine is, or anything that answers.
     """

@@ -42,7 +42,7 @@ LINES = 5  # of a failed build's output
 
 
 class HorovodMissing(ExperimentsError):
-    """It cannot be had or built; the text holds the last lines and the one thing to do."""
+    """Horovod cannot be had or built; the text holds the last lines and the one thing to do."""
 
 
 def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
@@ -81,7 +81,7 @@ def _lack(prefix: Path) -> str:
 
 
 def _wheel(prefix: Path, folder: Path, root: Path) -> Path:
-    """Its wheel, for the MPI and the torch of an environment."""
+    """Horovod's wheel, for the MPI and the torch of an environment."""
     python = str(prefix / "bin/python")
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     constraints = ["--constraint", str(root / "constraints.txt")]

@@ -93,7 +93,7 @@ def test_files_are_compared_within_an_mpi() -> None:
 def test_pages_outside_the_nodes_of_their_kind_are_reported() -> None:
     placed = pools(hbw={"1": 100}, hbw_preferred={"0": 37, "1": 63})
     (warning,) = cautions(HEADER, launches(ranks=placed), cells(), {})
-    assert warning == "hbw_preferred: 37 % of its pages lie outside its nodes in 1 launch"
+    assert warning == "hbw_preferred: 37 % of its pages are outside its nodes in 1 launch"
 
 
 @pytest.mark.parametrize(
