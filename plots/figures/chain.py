@@ -38,7 +38,7 @@ from plots.layout.style import BAND, MUTED, PARTIES, Look
 NAME = "chain"
 TITLE = "Where a container's cost comes from"
 MOST = 4.0
-"""The axis ends at this ratio at the latest; what lies beyond is written there."""
+"""The axis ends at this ratio at the latest; what is beyond is written there."""
 _ROW = 0.17  # inches
 _SHOWN = {"direct": PARTIES["direct"], "mpi": PARTIES["openmpi"]}
 """Transports and their looks; pickle's cost is Python's."""

@@ -39,7 +39,7 @@ from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 NAME = "container"
 TITLE = "Cost of a container"
 MOST_INCHES = 8.3
-"""Of panels; as much as a page of a paper holds."""
+"""Height of the panels; as much as a page of a paper holds."""
 MOST_OPERATIONS = 3
 MOST_CAVEATS = 2
 
@@ -159,7 +159,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
         "with its exact 95 % interval. The shaded band is the noise floor: how far two "
         f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
-        "whole interval lies beyond the band; where it lies between the dotted lines, the "
+        "whole interval is beyond the band; where it is between the dotted lines, the "
         f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
         "the cost." + "".join(f" {each}" for each in caveats),
         _description(frame, what, floor),

@@ -35,7 +35,7 @@ from plots.layout.style import (
 NAME = "placement-map"
 TITLE = "Where ranks and pages were"
 MOST_INCHES = 7.4
-"""Of all panels of a drawing: what a page of a paper holds."""
+"""Height of all panels of a drawing: what a page of a paper holds."""
 
 _CELL = 0.122  # inches of a row of cells, and of a line of text
 _LETTER = 0.064  # inches that a character takes at most, on average

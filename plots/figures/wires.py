@@ -73,7 +73,7 @@ def _drawing(part: Part) -> Drawing:
         part.name,
         f"{TITLE}{part.where}",
         "Time of an operation over the least time that its bytes take on the busiest link between "
-        "hosts, whose rate is known. The bound, the line at 1, has no headers of the network. An "
+        "hosts; its rate is known. The bound, the line at 1, has no headers of the network. An "
         "allreduce over N hosts moves 2(N-1)/N of a message over each link. Ranks are on the hosts "
         "in blocks, or dealt out in turn. Both axes are logarithmic; lines connect sizes only.",
         _description(frame, part),

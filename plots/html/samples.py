@@ -71,7 +71,7 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
 
 
 def text(values: Mapping[str, Any]) -> str:
-    """JSON that may stand inside a script element: no tag can begin or end in it."""
+    """JSON that may be inside a script element: no tag can begin or end in it."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
@@ -96,7 +96,7 @@ def _measured(campaign: Campaign) -> Iterator[tuple[Mapping[str, Any], list[dict
 
 
 def _pairs(cell: Any, found: Series) -> list[list[int]]:
-    """The blocks whose ratio counts: both sides measured, in groups of the same size."""
+    """The blocks with a ratio that counts: both sides measured, in groups of the same size."""
     rest = [getattr(cell, key) for key in (*_BETWEEN, *_WITHIN)]
     host: dict[tuple[Any, ...], dict[str, Any]] = {}
     for each in found.get((HOST, *rest), []):  # in a block of pairs, one beside each arm

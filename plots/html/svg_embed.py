@@ -1,4 +1,4 @@
-"""A drawing as SVG that may stand in an HTML page: named, sized by its place, coloured by it.
+"""A drawing as SVG that may be in an HTML page: named, sized by its place, coloured by it.
 
 Identifiers are made unique per figure, matplotlib's style sheet and metadata are taken out (they
 would reach into the page), and every colour becomes a variable that a dark page can set. Marks that

@@ -34,8 +34,8 @@ def summary(panel: Panel) -> str:
 def splits(panel: Panel) -> list[str]:
     """How ranks with pages on several nodes, or nowhere, have them: "ranks 0–3: 25 % each on 4–7".
 
-    Ranks with all of their pages on one node are left out. So are ranks whose pages the result does
-    not name, where it names none at all.
+    Ranks with all of their pages on one node are left out. So are ranks with pages that the
+    result does not name, where it names none at all.
     """
     alike: dict[tuple[Shares, float], list[int]] = {}
     for rank, each in enumerate(panel.pages):

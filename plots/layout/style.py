@@ -47,7 +47,7 @@ DARK = {
 
 @dataclass(frozen=True)
 class Look:
-    """What tells one series from another, in colour and without."""
+    """What distinguishes one series from another, in colour and without."""
 
     colour: str
     marker: str
@@ -55,7 +55,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Stroke:
-    """What tells one transport from another: dashes, weight of line and mark, and the mark."""
+    """What distinguishes a transport: dashes, weight of line and mark, and the mark."""
 
     dashes: Any
     weight: float
@@ -86,7 +86,7 @@ PARTIES = {
     "deepspeed": Look("#8a6d00", "p"),
     "oneccl": Look("#007a5a", "*"),
 }
-"""Who takes part in a bench."""
+"""The parties of a bench."""
 OTHER = Look("#4d4d4d", "*")
 
 

@@ -127,7 +127,7 @@ def _legend(found: Comparison) -> Iterator[RenderableType]:
     )
     yield Text(
         f"Noise floors within a campaign: {floors[0]} and {floors[1]}. A ratio differs where its "
-        "whole interval lies beyond the larger one, and is equivalent where it lies within "
+        "whole interval is beyond the larger one, and is equivalent where it is within "
         f"±{100 * EQUIVALENCE:.0f} %; neither floor holds what drifts between campaigns."
     )
     for sentence in found.left_out:

@@ -34,5 +34,5 @@ def capabilities(mask: str) -> str:
 
 
 def seccomp(mode: str) -> str:
-    """Of /proc/self/status: "off", "strict" or "filter"."""
+    """The mode in /proc/self/status as "off", "strict" or "filter"."""
     return _SECCOMP.get(mode, mode)

@@ -26,8 +26,8 @@ _OVER_BLOCKS = (
 )
 _PAIRED = (
     "turn by turn where launches took turns, else of launch values; "
-    f"{_OVER_BLOCKS} A ratio differs from 1 where the whole interval lies beyond the noise floor "
-    "of its MPI and size; two arms are equivalent where interval and floor lie within "
+    f"{_OVER_BLOCKS} A ratio differs from 1 where the whole interval is beyond the noise floor "
+    "of its MPI and size; two arms are equivalent where interval and floor are within "
     f"±{100 * EQUIVALENCE:.0f} %; all others are bounded by both. p is of Wilcoxon's signed-rank "
     "test, Holm-corrected over the sizes of a series; the least is what the blocks of that series "
     "can reach."

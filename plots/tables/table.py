@@ -12,7 +12,7 @@ class Table:
 
     Attributes:
         data: raw values for the CSV; seconds, bytes and plain ratios.
-        head, rows: the same for readers; columns that never vary stand in the caption instead.
+        head, rows: the same for readers; columns that never vary are in the caption instead.
         numeric: which columns hold numbers, aligned to the right.
         factors: how many columns from the left name what a row shows.
         cells: the index in the findings' frame of what each row shows, where it is one.

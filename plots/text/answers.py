@@ -1,6 +1,6 @@
 """One sentence per question: what may be claimed, and what may not. Draws nothing.
 
-An effect is claimed only where its whole interval lies beyond the noise floor of its MPI and size.
+An effect is claimed only where its whole interval is beyond the noise floor of its MPI and size.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """What a container costs, and what Python does: in words. Draws nothing.
 
-A cost is claimed where the whole interval lies beyond the noise floor; of every other cell the
+A cost is claimed where the whole interval is beyond the noise floor; of every other cell the
 bound is given: the least and the largest cost that interval and floor allow. Ranges from size to
 size are written with "times", bounds in per cent.
 """

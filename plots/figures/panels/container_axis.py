@@ -13,7 +13,7 @@ from plots.layout.labels import bytes_text
 MOST = 2.0
 """A plainly logarithmic axis ends at this ratio at the latest, so that 2 % can be seen."""
 NEAR = 0.05
-"""Where medians lie beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
+"""Where medians are beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
 TICKS = (1.0, 10.0, 100.0, 2.0, 1.5, 0.5, 0.8, 0.1, 1000.0)
 ROOM = 0.22  # of such an axis, between two ticks
 
@@ -32,7 +32,7 @@ class Sight(NamedTuple):
 def ends(frame: pd.DataFrame, floor: float) -> tuple[float, float, bool]:
     """Ends of the axis, and whether it is stretched around 1: where medians leave the narrow one.
 
-    Every median lies within; an interval that does not is cut.
+    Every median is inside; an interval that is not is cut.
     """
     span = _narrow(frame, floor)
     least, most = float(frame["ratio"].min()), float(frame["ratio"].max())
@@ -44,7 +44,7 @@ def ends(frame: pd.DataFrame, floor: float) -> tuple[float, float, bool]:
 def _narrow(frame: pd.DataFrame, floor: float) -> float:
     """Reaches over nine tenths of the intervals, within limits.
 
-    A series that lies beyond the farthest axis by its median has no say.
+    A series with its median beyond the farthest axis does not count.
     """
     strays = frame[["ratio", "low", "high"]].map(lambda ratio: abs(math.log(ratio))).max(axis=1)
     far = strays.groupby([frame[key] for key in ("transport", "arm", "operation")])
@@ -82,7 +82,7 @@ def _shrink(place: Any) -> Any:
 
 
 def _ticks(sight: Sight) -> list[float]:
-    """As many of TICKS, in their order, as can be told apart on a stretched axis."""
+    """As many of TICKS, in their order, as are far enough apart on a stretched axis."""
     room = ROOM * (_stretch(sight.high) - _stretch(sight.low))
     kept: list[float] = []
     for tick in TICKS:

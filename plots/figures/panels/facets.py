@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tells its drawing from others of the topic: "-mpich-2-ranks"."""
+        """What distinguishes its drawing from others of the topic: "-mpich-2-ranks"."""
         return f"{self.suffix}-{self.ranks}-ranks"
 
     @property

@@ -207,7 +207,7 @@ def ratio_axis(axis: Axis, ticks: Sequence[float], unit: str = "×") -> None:
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Round ratios within a logarithmic axis: few enough to be told apart, 1 among them."""
+    """Round ratios within a logarithmic axis: few enough to be legible, 1 among them."""
     for ticks in (
         (0.9, 1, 1.1, 1.2),
         (0.7, 0.8, 1, 1.25, 1.5),
