@@ -62,7 +62,7 @@ class Cluster:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Of a user on the login node; sites.toml is in the cluster's folder."""
+        """Variables of a user on the login node; sites.toml is in the cluster's folder."""
         own = {"SLURM_CONF": f"{self.folder}/slurm.conf", "XDG_CONFIG_HOME": str(self.folder)}
         return outside_jobs(os.environ) | own
 

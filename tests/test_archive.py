@@ -34,7 +34,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(measured: Path) -> Path:
-    """Its archive."""
+    """The archive of the measured campaign."""
     place = measured.with_name("small.tar.xz")
     digest, name = invoke("archive", measured, "--out", place).split()
     assert Path(name) == place

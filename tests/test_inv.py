@@ -28,7 +28,7 @@ COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A checkout whose Python only writes down what it is asked for; no apt is within reach."""
+    """A checkout with a Python that only writes down its arguments; no apt is within reach."""
     native = tmp_path / "hbmcomm" / "_native"
     for folder in (native / "waiting", tmp_path / ".venv" / "bin", tmp_path / "commands"):
         folder.mkdir(parents=True)

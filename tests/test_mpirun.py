@@ -1,4 +1,4 @@
-"""The fixture that starts ranks tells how they ended and leaves none behind."""
+"""The fixture that starts ranks reports how they ended and leaves none behind."""
 
 from collections.abc import Callable
 from pathlib import Path

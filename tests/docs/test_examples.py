@@ -26,7 +26,7 @@ NEEDS = {
 }
 """What a block may need beside two ranks of MPI, and whether it is here."""
 READER = "docs/results-format.md"
-"""Its program needs a results folder: tests/plots/test_documentation.py runs it."""
+"""The page's program needs a results folder: tests/plots/test_documentation.py runs it."""
 _BLOCK = re.compile(
     r"(?:^<!-- needs: (?P<needs>[^\n]+) -->\n)?^```python\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,

@@ -1,7 +1,7 @@
 """A driver killed at any moment leaves nothing behind, and what it measured can be completed.
 
 Campaigns are killed again and again: HBMCOMM_KILLS times, at moments drawn with HBMCOMM_SEED, of
-HBMCOMM_KILL_ENVIRONMENTS, _LAYOUTS and _MPIS. A line for each kill stands in pytest's output.
+HBMCOMM_KILL_ENVIRONMENTS, _LAYOUTS and _MPIS. Pytest's output has a line for each kill.
 """
 
 import contextlib
@@ -106,7 +106,7 @@ class Campaign:
 
 
 def in_podman(label: str) -> list[str]:
-    """Its containers and networks with a label; its service may be gone by now."""
+    """Podman's containers and networks with a label; its service may be gone by now."""
     found = []
     for each in (["ps", "--all"], ["network", "ls"]):
         command = ["podman", *each, "--quiet", "--filter", f"label={label}"]

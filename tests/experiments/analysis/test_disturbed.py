@@ -10,7 +10,7 @@ from experiments.analysis import disturbed
 def launch(
     *ranks: tuple[int, float, float, float], company: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Of 10 s; each rank by its CPU, and the seconds busy, own and stolen."""
+    """A launch of 10 s; each rank by its CPU, and the seconds busy, own and stolen."""
     return {
         "company": list(company),
         "ranks": [

@@ -1,4 +1,4 @@
-"""Noise floors of ratios, from A/A cells whose ratio is known."""
+"""Noise floors of ratios, from A/A cells with a known ratio."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Paired ratios, against launch medians whose answer is known."""
+"""Paired ratios, against launch medians with a known answer."""
 
 import numpy as np
 import pandas as pd

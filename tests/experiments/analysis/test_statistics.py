@@ -1,4 +1,4 @@
-"""Medians, intervals and verdicts, against samples whose answer is known."""
+"""Medians, intervals and verdicts, against samples with a known answer."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""How often the statistics are right, over thousands of campaigns whose answer is known.
+"""How often the statistics are right, over thousands of campaigns with a known answer.
 
-The figures stand in the docstrings of analysis/statistics.py. Seeds are fixed; tolerances are three
+The figures are in the docstrings of analysis/statistics.py. Seeds are fixed; tolerances are three
  standard errors of a share, rounded up, beside the share found with many more samples.
 """
 
@@ -24,7 +24,7 @@ DRAWS: dict[str, Draw] = {
     "heavy-tailed": lambda rng, shape: rng.standard_t(3, size=shape),
     "skewed": lambda rng, shape: rng.exponential(size=shape) - np.log(2),
 }
-"""Logarithms of ratios whose median is 0."""
+"""Logarithms of ratios with a median of 0."""
 
 
 def intervals(rows: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ pathlib.Path("hbmcomm/_native/_core.abi3.so").write_text("compiled " + core)
 
 
 def checkout(folder: Path) -> Path:
-    """A checkout whose "compiler" is its setup.py."""
+    """A checkout with its setup.py as the "compiler"."""
     native = folder / "hbmcomm" / "_native"
     native.mkdir(parents=True)
     (folder / "hbmcomm" / "__init__.py").write_text("")

@@ -45,7 +45,7 @@ Note: gloo is left out
 
 
 def scattered(middle: float, by: float) -> list[float]:
-    """Six values whose median is `middle`, with the ends of the interval `by` away."""
+    """Six values with the median `middle` and the ends of the interval `by` away."""
     return [middle - by, middle - by, middle, middle, middle + by, middle + by]
 
 

@@ -143,7 +143,7 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_finished(slurm: Cluster) -> None:
 def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
     process = begin(slurm, "limited", blocks=2)
     job = job_of(slurm, "limited")
-    slurm.signal("n1", "--search-root", signal.SIGSTOP)  # the campaign stands still
+    slurm.signal("n1", "--search-root", signal.SIGSTOP)  # suspends the campaign
     slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now")
     done = ended(process)
     assert done.returncode == 1

@@ -13,7 +13,7 @@ needs_numa_maps = pytest.mark.skipif(
 
 
 def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:
-    """Its nodes with memory, before or after its dax devices are brought online."""
+    """A machine's nodes with memory, before or after its dax devices are online."""
     later = {device.node: device.online_bytes for device in machine.dax if online}
     return tuple(
         Node(

@@ -16,12 +16,12 @@ Answers = dict[str, Any]
 
 
 def on(policy: str) -> Answers:
-    """An answer whose page is on the last node that its policy names."""
+    """An answer with its page on the last node that its policy names."""
     return {"policy": policy, "nodes": [int(policy[-1])]}
 
 
 def answers(hbw: str, every: str, fastest: str) -> Answers:
-    """Of memkind, by the nodes that it takes."""
+    """Memkind's answers, by the nodes that it takes."""
     return {
         "regular": on("bind:0"),
         "hbw": on(f"bind:{hbw}"),

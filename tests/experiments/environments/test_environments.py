@@ -60,7 +60,7 @@ def unpacked_lines(name: str, root: bool) -> str:
 
 
 def host_lines(binding: str) -> str:
-    """Of emulated hosts."""
+    """Launch lines for emulated hosts."""
     launch = replace(LAUNCH, ranks=4, binding=binding)
     here = f"{Path(enter.__file__).parent}/"
     return paragraphs(
@@ -137,7 +137,7 @@ def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: 
     image = Contained("charliecloud", Path("/unpacked"), Path("/image"), user=(1000, 100))
     made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
     assert {"--uid=1000", "--gid=100"} < set(made.argv)
-    trusts = mpi == "openmpi"  # whose launcher checks who its ranks are
+    trusts = mpi == "openmpi"  # its launcher checks the identity of its ranks
     assert ("PMIX_MCA_psec" in made.environment) == trusts
     assert ("--set-env=PMIX_MCA_psec=none" in made.argv) == trusts
 

@@ -75,7 +75,7 @@ NEEDS: dict[str, tuple[str, int, Callable[[str], bool]]] = {
     "move_pages": (METHOD, 1, lambda text: "move_pages" in text.splitlines()),
     "kcmp": (SINGLE_COPY, 2, single_copy),
 }
-"""Of each addition: a program that needs it, on so many ranks, and how it shows in what it says."""
+"""For each addition: a program that needs it, its ranks, and how it shows in the output."""
 
 
 def test_every_addition_has_a_need() -> None:

@@ -44,7 +44,7 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Instant:
-    """An environment whose launches end at once."""
+    """An environment with launches that end at once."""
 
     mpi: str = "5.0"
     code: int = 0
@@ -55,7 +55,7 @@ class Instant:
 
 
 class Stuck(Instant):
-    """An environment whose launches never start to measure."""
+    """An environment with launches that never start to measure."""
 
     def command(self, launch: Launch, folder: Path) -> Process:
         return Process((sys.executable, "-c", "import time; time.sleep(600)"))

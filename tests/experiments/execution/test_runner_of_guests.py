@@ -1,4 +1,4 @@
-"""The runner tells a guest that ended from a launch that failed in it."""
+"""The runner distinguishes a guest that ended from a launch that failed in it."""
 
 import shutil
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Machines that come up, that do not, and that end with whoever started them."""
+"""Machines that come up, that do not, and that end with the process that started them."""
 
 import dataclasses
 import os

@@ -147,7 +147,7 @@ def test_told_to_end_when_the_command_has_ended_it_ends_as_that_did(
     def meddle(name: str, asked: dict[str, Any]) -> dict[str, Any] | None:
         if name != "guest-exec-status" or asked["pid"] != agent.command:
             return None
-        if asked_before:  # the real one forgets a process whose end it has told
+        if asked_before:  # the real one forgets a process after it reported its end
             return refusal(f"Invalid parameter 'pid': PID {agent.command} does not exist")
         asked_before.append(asked)
         inside.send_signal(signal.SIGTERM)

@@ -41,7 +41,7 @@ def words(tmp_path: Path, disk: Disk) -> tuple[str, ...]:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
-    """Its results folder; fails where anything stays in shared memory."""
+    """The campaign's results folder; fails where anything stays in shared memory."""
     shm = set(tracking.SHM.iterdir())
     yield tmp_path / "out"
     assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()

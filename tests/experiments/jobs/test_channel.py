@@ -1,4 +1,4 @@
-"""Orders reach every rank, answers come back, and whoever is gone is noticed at once."""
+"""Orders reach every rank, answers come back, and a lost rank is noticed at once."""
 
 import contextlib
 import subprocess

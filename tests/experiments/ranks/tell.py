@@ -25,7 +25,7 @@ def talk(times: int) -> None:
         for array in arrays:
             comm.Bcast(array)
             comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
-    time.sleep(0.5)  # what every rank has said so far has come out
+    time.sleep(0.5)  # until the output of every rank has come out
 
 
 found = {"told": report(comm), **probe(comm)}

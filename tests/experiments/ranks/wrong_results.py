@@ -47,7 +47,7 @@ SPOILT = {
 
 
 def spoil(result: Result, rank: int, how: str) -> int:
-    """Spoils one rank's result; tells every rank in how many elements, 0 where there are none."""
+    """Spoils one rank's result; every rank gets the number of spoilt elements, or 0."""
     before = result.found.copy()
     if COMM.rank == rank and before.size:
         result.found[:] = SPOILT[how](before)

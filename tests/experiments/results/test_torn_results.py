@@ -1,7 +1,7 @@
 """A driver killed before any one of its file operations leaves a folder that can be completed.
 
 Every operation is tried in turn: a child process does what a campaign does to its folder and ends
-without a word before the one whose turn it is.
+without a word before that operation.
 """
 
 import json

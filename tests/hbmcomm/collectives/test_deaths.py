@@ -52,5 +52,5 @@ def test_survivors_learn_of_each_death_and_nothing_stays_behind(
 
 
 def _shared_files() -> set[Path]:
-    """Those that are no MPI's."""
+    """The shared files that belong to no MPI."""
     return set(tracking.SHM.iterdir()) - tracking.segments()

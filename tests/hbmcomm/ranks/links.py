@@ -1,6 +1,6 @@
 """Rank program: on two emulated NUMA nodes, each byte crosses as often as `crossings` has it.
 
-The ranks are told that they sit on two nodes; the core counts what it carries between them. Each
+The ranks see themselves on two nodes; the core counts what it carries between them. Each
 rank prints "counted" when all held.
 """
 

@@ -64,7 +64,7 @@ class Results(unittest.TestResult):
 
 
 def tests() -> tuple[unittest.TestSuite, Counter[str]]:
-    """Those to run, and how many are left out for which reason."""
+    """The tests to run, and how many are left out for which reason."""
     chosen, left_out = unittest.TestSuite(), Counter[str]()
     for test in _flat(unittest.defaultTestLoader.loadTestsFromNames(MODULES)):
         reason = "" if TRANSPORT == "none" else _reason(test.id())

@@ -135,7 +135,7 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
 def test_a_complete_build_is_used_from_a_folder_that_cannot_be_written_to(
     build: ModuleType,
 ) -> None:
-    """An image's, whose root ranks may only read."""
+    """The folder of an image: ranks may only read its root."""
     folder = build._folder()
     (folder / "building").mkdir(parents=True)  # cannot be opened to be written, by root either
     (folder / "complete").touch()

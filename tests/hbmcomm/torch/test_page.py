@@ -1,4 +1,4 @@
-"""The programs of docs/torch.md run as they stand."""
+"""The programs of docs/torch.md run unchanged."""
 
 import os
 import subprocess

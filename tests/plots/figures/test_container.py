@@ -28,13 +28,13 @@ NINE = tuple(
 
 @pytest.fixture(scope="module")
 def found() -> Findings:
-    """Of the plain campaign; tests only read them."""
+    """Findings of the plain campaign; tests only read them."""
     return find()
 
 
 @pytest.fixture(scope="module")
 def drawing(found: Findings) -> Drawing:
-    """Its figure; tests only read it."""
+    """The figure of the plain campaign; tests only read it."""
     return only(container, found)
 
 

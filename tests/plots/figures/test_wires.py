@@ -17,7 +17,7 @@ OVER = {"hierarchical": {"packed": 1.1, "spread": 1.2}, "mpi": {"packed": 2.0, "
 
 @pytest.fixture(scope="module")
 def found() -> Findings:
-    """Of a campaign over hosts where each cell takes OVER times the bound, whatever its size."""
+    """Findings over hosts where each cell takes OVER times the bound, whatever its size."""
     cells: Any = make_cells(
         arms=("host", "host-again"),
         ranks=(8,),

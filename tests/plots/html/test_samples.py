@@ -20,7 +20,7 @@ def campaign(arms_folder: Path) -> Campaign:
 
 @pytest.fixture(scope="module")
 def found(campaign: Campaign) -> Findings:
-    """Its findings."""
+    """The campaign's findings."""
     return find(campaign)
 
 

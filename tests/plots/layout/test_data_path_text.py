@@ -43,7 +43,7 @@ ISOLATED = {
 def launch(
     mpi: str, arm: str, ways: tuple[str, str, str], nodes: str = "1", **tried: Any
 ) -> dict[str, Any]:
-    """A launch whose MPI chose (shared memory, single copy, network)."""
+    """A launch with an MPI that chose (shared memory, single copy, network)."""
     inside = INSIDE if arm.startswith(("docker", "podman")) else {}
     chosen = dict(zip(("shared memory", "single copy", "network"), ways, strict=True))
     shown = {"library": mpi, "nodes": nodes, **tried.pop("told", {})}

@@ -1,4 +1,4 @@
-"""The palette can be told apart by everyone, on paper, in grey and on a dark screen."""
+"""Everyone can distinguish the colours of the palette, on paper, in grey and on a dark screen."""
 
 from itertools import combinations
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ranks
 
 PROGRAM = Path(__file__).parent / "ranks" / "same_bytes.py"
 TORCH = importlib.util.find_spec("torch")
-"""That of Open MPI's ranks too, which run in this environment."""
+"""Torch, also of Open MPI's ranks: they run in this environment."""
 
 
 @pytest.fixture(scope="module", params=[2, 3])

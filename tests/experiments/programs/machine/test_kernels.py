@@ -8,7 +8,7 @@ from experiments.programs.machine import kernels
 
 
 def positions(*where: str) -> list[int]:
-    """Of ranks that are each at "kernel/host"."""
+    """Positions of ranks that are each at "kernel/host"."""
     places = [tuple(each.split("/")) for each in where]
     return [kernels.position(places, rank) for rank in range(len(places))]
 

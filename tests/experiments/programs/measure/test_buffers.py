@@ -1,7 +1,7 @@
 """The buffers of a launch: where remote ones go, and what proves that they are where they should.
 
-A second socket is a copy of this machine's first node with other distances; what a kind accepts is
-told by a list.
+A second socket is a copy of this machine's first node with other distances; a list has what a
+kind accepts.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a launch tells while it runs."""
+"""What a launch reports while it runs."""
 
 from pathlib import Path
 

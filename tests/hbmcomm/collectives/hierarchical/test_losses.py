@@ -2,7 +2,7 @@
 
 HBMCOMM_KILLS times, each loss on three emulated hosts of its own with 1, 2 and 3 ranks. By hand:
     HBMCOMM_KILLS=120 .venv/bin/pytest -s tests/hbmcomm/collectives/hierarchical/test_losses.py
-A line for each loss stands in pytest's output.
+Pytest's output has a line for each loss.
 """
 
 import os

@@ -5,10 +5,10 @@ The calls are blocking, nonblocking (several in flight, completed by our waits o
 persistent. Every round has a communicator of its own, made before the first rank ends: of the ranks
 that are left then. All but the last are killed.
 
-Usage: deaths.py TRANSPORT SEED FOLDER. The seed says who ends, how and when. The empty folder
-gets the moment of each round, and what each other rank saw: best "PeerError at ...", and since when
-it had been in calls, outside of which it sees nothing. The last rank leaves without MPI's own end,
-which would wait for the lost ones.
+Usage: deaths.py TRANSPORT SEED FOLDER. The seed says which rank ends, how and when. The empty
+folder gets the moment of each round, and what each other rank saw: best "PeerError at ...", and
+since when it had been in calls, outside of which it sees nothing. The last rank leaves
+without MPI's own end, which would wait for the lost ones.
 """
 
 import os
@@ -57,7 +57,7 @@ def report(turn: int, words: str) -> None:
 
 
 def kill_me_later(turn: int, rng: np.random.Generator) -> None:
-    """From outside, wherever this rank may then be; whoever kills it notes the moment."""
+    """From outside, wherever this rank may then be; the process that kills it notes the moment."""
     kill = 'sleep "$1"; read -r now idle </proc/uptime; echo "$now" >"$2"; kill -9 $PPID'
     delay, moment = f"{rng.uniform(0.01, 0.3):.3f}", str(FOLDER / f"moment{turn}")
     subprocess.Popen(["/bin/sh", "-c", kill, "sh", delay, moment])

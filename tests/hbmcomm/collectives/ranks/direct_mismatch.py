@@ -109,7 +109,7 @@ def refusal(comm: Communicator, *calls: Plain) -> str:
 
 
 def both_are_named(transport: str, odd: Plain, usual: Plain, index: int) -> None:
-    """A root may be done before the others come; then the next call that waits must tell."""
+    """A root may be done before the others come; then the next call that waits must fail."""
     moving_on()
     comm = Communicator(WORLD, "regular", transport)
     calls_alike(comm, index % 11)

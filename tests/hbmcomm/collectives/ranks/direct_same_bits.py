@@ -27,7 +27,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 5e-324, 3e38, -1.5)
 
 @functools.cache
 def magnitudes(rank: int, count: int) -> np.ndarray:
-    """Of all magnitudes, so that another order of summation shows."""
+    """Numbers of all magnitudes, so that another order of summation shows."""
     rng = np.random.default_rng([rank, count])
     return rng.standard_normal(count) * 2.0 ** rng.integers(-9, 9, count)
 
@@ -93,7 +93,7 @@ def special_values_give_the_same_bits_everywhere(comm: Any, dtype: str, digest: 
             for make in (comm.empty, np.empty):
                 found |= reductions(comm, make, mine, op)
             everywhere = set(found.values()).union(*WORLD.allgather(set(found.values())))
-            assert len(everywhere) == 1, f"{op.name} of {count} {dtype} depends on who asks"
+            assert len(everywhere) == 1, f"{op.name} of {count} {dtype} depends on the caller"
             digest.update(everywhere.pop())
 
 

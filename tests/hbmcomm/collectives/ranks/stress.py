@@ -30,7 +30,7 @@ RANK, RANKS = WORLD.rank, WORLD.size
 SEGMENTS = 12  # of a round, between two looks at the clock
 NUMBERS = 1000  # of events, more than a round has
 LATEST = 0.002  # seconds by which a rank may be late
-KEPT = 8  # earlier calls whose memory stays in use, so that an arena has holes
+KEPT = 8  # earlier calls with memory still in use, so that an arena has holes
 LONGEST = 1 << 20  # bytes of a message between two ranks
 INTERRUPTED = 0.15  # of the rounds
 

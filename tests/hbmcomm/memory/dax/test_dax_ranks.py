@@ -18,7 +18,7 @@ MIB = 2**20
 
 @pytest.fixture
 def stand_in() -> Iterator[Path]:
-    """A file of 128 MiB whose pages are memory; it has no name that could be left behind."""
+    """A file of 128 MiB in memory; it has no name that could be left behind."""
     descriptor = os.memfd_create("hbmcomm-test-device")
     os.ftruncate(descriptor, 128 * MIB)
     yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")

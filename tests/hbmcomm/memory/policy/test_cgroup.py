@@ -15,7 +15,7 @@ Files = dict[str, str]
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Groups:
-    """A /proc whose process is in `group` of a mount of `version` that shows `root` as its top."""
+    """A /proc with a process in `group` of a mount of `version` that shows `root` as its top."""
 
     def write(version: str, group: str, root: str = "/") -> Path:
         options = "rw,cpu,cpuacct,memory" if version == "cgroup" else "rw"

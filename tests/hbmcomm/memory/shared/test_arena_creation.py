@@ -277,7 +277,7 @@ def test_notices_of_any_form_are_no_danger(cast: Any, offer: Any) -> None:
 
 
 def check_liar(cast: Any, lie: Callable[[Any, Any], Any], text: str) -> None:
-    """Rank 1 tells the others something else than it should."""
+    """Rank 1 sends the others something else than it should."""
     found = cast(2)(lambda rank: rank.misled(lie).arena())
     assert {type(each) for each in found} == {ArenaUnavailable}
     assert text in str(found[0])

@@ -1,4 +1,4 @@
-"""What /proc tells of the processor, of GPUs and of this process's cpuset."""
+"""What /proc shows of the processor, of GPUs and of this process's cpuset."""
 
 import mmap
 from pathlib import Path

@@ -65,7 +65,7 @@ def many(seed: int, groups: list[dist.ProcessGroup], failed: list[str]) -> None:
 
 
 def start(number: float) -> tuple[dist.Work, torch.Tensor]:
-    """An all_reduce whose result is the number, if every rank has the same operation next."""
+    """An all_reduce with the number as its result, if every rank has the same operation next."""
     tensor = torch.full((3,), number)
     work = dist.all_reduce(tensor, Op.AVG, async_op=True)
     assert work is not None

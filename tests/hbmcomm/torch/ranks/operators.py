@@ -34,7 +34,7 @@ assert swapped.tolist() == [float(rank) for rank in range(SIZE)]
 
 
 class Marked(torch.Tensor):
-    """A subclass, whose calls torch hands to __torch_function__."""
+    """A subclass; torch hands its calls to __torch_function__."""
 
 
 def noted(_mode: Any, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Gradients and parameters that are moved lie in the arena, so that nothing is copied to move them.
+"""Gradients and parameters that are moved are in the arena, so that nothing is copied to move them.
 
 A small network learns a noisy line on hbm and on gloo; DDP with two ranks adds two numbers in
 either order, so that the losses are equal to the bit.
@@ -42,7 +42,7 @@ def losses(model: torch.nn.Module, steps: int = 30) -> list[float]:
 
 
 def watched(name: str, moved: list[bool]) -> Any:
-    """A call of torch.distributed that notes where its tensors lie."""
+    """A call of torch.distributed that notes where its tensors are."""
     original = getattr(dist, name)
 
     def call(*args: Any, **named: Any) -> Any:
@@ -65,7 +65,7 @@ assert curve == gloo if SIZE == 2 else torch.allclose(torch.tensor(curve), torch
 sharded = network()
 for layer in (sharded[0], sharded[2], sharded):
     fully_shard(layer).set_allocate_memory_from_process_group_for_comm(True)
-moved: list[bool] = []  # whether each tensor lies in the arena; later its storage may be empty
+moved: list[bool] = []  # whether each tensor is in the arena; later its storage may be empty
 with watched("all_gather_single", moved), watched("reduce_scatter_single", moved):
     assert torch.allclose(torch.tensor(losses(sharded)), torch.tensor(curve), atol=1e-6)
 assert len(moved) >= 2 * 2 * 30 and all(moved), moved

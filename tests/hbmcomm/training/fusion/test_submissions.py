@@ -1,4 +1,4 @@
-"""The same array is not looked at again; another one, or a changed one, is."""
+"""An array is looked at once; another one, or a changed one, is looked at again."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hbmcomm.training.fusion.submissions import Submissions
 
 @pytest.fixture
 def queried() -> list[Any]:
-    """The arrays whose place was asked for."""
+    """The arrays of all queries for a place."""
     return []
 
 

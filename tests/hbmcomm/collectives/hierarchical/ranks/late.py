@@ -13,7 +13,7 @@ from hbmcomm.collectives.hierarchical.hosts import watch
 from tests.hbmcomm.ranks.ending import say
 
 WORLD = MPI.COMM_WORLD
-LATE = 1.3  # seconds, after which ranks that wait tell the others in which call
+LATE = 1.3  # seconds, after which ranks that wait report their call to the others
 watch._GRACE = 0.5  # seconds after which a rank that left is missed
 
 comm = Communicator(WORLD, "regular", "hierarchical")

@@ -202,7 +202,7 @@ class Attempt:
         return ", ".join(lines)
 
     def _defined(self, wanted: np.ndarray | None) -> int | None:
-        """Of how many elements that are taken MPI says what they are; None: of all."""
+        """How many of the taken elements MPI defines; None: all."""
         call = self.call
         if call.name in ("Reduce_scatter_block", "Reduce_scatter") and call.in_place:
             return 0 if wanted is None else wanted.size

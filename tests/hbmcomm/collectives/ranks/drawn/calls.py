@@ -77,7 +77,7 @@ class Call:
     gives: tuple[Layout, ...]
     takes: tuple[Layout, ...]
     seed: int
-    """Of the contents."""
+    """Seed of the contents."""
     lengths: int
     """The seed of the blocks' lengths and places, where they are unequal."""
 
@@ -117,7 +117,7 @@ class Call:
         return int(rng.integers(0, self.count + 1)) if rng.random() < 0.8 else 0
 
     def elements(self, rank: int, role: int) -> int:
-        """Of the whole message that a rank gives or takes, with the gaps between its blocks."""
+        """Elements of the message that a rank gives or takes, with the gaps between its blocks."""
         if (parts := self.parts(rank, role)) is not None:
             return max(begin + length for begin, length in parts)
         if self.name in UNEQUAL:

@@ -18,7 +18,7 @@ from hbmcomm import Communicator, HbmcommError
 
 SOON = 0.02  # seconds until the interrupt, at most
 LATEST = 0.002  # seconds by which a rank may be late
-KEPT = 4  # attempts whose memory peers may touch when the interrupt comes
+KEPT = 4  # attempts with memory that peers may touch when the interrupt comes
 
 
 def interrupt(parent: Communicator, seed: int, interrupter: Interrupter) -> None:

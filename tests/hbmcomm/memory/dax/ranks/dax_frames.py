@@ -1,7 +1,7 @@
 """Root's program: an array of an arena on a device is in the frames that the device has.
 
-Usage: dax_frames.py DEVICE. No word of the library's counts here: the kernel's page table of this
-process (pagemap, whose frames only root may read) is held against the addresses of the device.
+Usage: dax_frames.py DEVICE. Nothing that the library reports counts here: the kernel's page table
+of this process (pagemap; only root reads its frames) is compared with the device's addresses.
 Prints these, "0x100000000-0x127400000", when all held.
 """
 
@@ -15,7 +15,7 @@ from stand_in import MIB
 from hbmcomm.memory.dax import dax_arena
 
 PRESENT, FRAME = 1 << 63, (1 << 55) - 1
-"""Of an entry of pagemap: bit 63, and the bits of the frame's number."""
+"""Bits of an entry of pagemap: bit 63, and those of the frame's number."""
 
 
 def frames(array: np.ndarray) -> np.ndarray:

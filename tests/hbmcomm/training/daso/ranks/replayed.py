@@ -22,7 +22,7 @@ comm = MPI.COMM_WORLD
 
 
 def gradient(x: Vector, rank: int, batch: int) -> Vector:
-    """Of a parabola around a point that differs by rank and batch."""
+    """Gradient of a parabola around a point that differs by rank and batch."""
     return x - np.random.default_rng((rank, batch)).normal(size=SIZE)
 
 
