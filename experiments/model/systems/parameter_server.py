@@ -7,7 +7,7 @@ PS_UNFUSED, PS_PULL, PS_SHARED = "ps-unfused", "ps-pull", "ps-shared"
 PS_CHUNKS = ("ps-4KiB", "ps-16KiB", "ps-128KiB", "ps-512KiB", "ps-2MiB", "ps-8MiB")
 PS_CENTRAL, PS_COLOCATED = "ps-central", "ps-colocated"
 
-_SERVERS = (PS, TUNED_PS, GATHER_NUMPY, GLOO_LOCAL)
+_SERVERS = (PS, PS_SHARED, TUNED_PS, GATHER_NUMPY, GLOO_LOCAL)
 _PARTS = (PS, PS_UNFUSED, PS_PULL, PS_SHARED, *PS_CHUNKS)
 
 
