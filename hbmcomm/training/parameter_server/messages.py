@@ -36,6 +36,11 @@ MOST_PIECES = 256
 """Of a job, but for the last one of each owner: MPI tests all their requests at every look."""
 WINDOW = 8
 """Pieces under way from a worker."""
+STALL = 0.1
+"""Seconds without a sent piece after which all go: an owner that is busy with another job may wait
+for one that waits for later pieces."""
+LOOK = 1e-3
+"""Seconds between two looks that count as waiting at most: a program may compute meanwhile."""
 _in_flight: set[Messages] = set()
 """Jobs with a step in flight: messages may still be written into their memory."""
 GRADIENTS, WEIGHTS = range(2)
@@ -108,6 +113,7 @@ class _Sends:
     def __init__(self) -> None:
         self._waiting: deque[MPI.Prequest] = deque()
         self._active: list[MPI.Prequest] = []
+        self._looked = self._stalled = 0.0
 
     def add(self, request: MPI.Prequest) -> None:
         """Send a piece, after those that were added before."""
@@ -115,11 +121,15 @@ class _Sends:
 
     def advance(self) -> bool:
         """Begin what may begin; whether any piece was sent or begun."""
+        now = time.monotonic()
+        self._stalled += min(now - self._looked, LOOK)
+        self._looked = now
         unsent = [each for each in self._active if not each.Test()]
         sent = len(self._active) - len(unsent)
-        begun = [
-            self._waiting.popleft() for _ in range(min(WINDOW - len(unsent), len(self._waiting)))
-        ]
+        if sent or not unsent:
+            self._stalled = 0.0
+        room = WINDOW - len(unsent) if self._stalled < STALL else len(self._waiting)
+        begun = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
         _start(begun)
         self._active = unsent + begun
         return bool(sent or begun)

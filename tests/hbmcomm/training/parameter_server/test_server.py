@@ -15,6 +15,12 @@ def test_every_design_has_the_bits_of_the_serial_optimiser(mpirun: Callable[...,
     assert mpirun(RANKS / "steps.py", 4).output.count("all steps are right") == 1
 
 
+def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(
+    mpirun: Callable[..., Any],
+) -> None:
+    assert "all steps are complete" in mpirun(RANKS / "late_owners.py", 4).output
+
+
 def test_owners_and_workers_learn_of_a_dead_worker(
     survivors: Callable[..., dict[str, str]],
 ) -> None:
