@@ -8,7 +8,7 @@ RESNET_DEVICE, MOBILENET_DEVICE = ON_DEVICE = (
     "overlap_resnet50_device",
     "overlap_mobilenet_device",
 )
-"""Steps that a device computes; other steps are on the CPU of their rank."""
+"""Steps that a device computes; the CPU of each rank computes the others."""
 POINTERS, BETWEEN_HOSTS = "pointer_lookup", "allreduce_between_hosts"
 NETWORK_OF = {
     RESNET: "resnet50",

@@ -31,9 +31,9 @@ from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
 
 LEAST_BYTES = 96 * 2**10
-"""Of a piece, but for the last one of an owner."""
+"""The least bytes of a piece, but for the last one of an owner."""
 MOST_PIECES = 256
-"""Of a job, but for the last one of each owner: MPI tests all their requests at every look."""
+"""The most pieces of a job, but for the last one of each owner: each look tests all requests."""
 WINDOW = 8
 """Pieces under way from a worker."""
 STALL = 0.1

@@ -7,7 +7,7 @@ from mpi4py import MPI
 
 CPU_GFLOPS = 250.0  # of one host
 DEVICE_GFLOPS = 125.0
-"""Of one host's device: as fast as a CPU that two hosts share."""
+"""One host's device is as fast as its part of a CPU that two hosts share."""
 BATCH = 32  # samples of a rank in one step
 GFLOP = {"resnet50": 4.1, "mobilenet_v1": 0.57}
 """Of one sample's forward pass, as the networks' papers give it; a backward pass has twice that."""
