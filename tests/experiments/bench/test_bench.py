@@ -179,7 +179,7 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     failing = {"crashing": "crash", "hanging": "hang", "unstartable": "start"}
     settings = {name: {"SABOTAGE": how} for name, how in failing.items()}
     monkeypatch.setattr(mpi_settings, "_TABLE", {"openmpi": settings})
-    monkeypatch.setattr(together, "SETTING_PATIENCE", 12.0)
+    monkeypatch.setattr(together, "SETTING_PATIENCE", 30.0)
     monkeypatch.setattr(host, "PROGRAM", "tests.experiments.bench.ranks.sabotaged")
     monkeypatch.chdir(ROOT)
     asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)

@@ -32,7 +32,7 @@ from tests import launched
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
-CAMPAIGN = "test-jobs"
+CAMPAIGN = f"test-jobs-{os.getpid()}"  # a run that was killed may have left its own
 OURS: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
 LARGE = 4 * 2**20
 REPETITIONS = 20

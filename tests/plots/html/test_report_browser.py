@@ -9,6 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
+from tests.awaiting import wait_for
 from tests.plots.html.window import prefer, resize
 
 pytestmark = pytest.mark.browser
@@ -97,10 +98,7 @@ def test_a_focused_table_scrolls_by_keyboard(page: WebDriver) -> None:
     )
     assert before
     table.send_keys(Keys.END)
-    moved = page.execute_script(
-        "return new Promise(r => setTimeout(() => r(arguments[0].scrollTop), 500))", table
-    )
-    assert moved > 0
+    wait_for(lambda: int(table.get_property("scrollTop")) > 0, "scrolled table", 30)
 
 
 def test_dark_pages_have_dark_figures(page: WebDriver) -> None:
