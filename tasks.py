@@ -4,11 +4,9 @@ A user's mistake ends in one message on standard error and exit code 1, Ctrl-C i
 `bench`, which have the most flags, are in commands/tasks.
 """
 
-from invoke import task
-
 from commands import campaigns, machines, models, project, stored
 from commands import hosts as emulated_hosts
-from commands.exits import reports_errors
+from commands.exits import command
 from commands.flags import leading, leading_path, positional
 from commands.tasks.bench import bench
 from commands.tasks.run import run
@@ -17,28 +15,26 @@ from experiments.model.environment import RATE
 __all__ = ["bench", "run"]  # invoke finds them here
 
 
-@task(
+@command(
     help={
         "yes": "install what the system lacks without asking",
         "out": "results folder (default: results/quick-<time>)",
         "figures": "folder for figures and report (default: figures/<campaign>)",
     }
 )
-@reports_errors
 def paper(context, yes=False, out="", figures=""):
     """The main job: set up, build the image, measure host against Docker, draw the figures.
 
-    Installs what is missing of the system (with root and apt, after saying so), runs the quick
-    campaign (direct, mpi and pickle over the same arrays) in randomised pairs and writes figures,
-    tables and report.html. Without root the container arm is left out, and the figures say so.
+    Asks and installs what is missing of the system (with root and apt), runs experiment `quick`
+    (direct, mpi and pickle over the same arrays) in randomised pairs and writes figures, tables and
+    report.html. Without an engine the container arm is left out, and the figures say so.
 
     Example:  ./inv paper --yes
     """
     campaigns.paper(yes, out, figures)
 
 
-@task(help={"marks": "pytest's -m: 'not container' leaves out what needs an engine"})
-@reports_errors
+@command(help={"marks": "pytest's -m: 'not container' leaves out what needs an engine"})
 def test(context, marks=""):
     """The test suite: ruff, mypy and pytest.
 
@@ -50,16 +46,15 @@ def test(context, marks=""):
     project.test(marks)
 
 
-@task(
+@command(
     help={
         "json": "print JSON instead of a table",
         "tuning": "print which path transport direct takes when, and what changes that",
-        "ranks": "how many ranks that is for (default: one per core)",
+        "ranks": "with --tuning: how many ranks (default: one per core)",
     }
 )
-@reports_errors
 def doctor(context, json=False, tuning=False, ranks=""):
-    """What this machine offers and lacks, and the one command that mends each lack.
+    """What this machine offers and lacks, and the one command that fixes each gap.
 
     Examples:  ./inv doctor --json
                HBMCOMM_EAGER_BYTES=4KiB ./inv doctor --tuning --ranks 64
@@ -67,14 +62,13 @@ def doctor(context, json=False, tuning=False, ranks=""):
     project.doctor(json, tuning, ranks)
 
 
-@task(
+@command(
     help={
         "base": "an image's name, 'bootstrap', or 'auto': the registry where one answers",
         "mpi": "openmpi, mpich or impi",
         "engine": "docker (default) or podman",
     }
 )
-@reports_errors
 def build(context, base="auto", mpi="openmpi", engine="docker"):
     """The harness image, rebuilt only when something that goes into it has changed.
 
@@ -85,7 +79,7 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
     project.build(base, mpi, engine)
 
 
-@task(
+@command(
     help={
         "machine": "its name, or the path of a .toml file (left out: lists those there are)",
         "check": "compare the guest with its description, and its memory with its kinds",
@@ -95,7 +89,6 @@ def build(context, base="auto", mpi="openmpi", engine="docker"):
         "yes": "install what the system lacks without asking",
     }
 )
-@reports_errors
 def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", yes=False):
     """An emulated machine with HBM nodes: a shell in its guest, one command there, or a check.
 
@@ -110,7 +103,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
     machines.vm(machine, check, line, mpi, base, yes)
 
 
-@task(
+@command(
     help={
         "action": "up, status (default), job, shell or down",
         "count": "of hosts, for up (default: 2)",
@@ -124,7 +117,6 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
     },
     positional=leading("hosts", "action", "count"),
 )
-@reports_errors
 def hosts(
     context,
     action=None,
@@ -153,7 +145,7 @@ def hosts(
     emulated_hosts.hosts(action or "status", flags)
 
 
-@task(
+@command(
     help={
         "results": "results folder or archive (default: the newest folder)",
         "out": "folder for the files (default: figures/<campaign>)",
@@ -161,11 +153,10 @@ def hosts(
     },
     positional=leading_path("plot", "results"),
 )
-@reports_errors
 def plot(context, results=None, out="", format="pdf,svg,png"):
     """Figures and tables as a paper takes them, from a results folder or an archive alone.
 
-    Titles and notes stand in a .caption.txt beside each figure, not in it; its font is embedded.
+    Each figure has its title and its notes in a .caption.txt; its font is embedded.
 
     Examples:  ./inv plot --results results/quick-20260102-030405 --format svg
                ./inv plot quick-20260102-030405.tar.xz
@@ -173,14 +164,13 @@ def plot(context, results=None, out="", format="pdf,svg,png"):
     stored.plot(results, out, format)
 
 
-@task(
+@command(
     help={
         "results": "results folder or archive (default: the newest folder)",
         "out": "folder for report.html (default: figures/<campaign>)",
     },
     positional=leading_path("report", "results"),
 )
-@reports_errors
 def report(context, results=None, out=""):
     """One self-contained HTML page: answers, figures, tables, machine and warnings.
 
@@ -190,7 +180,7 @@ def report(context, results=None, out=""):
     stored.report(results, out)
 
 
-@task(
+@command(
     help={
         "results": "results folder (default: the newest)",
         "out": "file to write, *.tar.xz (default: <campaign>.tar.xz)",
@@ -198,7 +188,6 @@ def report(context, results=None, out=""):
     },
     positional=leading_path("archive", "results"),
 )
-@reports_errors
 def archive(context, results=None, out="", data=False):
     """A campaign as one file to hand over: raw data, logs, environment, figures, report, checksums.
 
@@ -211,7 +200,7 @@ def archive(context, results=None, out="", data=False):
     stored.archive(results, out, data)
 
 
-@task(
+@command(
     help={
         "results": "results folder or archive (default: the newest folder)",
         "out": "folder for the files (default: figures/<campaign>)",
@@ -222,7 +211,6 @@ def archive(context, results=None, out="", data=False):
     },
     positional=leading_path("model", "results"),
 )
-@reports_errors
 def model(context, results=None, out="", what_if="", network="", nodes=""):
     """Cost models of a campaign: fitted on a half of it, judged by the other, moved elsewhere.
 
@@ -236,8 +224,7 @@ def model(context, results=None, out="", what_if="", network="", nodes=""):
     models.model(results, out, what_if, network, nodes)
 
 
-@task
-@reports_errors
+@command()
 def docs(context):
     """The pages: refresh what is made of something else, then build them into build/site.
 
@@ -249,7 +236,7 @@ def docs(context):
     project.docs()
 
 
-@task(
+@command(
     help={
         "first": "results folder or archive of the first campaign",
         "second": "of the second; ratios are its times over the first's",
@@ -258,7 +245,6 @@ def docs(context):
     },
     positional=positional("compare", "first", "second"),
 )
-@reports_errors
 def compare(context, first, second, other_mpi=False, json=False):
     """Two campaigns side by side: what differs about them first, their results second.
 
@@ -267,7 +253,7 @@ def compare(context, first, second, other_mpi=False, json=False):
     stored.compare(first, second, other_mpi, json)
 
 
-@task(
+@command(
     help={
         "results": "results folder or archive (default: the newest folder)",
         "format": "osu (tables as OSU prints them), csv or parquet",
@@ -276,7 +262,6 @@ def compare(context, first, second, other_mpi=False, json=False):
     },
     positional=leading_path("export", "results"),
 )
-@reports_errors
 def export(context, results=None, format="csv", out="", samples=False):
     """A campaign's numbers in a format that others read: OSU's tables, CSV or Parquet.
 

@@ -12,7 +12,7 @@ from commands.stored import draw, write_report
 from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
-from experiments.execution import campaign
+from experiments.execution import campaign, campaign_file
 from experiments.execution.campaign_file import Request
 from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
@@ -110,7 +110,7 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         return
     if dry_run:
         planned = campaign.plan(experiment, request)
-        print("\n".join(campaign.dry_run(planned)))
+        print("\n".join(campaign.dry_run(planned, planned.launches)))
         for line in campaign.expected(planned):
             Stages().say(line)
         return
@@ -143,7 +143,8 @@ def resume(out: str, others: tuple[str | bool, ...], dry_run: bool, time: str = 
     if clusters.resume(folder, time, dry_run):
         return
     if dry_run:
-        lines = campaign.dry_resume(folder)
+        begun = campaign_file.read(folder)
+        lines = campaign.dry_run(begun, begun.unfinished())
         print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
         return
     _finish(campaign.resume(folder, Stages()), folder)

@@ -14,11 +14,17 @@ from typing import Any
 
 from invoke.context import Context
 from invoke.exceptions import Exit
+from invoke.tasks import task
 
 from experiments.model.errors import ExperimentsError
 from hbmcomm import HbmcommError
 
 MISTAKE, INTERRUPTED, CLOSED_PIPE = 1, 130, 141
+
+
+def command(**options: Any) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a task, which then reports its errors; `options` are those of invoke's task()."""
+    return lambda body: task(reports_errors(body), **options)
 
 
 def reports_errors(body: Callable[..., None]) -> Callable[..., None]:

@@ -107,10 +107,12 @@ class Cluster:
         )
 
 
-def begin(slurm: Cluster, name: str, *flags: str, blocks: int = 1) -> "subprocess.Popen[str]":
+def begin(
+    slurm: Cluster, name: str, *flags: str, blocks: int = 1, aa_pair: bool = False
+) -> "subprocess.Popen[str]":
     """Start a campaign from the login node, into a folder of that name."""
     spec = slurm.folder / f"{name}.toml"
-    launches = {"environments": ["slurm"], "ranks": [4], "blocks": blocks}
+    launches = {"environments": ["slurm"], "ranks": [4], "blocks": blocks, "aa_pair": aa_pair}
     spec.write_text(tiny(launches=launches))
     return slurm.begin("./inv", "run", "--experiment", str(spec), "--out", name, *flags)
 

@@ -1,13 +1,12 @@
 """The invoke task `bench`, for tasks.py: its many flags, and the call that they ask for."""
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from commands import benches
-from commands.exits import reports_errors
+from commands.exits import command
 
 
-@task(
+@command(
     help={
         "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
         "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
@@ -29,7 +28,6 @@ from commands.exits import reports_errors
         "results": "print a stored bench again, and measure nothing; takes --json",
     }
 )
-@reports_errors
 def bench(
     context: Context,
     ranks: str = "",

@@ -1,14 +1,13 @@
 """The invoke task `run`, for tasks.py: its many flags, and the call that they ask for."""
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from commands import campaigns
-from commands.exits import reports_errors
+from commands.exits import command
 from experiments.model.environment import ENVIRONMENTS
 
 
-@task(
+@command(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
@@ -29,14 +28,13 @@ from experiments.model.environment import ENVIRONMENTS
         "base": "base image, as for build",
         "seed": "seed of all random orders (default: random, and stored)",
         "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
-        "nodes": "with --env slurm: how many; each has as many ranks (default: the site's)",
+        "nodes": "nodes, which share --ranks equally (--env slurm: default the site's; --mpijob)",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
         "mpijob": "print a Kubeflow MPIJob of the campaign; its pods have this image",
     }
 )
-@reports_errors
 def run(
     context: Context,
     experiment: str = "",

@@ -22,11 +22,7 @@ TABLE = "table.json"
 
 
 def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json: bool) -> None:
-    """Measure into a new folder and print its tables, also where Ctrl-C or an error ends it.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
-    """
+    """Measure into a new folder and print its tables, also where Ctrl-C or an error ends it."""
     store.refuse_existing(out)
     variables, notes = {}, {}
     if question.against:

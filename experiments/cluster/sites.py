@@ -54,6 +54,8 @@ class Site(Form):
         options: further options of sbatch.
         prepare: lines of a shell that a job runs first: modules, variables.
         launcher: of LAUNCHERS, where --launcher is not given.
+        turns: whether launches of a block are alive together and take turns; false where the
+            network has too few contexts for the ranks of all.
         shared: folder that all nodes see, for results; "" where the checkout is on one.
         pmi: by MPI, what `srun --mpi` offers.
         images: by container, what it runs: a path that may hold {mpi}; without one, the image
@@ -73,6 +75,7 @@ class Site(Form):
     options: Lines = ()
     prepare: Lines = ()
     launcher: Annotated[Name, among(*LAUNCHERS)] = LAUNCHERS[0]
+    turns: Flag = True
     shared: Folder = ""
     pmi: Annotated[Table, _for(*MPIS)] = Field(default_factory=dict)
     images: Annotated[Table, _for(*CONTAINERS)] = Field(default_factory=dict)

@@ -6,31 +6,16 @@ repeated; later launches of the same arm leave it out too. Every other failure e
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from experiments.jobs.attend import LaunchFailed
 from experiments.model.contender_names import OURS
-from experiments.model.launch import Cell, Launch, LeftOut
+from experiments.model.launch import Launch, LeftOut
 from experiments.model.mpi_settings import DEFAULT
 
 FAILURES = 2  # of a container arm, after which its other launches are not tried any more
 PEER_FAILURES = 4  # of contenders of an MPI in one setting, after which it is given up
 
 Arm = tuple[str, str, int]  # arm, MPI, ranks
-
-
-class Loss(NamedTuple):
-    """How a launch was lost.
-
-    Attributes:
-        text: for the user: what failed, where its log is, what to do next.
-        why: in a few words: "exit code 139".
-        cell: the cell of that turn, where it is known.
-    """
-
-    text: str
-    why: str
-    cell: Cell | None = None
 
 
 class Attempts:
@@ -53,20 +38,20 @@ class Attempts:
         without = self._left_out.get(_arm(launch), ())
         return replace(launch, without=without) if without else launch
 
-    def refuse(self, launch: Launch, loss: Loss) -> None:
-        """Raise LaunchFailed where the campaign cannot go on without the launch."""
+    def refuse(self, launch: Launch, loss: LaunchFailed) -> None:
+        """Raise it where the campaign cannot go on without the launch."""
         if launch.spares_peers:
             ours = loss.cell is not None and loss.cell.transport in OURS
             if ours or (loss.cell is None and launch.setting == DEFAULT):
-                raise LaunchFailed(loss.text, loss.why)
+                raise loss
         elif not launch.layout:  # no container
-            raise LaunchFailed(loss.text, loss.why)
+            raise loss
 
-    def failed(self, launch: Launch, loss: Loss) -> str:
+    def failed(self, launch: Launch, loss: LaunchFailed) -> str:
         """Record a failure that was not refused; what follows from it, "" for nothing at once."""
         arm = _arm(launch)
         if not launch.spares_peers:
-            self._failures.setdefault(arm, []).append(loss.text)
+            self._failures.setdefault(arm, []).append(str(loss))
             if len(self._failures[arm]) >= FAILURES:
                 self._given_up.add(arm)
             return ""

@@ -95,9 +95,6 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
 
     Where a site provides an environment for arms without a container, ours is made for containers
     alone.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
     """
     found, flavours = Backends(), experiment.launches.mpis
     contained = any(each.is_container for each in experiment.launches.environments)

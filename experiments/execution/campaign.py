@@ -4,14 +4,23 @@ Puts together what other modules know; parses no flags and starts no launch itse
 """
 
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments.cluster import allocation
+from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
 from experiments.emulation import description
-from experiments.execution import backends, campaign_file, forecast, inventory, same_machine
+from experiments.execution import (
+    backends,
+    campaign_file,
+    forecast,
+    inventory,
+    memory_fit,
+    same_machine,
+)
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign, Request
 from experiments.execution.cleanup import watchdog
@@ -26,14 +35,11 @@ from experiments.processes.folder_lock import FolderLock
 from experiments.programs.machine import facts
 from experiments.provision import passthrough, site_python
 from experiments.results import store
+from experiments.schedule.parties import Fits
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
-    """Measure a new campaign into request.out; what failed in a container, one message each.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
-    """
+    """Measure a new campaign into request.out; what failed in a container, one message each."""
     _check_place(experiment)
     store.refuse_existing(request.out)
     notes = {**request.notes, **_of_site(experiment, request.python, stages)}
@@ -57,9 +63,6 @@ def resume(out: Path, stages: Stages) -> list[str]:
     """Complete the campaign in a results folder as it was begun; what failed in a container.
 
     Nothing is started for a campaign that is complete.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
     """
     campaign = campaign_file.read(out)
     if not campaign.unfinished():
@@ -84,19 +87,16 @@ def plan(experiment: Experiment, request: Request) -> Campaign:
     return campaign_file.plan(experiment, request)
 
 
-def dry_run(campaign: Campaign) -> list[str]:
-    """Every command that run() would start for a plan, as shell lines.
+def dry_run(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
+    """Every command that would start these launches of a campaign, as shell lines.
 
     Starts nothing. A container's image has its name here instead of its digest, a guest's agent the
     name of its machine.
     """
-    return _lines(campaign, campaign.launches)
-
-
-def dry_resume(out: Path) -> list[str]:
-    """Every command that resume() would start, as shell lines, in its order."""
-    campaign = campaign_file.read(out)
-    return _lines(campaign, campaign.unfinished())
+    commands, incoming = Commands(campaign, Backends()), campaign.request.out / "incoming"
+    return [
+        commands(each).command(each, (incoming / each.name).absolute()).shell() for each in launches
+    ]
 
 
 def expected(campaign: Campaign) -> list[str]:
@@ -123,13 +123,6 @@ def _host() -> Host:
     return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 
-def _lines(campaign: Campaign, launches: list[Launch]) -> list[str]:
-    commands, incoming = Commands(campaign, Backends()), campaign.request.out / "incoming"
-    return [
-        commands(each).command(each, (incoming / each.name).absolute()).shell() for each in launches
-    ]
-
-
 def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stages) -> list[str]:
     asked, out = campaign.experiment.launches, campaign.request.out
     gone = {
@@ -147,7 +140,7 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
             stages.stage("measurement", spinner=False),
             watchdog.in_engines(lock, campaign.id, found.engines),
         ):
-            return Runner(context, campaign.blocks).run()
+            return Runner(context, campaign.blocks, _fits(campaign)).run()
     except KeyboardInterrupt:
         stages.say(f"stopped; finished launches are kept. To go on: ./inv run --resume --out {out}")
         raise
@@ -158,6 +151,15 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
             f"{out} was removed or emptied while the campaign measured into it; nothing of it is "
             "left: measure again"
         ) from error
+
+
+def _fits(campaign: Campaign) -> Fits:
+    """Whether launches can be alive together: where there is memory, and a site allows it."""
+    if not campaign.experiment.on_cluster:
+        return memory_fit.fits
+    if not sites.load(campaign.request.site, sites.path())[1].turns:
+        return lambda launches: False
+    return partial(memory_fit.fits, nodes=campaign.experiment.launches.nodes)
 
 
 def _of_site(experiment: Experiment, python: str, stages: Stages) -> dict[str, Any]:

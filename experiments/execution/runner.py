@@ -9,7 +9,7 @@ from functools import partial
 
 from experiments.console.progress_bar import Display
 from experiments.execution import launching, memory_fit, together
-from experiments.execution.attempts import Attempts, Loss
+from experiments.execution.attempts import Attempts
 from experiments.execution.launching import LaunchContext
 from experiments.jobs.attend import STALLED, LaunchFailed, attended, disk_full, log_of
 from experiments.jobs.containers import ContainerRefused
@@ -18,7 +18,7 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.schedule.blocks import alone, varied
-from experiments.schedule.parties import parties
+from experiments.schedule.parties import Fits, parties
 
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 GONE_PATIENCE = 2.0  # seconds in which a machine that no longer answers is seen to be gone
@@ -36,8 +36,10 @@ class Runner:
     except for the other launches of an arm that failed FAILURES times.
     """
 
-    def __init__(self, context: LaunchContext, blocks: Sequence[Block]) -> None:
-        self._context, self._blocks = context, blocks
+    def __init__(
+        self, context: LaunchContext, blocks: Sequence[Block], fits: Fits = memory_fit.fits
+    ) -> None:
+        self._context, self._blocks, self._fits = context, blocks, fits
         self._folder = context.folder
         self._launches = [launch for block in blocks for launch in block.launches]
         self._levels = varied(self._launches)
@@ -66,7 +68,7 @@ class Runner:
         """Run what a block lacks; whether launches took turns."""
         waiting = [*filter(None, map(self._attempts.prepare, missing))]
         took_turns = False
-        for party in parties(block, waiting, memory_fit.fits):
+        for party in parties(block, waiting, self._fits):
             took_turns |= len(party) > 1
             name = party[0].name if len(party) == 1 else f"block {block.number} in turns"
             asked = [launch for launch in party if launch in waiting]
@@ -89,7 +91,7 @@ class Runner:
                 and (again := self._lost(launch, losses[launch.name], display))
             ]
 
-    def _run_together(self, party: Sequence[Launch], display: Display) -> dict[str, Loss]:
+    def _run_together(self, party: Sequence[Launch], display: Display) -> dict[str, LaunchFailed]:
         return together.run(self._context, party, display.within, self._attempts.refuse)
 
     def _run_reference_alone(self, block: Block, display: Display) -> None:
@@ -101,21 +103,21 @@ class Runner:
             self._run_together([extra], display)
             display.end()
 
-    def _lost(self, launch: Launch, loss: Loss, display: Display) -> Launch | None:
+    def _lost(self, launch: Launch, loss: LaunchFailed, display: Display) -> Launch | None:
         """Keep why a launch was lost; what is to be measured of it all the same, at once."""
-        reason = loss.why if launch.spares_peers else loss.text
+        reason = loss.why if launch.spares_peers else str(loss)
         store.fail(self._folder, launch.name, launch.to_dict(), reason)
         consequence = self._attempts.failed(launch, loss)
         if not launch.spares_peers:
             return None
         if disk_full(self._folder):
-            raise LaunchFailed(loss.text, loss.why)
+            raise loss
         display.say(consequence)
         log = log_of(self._folder, launch.name)
         log.replace(log.with_name(f"{launch.name}.failed-{len(launch.without) + 1}.log"))
         return self._attempts.prepare(launch)
 
-    def _run_one(self, launch: Launch, display: Display) -> dict[str, Loss]:
+    def _run_one(self, launch: Launch, display: Display) -> dict[str, LaunchFailed]:
         """Run one launch without company; how it was lost, by its name, where that is a finding."""
         emulated, presence = launch.environment.is_emulated, self._presence(launch)
         patience = STALLED_THERE if emulated else STALLED
@@ -130,7 +132,11 @@ class Runner:
             while emulated and time.monotonic() < deadline:
                 presence()
                 time.sleep(POLL)
-            loss = Loss(str(failure), getattr(failure, "why", "refused by the engine"))
+            loss = (
+                failure
+                if isinstance(failure, LaunchFailed)
+                else LaunchFailed(str(failure), "refused by the engine")
+            )
             self._attempts.refuse(launch, loss)
             return {launch.name: loss}
         return {}

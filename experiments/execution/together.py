@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from experiments.execution.attempts import Loss
 from experiments.execution.launching import RESUME, LaunchContext
 from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
@@ -26,7 +25,7 @@ END_PATIENCE = 30.0  # seconds in which ranks that were asked to leave have writ
 POLL = 0.02
 
 
-Refuse = Callable[[Launch, Loss], None]
+Refuse = Callable[[Launch, LaunchFailed], None]
 """Raises LaunchFailed where nothing can go on without a launch that was lost."""
 
 
@@ -50,14 +49,15 @@ class Member:
             ContainerRefused: the engine does not want it.
         """
         self.launch, self._context, self._ends, self._refuse = launch, context, ends, refuse
-        self.loss: Loss | None = None
+        self.loss: LaunchFailed | None = None
         self._numbers = {cell: number for number, cell in enumerate(launch.plan)}
         self._log = log_of(context.folder, launch.name)
         self._place = ends.enter_context(store.incoming(context.folder, launch.name))
         usual = launch.setting in ("", DEFAULT)
         patience = START_PATIENCE if usual else SETTING_PATIENCE
+        over_nodes = launch.environment.on_cluster
         self._channel = ends.enter_context(
-            Channel(self._place, launch.ranks, self._check, patience)
+            Channel(self._place, launch.ranks, self._check, patience, over_nodes)
         )
         self._command = context.prepare(launch, self._place)
         client = context.clients.get(launch.environment)
@@ -119,19 +119,16 @@ class Member:
             yield
             return
         except Lost as lost:
-            why = str(lost)
-            text = (
-                f"launch {self.launch.name} {lost}; its log is {self._log}. Finished launches are "
-                f"kept: {RESUME}"
-            )
+            text = f"launch {self.launch.name} {lost}; its log is {self._log}."
+            loss = LaunchFailed(f"{text} Finished launches are kept: {RESUME}", str(lost))
         except LaunchFailed as failure:
-            text, why = str(failure), failure.why
+            loss = failure
         at = self._channel.at()  # the arm that has its turn
-        loss = Loss(text, why, None if at == NONE else self.launch.plan[at])
+        loss.cell = None if at == NONE else self.launch.plan[at]
         self._ends.close()
         self._refuse(self.launch, loss)
         self.loss = loss
-        raise Lost(text)
+        raise Lost(str(loss))
 
 
 def run(
@@ -139,7 +136,7 @@ def run(
     launches: Sequence[Launch],
     within: Callable[[float], None],
     refuse: Refuse,
-) -> dict[str, Loss]:
+) -> dict[str, LaunchFailed]:
     """Measure the launches of a block in turns, and take in what they found.
 
     Args:
@@ -154,7 +151,7 @@ def run(
         ResultsError: what a launch wrote does not fit those before it.
     """
     members: list[Member] = []
-    losses: dict[str, Loss] = {}
+    losses: dict[str, LaunchFailed] = {}
 
     def alive() -> dict[str, Member]:
         return {each.launch.name: each for each in members if each.loss is None}
@@ -170,7 +167,7 @@ def run(
             try:
                 members.append(Member(context, launch, ends, refuse))
             except ContainerRefused as refusal:
-                losses[launch.name] = Loss(str(refusal), "refused by the engine")
+                losses[launch.name] = LaunchFailed(str(refusal), "refused by the engine")
                 ends.close()
         of_all(Member.await_start)
         first, contests = launches[0], _united(launches)

@@ -16,6 +16,7 @@ from experiments.analysis import mpi_transport_log
 from experiments.environments.process import Command
 from experiments.jobs.execute import execute
 from experiments.model.errors import ExperimentsError
+from experiments.model.launch import Cell
 from experiments.processes.logs import last_lines
 from experiments.results import store
 
@@ -30,11 +31,13 @@ class LaunchFailed(ExperimentsError):
 
     Attributes:
         why: in a few words: "exit code 139".
+        cell: the cell of that turn, where it is known.
     """
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
         self.why = why
+        self.cell: Cell | None = None
 
 
 @contextlib.contextmanager

@@ -1,21 +1,19 @@
-"""The driver's end of the orders to one launch: a pipe for each of its ranks, and one for answers.
+"""The driver's orders to the ranks of one launch, and their answers.
 
-They are in the launch's own folder, which every environment lets its ranks see: no network, no
-privilege. When the driver ends, however that may be, the kernel closes its ends, and the ranks that
-sleep in a read end as well.
+They go by pipes on one machine and by TCP between nodes.
 """
 
 import contextlib
-import errno
 import json
-import os
-import select
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from experiments.programs.measure.orders import ANSWERS, TURN, line_of, pipe_of
+from experiments.jobs.pipes import Pipes
+from experiments.jobs.sockets import Sockets
+from experiments.programs.measure.orders import TURN, line_of
 from experiments.schedule.turns import FIRST, NONE, Action, Answer, Lost, Order
 
 START_PATIENCE = 180.0  # seconds: buffers of many MiB are filled by ranks that may share CPUs
@@ -24,7 +22,6 @@ TURN_PATIENCE, SLACK = 8.0, 20
 REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
 POLL = 0.05  # seconds between two looks whether a rank waits for orders
 LOOK = 0.5  # seconds without an answer after which one looks whether the launch still runs
-ANSWER_BYTES = 65536
 
 Check = Callable[[], None]
 """Raises Lost where the launch has ended."""
@@ -34,24 +31,26 @@ class Channel(contextlib.ExitStack):
     """Orders to the ranks of a launch; closed with the block."""
 
     def __init__(
-        self, place: Path, ranks: int, check: Check, patience: float = START_PATIENCE
+        self,
+        place: Path,
+        ranks: int,
+        check: Check,
+        patience: float = START_PATIENCE,
+        over_nodes: bool = False,
     ) -> None:
-        """Make the pipes in the launch's folder, before the launch is started.
+        """Make the driver's ends in the launch's folder, before the launch is started.
 
         Args:
             check: called while answers are waited for.
             patience: seconds until all ranks wait for orders, or have begun or ended a cell.
+            over_nodes: whether ranks are on other nodes than this process.
         """
         super().__init__()
-        self._paths = [place / pipe_of(rank) for rank in range(ranks)]
+        self._place, self._ranks = place, ranks
         self._check, self._patience = check, patience
-        self._orders: list[int] = []
-        for path in (*self._paths, place / ANSWERS):
-            os.mkfifo(path)
-        # For writing too: it is then never at its end, whichever rank ends.
-        self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
-        self.callback(os.close, self._answers)
-        self._lines = b""
+        self._ends = Sockets(place, ranks) if over_nodes else Pipes(place, ranks)
+        self.push(self._ends)
+        self._lines = deque[str]()
         self._seconds: dict[int, float] = {}  # that an operation of a cell takes
 
     def open(self) -> None:
@@ -61,18 +60,11 @@ class Channel(contextlib.ExitStack):
             Lost: the launch ended before, or does not come that far.
         """
         deadline = time.monotonic() + self._patience
-        while len(self._orders) < len(self._paths):
-            try:
-                path = self._paths[len(self._orders)]
-                self._orders.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-                self.callback(os.close, self._orders[-1])
-            except OSError as error:
-                if error.errno != errno.ENXIO:  # no reader yet
-                    raise
-                self._check()
-                if time.monotonic() > deadline:
-                    raise Lost(f"did not start within {self._patience:.0f} s") from None
-                time.sleep(POLL)
+        while not self._ends.connect():
+            self._check()
+            if time.monotonic() > deadline:
+                raise Lost(f"did not start within {self._patience:.0f} s")
+            time.sleep(POLL)
 
     def ask(self, orders: Sequence[Order]) -> list[Answer]:
         """Have all ranks carry out orders, one after the other; the answers of rank 0.
@@ -86,12 +78,10 @@ class Channel(contextlib.ExitStack):
         Raises:
             Lost: the launch ended, or does not answer in time.
         """
-        lines = line_of(orders).encode()
-        for pipe in self._orders:
-            try:
-                os.write(pipe, lines)
-            except BrokenPipeError:
-                self._await_end()
+        try:
+            self._ends.send(line_of(orders))
+        except OSError:
+            self._await_end()
         action = orders[0].action
         if action is Action.LEAVE:
             return [Answer()]
@@ -102,7 +92,7 @@ class Channel(contextlib.ExitStack):
             patience = TURN_PATIENCE + SLACK * takes
         deadline = time.monotonic() + patience
         answers: dict[int, list[Answer]] = {}
-        while len(answers) < len(self._paths):
+        while len(answers) < self._ranks:
             values = self._line(deadline)
             answers[values["rank"]] = [Answer(**each) for each in values["answers"]]
         if action is Action.BEGIN:
@@ -112,8 +102,8 @@ class Channel(contextlib.ExitStack):
 
     def at(self) -> int:
         """The number of the cell that rank 0 began last; NONE before the first."""
-        place = self._paths[0].with_name(TURN)
-        return int(place.read_text() or NONE) if place.exists() else NONE
+        record = self._place / TURN
+        return int(record.read_text() or NONE) if record.exists() else NONE
 
     def _await_end(self) -> NoReturn:
         """A rank has ended: raise why, which its launch says when it ends as well."""
@@ -125,13 +115,15 @@ class Channel(contextlib.ExitStack):
 
     def _line(self, deadline: float) -> dict[str, Any]:
         """The next answer of any rank."""
-        while b"\n" not in self._lines:
-            if select.select([self._answers], [], [], LOOK)[0]:
-                self._lines += os.read(self._answers, ANSWER_BYTES)
-                continue
-            self._check()
-            if time.monotonic() > deadline:
-                raise Lost("does not answer: it was ended")
-        line, _, self._lines = self._lines.partition(b"\n")
-        values: dict[str, Any] = json.loads(line)
+        while not self._lines:
+            try:
+                found = self._ends.receive(LOOK)
+            except OSError:
+                self._await_end()
+            self._lines += found
+            if not found:
+                self._check()
+                if time.monotonic() > deadline:
+                    raise Lost("does not answer: it was ended")
+        values: dict[str, Any] = json.loads(self._lines.popleft())
         return values

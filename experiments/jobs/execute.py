@@ -5,8 +5,6 @@ Knows neither launches nor results: a command, a log file and a function to call
 
 import contextlib
 import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from experiments.processes import background, tracking
 from experiments.provision.engines.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
-KILLED = 3.0  # seconds until a process that was killed is gone
 
 
 class EngineLost(ExperimentsError):
@@ -104,18 +101,7 @@ def _process(command: Process, log: Path) -> Iterator[Poll]:
     try:
         yield process.poll
     finally:
-        _end(process, command.grace)
+        background.end(process, command.grace, os.killpg)
         tracking.end_marked(mark)
         tracking.remove_job_folder(process.pid)
         tracking.remove_segments(before)  # a launcher may say that all went well
-
-
-def _end(process: background.Process, grace: float) -> None:
-    """Ask the command's process group to end, wait, then end it."""
-    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILLED)):
-        if process.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience)

@@ -115,8 +115,7 @@ class Launch:
     @property
     def takes_turns(self) -> bool:
         """Whether its ranks can sleep while those of other arms measure."""
-        where = self.environment
-        return self.program not in EXTERNAL_MPI and not (where.is_emulated or where.on_cluster)
+        return self.program not in EXTERNAL_MPI and not self.environment.is_emulated
 
     @property
     def spares_peers(self) -> bool:
@@ -168,11 +167,8 @@ class Launch:
 class Block:
     """One launch per arm, which take turns; MPI, ranks, binding and cells are alike in all.
 
-    Where the arms are MPIs, `mpi` is "", and a launch has those of the cells that its MPI does.
+    Where the arms are MPIs, a launch has those of the cells that its MPI does.
     """
 
     number: int
-    mpi: str
-    ranks: int
-    binding: str
     launches: tuple[Launch, ...]

@@ -4,14 +4,17 @@ Those that a driver starts have a session of their own: Ctrl-C reaches the drive
 them.
 """
 
+import contextlib
 import ctypes
+import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 Process = subprocess.Popen[bytes]
 PR_SET_PDEATHSIG = 1
+KILLED = 10.0  # seconds until a process that was killed is gone
 
 
 def start(words: Sequence[str], log: Path, variables: Mapping[str, str]) -> Process:
@@ -27,14 +30,15 @@ def start(words: Sequence[str], log: Path, variables: Mapping[str, str]) -> Proc
         )
 
 
-def end(process: Process, patience: float) -> None:
-    """End it by its PID: SIGTERM, and SIGKILL once it has had so many seconds."""
-    process.terminate()
-    try:
-        process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def end(process: Process, patience: float, send: Callable[[int, int], None] = os.kill) -> None:
+    """SIGTERM, and SIGKILL once it has had so many seconds; by `os.killpg` to its whole group."""
+    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, KILLED)):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            send(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
 
 
 def die_with_parent() -> None:

@@ -139,7 +139,7 @@ def end_daemons(driver: str, patience: float, used: str = "") -> int:
         for process in _with_variable(DAEMON, driver)
         if process != used and name(pid_of(process)) in DAEMONS
     }
-    _end(found, patience)
+    end(found, patience)
     return len(found)
 
 
@@ -147,11 +147,6 @@ def daemon_of_ours(pid: int) -> str:
     """The identity of a process that any driver started as an engine; "" for other processes."""
     process = identity(pid)
     return process if process in carrying(DAEMON) else ""
-
-
-def end_daemon(process: str, patience: float) -> None:
-    """End one engine, and so its children."""
-    _end({process}, patience)
 
 
 def remove_segments(before: set[Path]) -> None:
@@ -204,7 +199,8 @@ def _signal(processes: set[str], number: int) -> None:
                 os.kill(pid_of(process), number)
 
 
-def _end(processes: set[str], patience: float) -> None:
+def end(processes: set[str], patience: float) -> None:
+    """SIGTERM, and SIGKILL once they have had so many seconds."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         _signal(processes, number)
         _await_end(processes, patience)

@@ -31,7 +31,7 @@ from experiments.programs.machine import (
     versions,
 )
 from experiments.programs.machine.mpi_tool_interface import report
-from experiments.programs.measure import orders
+from experiments.programs.measure import lines, orders
 from experiments.programs.measure.alone import conduct_alone
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
@@ -127,7 +127,7 @@ def measure(
     Returns:
         How long this rank slept between turns, and used the CPU nevertheless: see orders.Orders.
     """
-    if orders.are_given(folder):
+    if lines.are_there(folder):
         given = orders.Orders(folder, comm.rank)
         given.obey(carry_out)
         return given.asleep

@@ -71,15 +71,15 @@ def _refuse_campaign(folder: Path) -> None:
         )
 
 
-def create(folder: Path, header: Mapping[str, Any]) -> None:
-    """Begin a campaign's folder.
+def create(folder: Path, header: Mapping[str, Any], name: str = "campaign.json") -> None:
+    """Begin a campaign's folder; its header goes into the file of that name.
 
     Raises:
         ResultsError: when another campaign's results are already there.
     """
     _refuse_campaign(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
-    write_json(folder / "campaign.json", {"format": FORMAT, **header})
+    write_json(folder / name, {"format": FORMAT, **header})
 
 
 def read_header(folder: Path) -> dict[str, Any]:

@@ -26,9 +26,9 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
         places = list(product(mpis, asked.ranks, asked.bindings))
         rng.shuffle(places)
         for mpi, ranks, binding in places:
-            block = _block(experiment, len(blocks), mpi, ranks, binding, rng)
-            launches = tuple(replace(launch, seed=seed) for launch in block.launches)
-            blocks.append(replace(block, launches=launches))
+            launches = _launches(experiment, len(blocks), mpi, ranks, binding, rng)
+            seeded = tuple(replace(launch, seed=seed) for launch in launches)
+            blocks.append(Block(len(blocks), seeded))
     return tuple(blocks)
 
 
@@ -64,15 +64,15 @@ def varied(launches: Sequence[Launch]) -> dict[str, str]:
     return found
 
 
-def _block(
+def _launches(
     experiment: Experiment, number: int, mpi: str, ranks: int, binding: str, rng: random.Random
-) -> Block:
+) -> list[Launch]:
     factors = experiment.factors
     every = _shuffled_cells(factors, rng)  # for all arms alike: they take turns
     cells = {arm: tuple(filter(arm.measures, every)) for arm in arms(experiment.launches, mpi)}
     order = [arm for arm, own in cells.items() if own]
     rng.shuffle(order)
-    launches = tuple(
+    return [
         Launch(
             experiment=experiment.name,
             block=number,
@@ -90,8 +90,7 @@ def _block(
             setting=arm.setting,
         )
         for arm in order
-    )
-    return Block(number, mpi, ranks, binding, launches)
+    ]
 
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:

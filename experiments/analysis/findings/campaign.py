@@ -8,13 +8,7 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from experiments.analysis.arm_order import USERLAND, arm_key, in_container
-from experiments.analysis.findings import (
-    confounders,
-    data_path,
-    pace,
-    page_placement,
-    unmeasured,
-)
+from experiments.analysis.findings import confounders, data_path, pace, page_placement, unmeasured
 from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
 from experiments.analysis.findings.selection import levels

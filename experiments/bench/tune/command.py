@@ -4,7 +4,6 @@ from pathlib import Path
 
 from experiments.bench.tune import driver, store, table
 from experiments.bench.tune.question import Question
-from experiments.bench.tune.trials import trials
 from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.results import store as results
@@ -12,22 +11,11 @@ from experiments.results import store as results
 WIDTH = 150  # columns where standard output is no terminal: a line per row
 
 
-def run(
-    question: Question,
-    out: Path,
-    seed: int | None,
-    stages: Stages,
-    as_json: bool,
-    plan: driver.Plan = trials,
-) -> None:
-    """Measure into a new folder and print the proposal, also where Ctrl-C or an error ends it.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
-    """
+def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json: bool) -> None:
+    """Measure into a new folder and print the proposal, also where Ctrl-C or an error ends it."""
     results.refuse_occupied(out)
     try:
-        driver.run(question, out, seed, stages, plan)
+        driver.run(question, out, seed, stages)
     finally:
         if results.finished(out):
             show(out, as_json)

@@ -11,7 +11,7 @@ import hbmcomm
 from experiments.bench.tune import store
 from experiments.bench.tune.question import Question
 from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
-from experiments.bench.tune.trials import Place, Trial, trials
+from experiments.bench.tune.trials import Place, trials
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 from experiments.environments.mpi.mpiexec import mpiexec
@@ -29,25 +29,14 @@ ADVICE = "look at it, then tune again"
 BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
 OVERHEAD = 2.5  # a turn's time over what counts: warm-up, rewriting, barriers
 
-Plan = Callable[[Sequence[hbmcomm.Threshold], Place], tuple[tuple[Trial, ...], dict[str, str]]]
 
-
-def run(
-    question: Question, out: Path, seed: int | None, stages: Stages, plan: Plan = trials
-) -> None:
-    """Measure into `out`; launches that finish stay, whatever ends the run.
-
-    Args:
-        plan: the trials, and why thresholds have none.
-
-    Raises:
-        ExperimentsError: with what was asked, what was found and what to do next.
-    """
+def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None:
+    """Measure into `out`; launches that finish stay, whatever ends the run."""
     with watchdog.watching(out, stages.say):
         prefix = mpi.ensure(FLAVOUR, stages.say)
         seed = campaign_file.drawn() if seed is None else seed
         thresholds = hbmcomm.tuning(question.ranks)
-        planned, left_out = plan(thresholds, place(question.ranks))
+        planned, left_out = trials(thresholds, place(question.ranks))
         launches = schedule(question, planned, seed)
         header = {
             "question": asdict(question),
@@ -59,7 +48,7 @@ def run(
             "trials": [asdict(each) for each in planned],
             "left_out": left_out,
         }
-        store.create(out, header)
+        results.create(out, header, store.HEADER)
         stages.say(f"{len(launches)} launches, which take about {_estimate(launches):.0f} s")
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:

@@ -16,7 +16,6 @@ from experiments.bench.tune import ratios
 from experiments.bench.tune.propose import Proposal, propose, unmeasured
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
-from experiments.model.launch import FORMAT
 from experiments.results import formats, store
 from experiments.results.store import ResultsError
 
@@ -51,12 +50,6 @@ class Tuned:
         return [
             f"export {each.variable}={each.proposed}" for each in self.proposals if each.changes
         ]
-
-
-def create(folder: Path, header: Mapping[str, Any]) -> None:
-    """Begin a folder; results.store.refuse_occupied comes first."""
-    (folder / "launches").mkdir(parents=True, exist_ok=True)
-    store.write_json(folder / HEADER, {"format": FORMAT, **header})
 
 
 def load(folder: Path) -> Tuned:

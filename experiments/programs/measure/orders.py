@@ -1,7 +1,6 @@
 """A rank's end of the driver's orders: asleep in a read until it is this launch's turn.
 
-The driver makes a pipe for each rank and one for all answers (jobs/channel.py). Where it made
-none, the launch conducts itself.
+They come by pipes or TCP (lines.py). Where the driver made neither, the launch conducts itself.
 """
 
 import json
@@ -10,17 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TextIO
 
+from experiments.programs.measure.lines import opened
 from experiments.schedule.turns import NONE, Action, Answer, Order
 
-ANSWERS = "answers"
 TURN = "turn"
 """The file in which rank 0 records the current turn, before any rank begins it."""
-
-
-def pipe_of(rank: int) -> str:
-    """The name of the pipe that a rank's orders come by."""
-    return f"orders.{rank}"
 
 
 def line_of(orders: Sequence[Order]) -> str:
@@ -47,11 +42,10 @@ class Orders:
             SystemExit: the driver is gone.
         """
         with (
-            (self._folder / pipe_of(self._rank)).open("r") as pipe,
-            (self._folder / ANSWERS).open("w") as answers,
+            opened(self._folder, self._rank) as (lines, answers),
             (self._folder / TURN if self._rank == 0 else Path(os.devnull)).open("wb") as turn,
         ):
-            for orders in self._batches(iter(pipe.readline, "")):
+            for orders in self._batches(lines):
                 answered = []
                 for order in orders:
                     os.pwrite(turn.fileno(), f"{order.cell:8d}".encode(), 0)
@@ -60,10 +54,13 @@ class Orders:
                 answers.flush()
             os.pwrite(turn.fileno(), f"{NONE:8d}".encode(), 0)
 
-    def _batches(self, lines: Iterator[str]) -> Iterator[list[Order]]:
+    def _batches(self, lines: TextIO) -> Iterator[list[Order]]:
         while True:
             began, used = time.monotonic(), time.process_time()
-            line = next(lines, "")
+            try:
+                line = lines.readline()
+            except OSError:  # the driver's node is lost
+                line = ""
             self.asleep["seconds"] += time.monotonic() - began
             self.asleep["cpu"] += time.process_time() - used
             if not line:
@@ -72,8 +69,3 @@ class Orders:
             if orders[0].action is Action.LEAVE:
                 return
             yield orders
-
-
-def are_given(folder: Path) -> bool:
-    """Whether a driver gives a launch its turns."""
-    return (folder / ANSWERS).exists()

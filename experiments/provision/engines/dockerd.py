@@ -76,7 +76,7 @@ def ours(pidfile: Path = PIDFILE) -> str:
 def end_ours(pidfile: Path = PIDFILE) -> None:
     """End the machine's dockerd, if one of our drivers started it."""
     if daemon := ours(pidfile):
-        tracking.end_daemon(daemon, STOP_PATIENCE)
+        tracking.end({daemon}, STOP_PATIENCE)
         with contextlib.suppress(ChildProcessError):  # another driver started it
             os.waitpid(tracking.pid_of(daemon), os.WNOHANG)
 

@@ -1,7 +1,7 @@
 """Campaigns on a real Slurm of which something is killed: the job ends soon, nothing of it stays.
 
-HBMCOMM_KILLS times the driver, a rank or a slurmd, at moments drawn with HBMCOMM_SEED; one campaign
-goes on after each. By hand, with a line for each kill:
+Its arms take turns. HBMCOMM_KILLS times the driver, a rank or a slurmd is killed, at moments drawn
+with HBMCOMM_SEED; one campaign goes on after each. By hand, with a line for each kill:
     HBMCOMM_KILLS=80 .venv/bin/pytest -s tests/experiments/cluster/test_deaths.py
 """
 
@@ -69,7 +69,7 @@ def ended(slurm: Cluster, process: "subprocess.Popen[str]", out: Path, patience:
 @pytest.mark.alone
 def test_whatever_is_killed_the_job_ends_and_its_campaign_goes_on(slurm: Cluster) -> None:
     draw, out = random.Random(SEED), slurm.folder / "killed"
-    process = begin(slurm, out.name, "--mpi", "mpich", blocks=6 * KILLS)
+    process = begin(slurm, out.name, "--mpi", "mpich", blocks=6 * KILLS, aa_pair=True)
     for number in range(KILLS):
         kind = list(KINDS)[number % len(KINDS)]
         kill(slurm, kind, process, draw.uniform(0, 2))

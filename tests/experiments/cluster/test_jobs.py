@@ -17,8 +17,6 @@ from tests.slurm_cluster import Cluster, begin
 
 pytestmark = [pytest.mark.ranks, pytest.mark.alone]  # Slurm gives its jobs all cores
 
-START = 60.0  # seconds until a first launch is finished
-
 Done = subprocess.CompletedProcess[str]
 
 
@@ -37,7 +35,7 @@ def launches(folder: Path) -> list[dict[str, Any]]:
 
 def job_of(slurm: Cluster, name: str) -> str:
     """The number of a campaign's job, once its first launch is finished."""
-    wait_for(lambda: store.finished(slurm.folder / name), "finished launch", START)
+    wait_for(lambda: store.finished(slurm.folder / name), "finished launch")
     (log,) = slurm.folder.glob(f"{name}-*.log")
     return log.stem.rpartition("-")[2]
 
@@ -80,6 +78,7 @@ def test_ranks_in_charliecloud_measure_over_two_nodes(
     assert found.keys() == {"host", "charliecloud"}
     for each in found.values():
         assert each["environment"]["datapath"]["hostnames"] == "2"
+        assert each["company"] == ["0000-charliecloud", "0000-host"]  # alive together, in turns
     assert "ch-run" in found["charliecloud"]["command"]
 
 
@@ -154,7 +153,7 @@ def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) ->
 
 
 def test_a_node_that_dies_ends_the_job_and_what_finished_is_kept(slurm: Cluster) -> None:
-    """The last test: nothing runs on the cluster afterwards."""
+    """The last test of all files here: nothing runs on the cluster afterwards."""
     process = begin(slurm, "dead", blocks=9)
     job_of(slurm, "dead")
     slurm.hosts.kill("n2")

@@ -19,11 +19,11 @@ SIZES = (1024,)
 HARNESS = """
 import json, pathlib, sys, threading
 import numpy as np
-from experiments.programs.measure import orders
+from experiments.programs.measure import lines, orders
 from experiments.schedule.turns import Answer
 folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("said by the launch", flush=True)
-if code == 0 and orders.are_given(folder):
+if code == 0 and lines.are_there(folder):
     ranks = [
         threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
         for rank in (0, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.bench.question import ask
 from experiments.catalogue import spec
-from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts, Loss
+from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts
 from experiments.jobs.attend import LaunchFailed
 from experiments.model.contender_names import OURS
 from experiments.model.launch import Cell, Launch, LeftOut
@@ -20,8 +20,10 @@ def launches(setting: str, ranks: int = 2) -> list[Launch]:
     return [each for each in LAUNCHES if (each.setting, each.ranks) == (setting, ranks)]
 
 
-def loss(cell: Cell | None, why: str = "exit code 139") -> Loss:
-    return Loss(f"launch failed: {why}", why, cell)
+def loss(cell: Cell | None, why: str = "exit code 139") -> LaunchFailed:
+    lost = LaunchFailed(f"launch failed: {why}", why)
+    lost.cell = cell
+    return lost
 
 
 CELL = Cell("bcast", "mpi", "regular", "local", 1024, form="persistent")

@@ -35,7 +35,8 @@ def asked(environments: str, **flags: Any) -> Experiment:
 
 
 def lines(environments: str, out: Path, **flags: Any) -> list[str]:
-    return campaign.dry_run(campaign.plan(asked(environments, **flags), Request(out)))
+    planned = campaign.plan(asked(environments, **flags), Request(out))
+    return campaign.dry_run(planned, planned.launches)
 
 
 def test_a_dry_run_in_a_guest_tells_every_command_and_boots_nothing(tmp_path: Path) -> None:
@@ -74,7 +75,8 @@ def test_ranks_of_an_image_find_what_was_compiled_for_torch(
     for name in ("torch", "quick"):
         experiment = spec.restrict(spec.load(name), environments=environment, blocks=1)
         wanted = name == "torch" and environment != "host"
-        for line in campaign.dry_run(campaign.plan(experiment, Request(tmp_path))):
+        planned = campaign.plan(experiment, Request(tmp_path))
+        for line in campaign.dry_run(planned, planned.launches):
             assert ("TORCH_EXTENSIONS_DIR" in line) == (compiled in line) == wanted
             if "docker" in environment:
                 assert ("hbmcomm:openmpi-torch" in line) == (name == "torch")

@@ -52,6 +52,12 @@ def test_each_hbm_node_has_room_for_the_ranks_beside_it(launch: Launch) -> None:
 
 
 @pytest.mark.usefixtures("quadrants")
+def test_a_machine_holds_its_share_of_the_ranks(launch: Launch) -> None:
+    doubled = replace(launch, ranks=4)
+    assert memory_fit.fits([doubled] * 4, nodes=2) and not memory_fit.fits([doubled] * 5, nodes=2)
+
+
+@pytest.mark.usefixtures("quadrants")
 def test_ranks_that_are_packed_share_the_nearest_node(launch: Launch) -> None:
     crowded = replace(launch, ranks=6)  # 3 on each CPU
     assert memory_fit.fits([crowded])

@@ -18,14 +18,7 @@ from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
-from tests.experiments.execution.instant import (
-    Instant,
-    Stuck,
-    alike,
-    apart,
-    host_and_docker,
-    run,
-)
+from tests.experiments.execution.instant import Instant, Stuck, alike, apart, host_and_docker, run
 
 
 def test_the_launches_of_a_block_are_shown_with_their_binding(
@@ -35,7 +28,7 @@ def test_the_launches_of_a_block_are_shown_with_their_binding(
     one = schedule(asked, 1)
     run(folder, one, alike(Instant()))
     for block, line in zip(one, capsys.readouterr().err.splitlines(), strict=True):
-        assert f"] block {block.number} in turns ({block.binding}): " in line
+        assert f"] block {block.number} in turns ({block.launches[0].binding}): " in line
 
 
 def written(folder: Path) -> dict[Path, int]:

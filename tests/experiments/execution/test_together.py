@@ -62,7 +62,7 @@ def run(
 
     context = LaunchContext(folder, environment, ME)  # type: ignore[arg-type]
     losses = together.run(context, launches, lambda share: None, Attempts().refuse)
-    return {name: loss.text for name, loss in losses.items()}
+    return {name: str(loss) for name, loss in losses.items()}
 
 
 def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(

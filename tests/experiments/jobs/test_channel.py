@@ -36,8 +36,8 @@ print("left", asleep["seconds"] > 0.2, asleep["cpu"] < asleep["seconds"] / 4)
 class Ranks:
     """Two processes that take orders as ranks do."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, over_nodes: bool) -> None:
+        self.folder, self.over_nodes = folder, over_nodes
         self.each: list[subprocess.Popen[str]] = []
 
     def start(self, does: str = "works") -> None:
@@ -54,10 +54,13 @@ class Ranks:
     @contextlib.contextmanager
     def at_work(self, does: str = "works") -> Iterator[Channel]:
         """Their channel, once both wait for orders."""
-        with Channel(self.folder, 2, self.check) as orders:
+        with self.channel() as orders:
             self.start(does)
             orders.open()
             yield orders
+
+    def channel(self) -> Channel:
+        return Channel(self.folder, 2, self.check, over_nodes=self.over_nodes)
 
     def check(self) -> None:
         for rank, process in enumerate(self.each):
@@ -65,9 +68,9 @@ class Ranks:
                 raise Lost(f"rank {rank} ended with {process.returncode}")
 
 
-@pytest.fixture
-def ranks(tmp_path: Path) -> Iterator[Ranks]:
-    made = Ranks(tmp_path)
+@pytest.fixture(params=[False, True], ids=["pipes", "sockets"])
+def ranks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ranks]:
+    made = Ranks(tmp_path, request.param)
     yield made
     for process in made.each:
         process.kill()
@@ -90,7 +93,7 @@ def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> Non
 def test_several_orders_are_carried_out_in_their_order_and_it_is_noted_whose_turn_it_is(
     ranks: Ranks,
 ) -> None:
-    with Channel(ranks.folder, 2, ranks.check) as orders:
+    with ranks.channel() as orders:
         assert orders.at() == NONE
         ranks.start()
         orders.open()

@@ -54,7 +54,7 @@ def test_a_block_has_each_mpi_in_each_of_its_settings_once() -> None:
 
 def test_blocks_visit_every_rank_count_and_differ_in_their_order() -> None:
     blocks = schedule(ask(4, ranks="2,3", blocks=3).experiment, 1)
-    assert Counter(block.ranks for block in blocks) == {2: 3, 3: 3}
+    assert Counter(block.launches[0].ranks for block in blocks) == {2: 3, 3: 3}
     assert len({tuple(each.arm for each in block.launches) for block in blocks}) > 1
     every = [launch for block in blocks for launch in block.launches]
     assert set(varied(every).values()) == {" (2 ranks)", " (3 ranks)"}

@@ -15,8 +15,8 @@ import numpy as np
 
 from experiments.model.launch import Launch
 from experiments.programs.launch_folder import read_launch, write_result
-from experiments.programs.measure.orders import Orders, are_given
-from experiments.schedule.turns import Action, Answer, Order, conduct
+from experiments.programs.measure.orders import Orders
+from experiments.schedule.turns import Action, Answer, Order
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it
 JITTER = 0.03  # of one operation
@@ -58,11 +58,7 @@ class Machine:
 def main(factor: float, noise: float, folder: Path) -> None:
     began, launch = time.time(), read_launch(folder)
     machine = Machine(launch, factor, noise)
-    if are_given(folder):
-        _obey(folder, launch.ranks, machine)
-    else:
-        arms = {launch.arm: machine.carry_out}
-        conduct(arms, len(launch.plan), launch.measurement, random.Random())
+    _obey(folder, launch.ranks, machine)
     environment = {"versions": {"mpi": "none: a stand-in"}}
     parts = {"environment": environment, "ranks": [], "cells": machine.cells}
     write_result(folder, launch.to_dict(), began, machine.samples, **parts)

@@ -45,7 +45,7 @@ def test_what_fits_alone_runs_alone(block: Block) -> None:
 
 def test_a_block_without_the_reference_arm_has_no_pairs(block: Block) -> None:
     others = [launch for launch in block.launches if launch.environment == DOCKER]
-    bare = Block(0, block.mpi, block.ranks, block.binding, tuple(others))
+    bare = Block(0, tuple(others))
     assert parties(bare, others, lambda launches: len(launches) <= 1) == [[each] for each in others]
 
 
@@ -59,4 +59,4 @@ def test_what_is_left_when_the_reference_is_finished_has_it_beside_it_again(bloc
 
 def test_the_reference_arm_alone_takes_no_turns(block: Block) -> None:
     host = [launch for launch in block.launches if launch.arm == "host"]
-    assert parties(Block(0, "openmpi", 2, "packed", tuple(host)), host, lambda _: True) == [host]
+    assert parties(Block(0, tuple(host)), host, lambda _: True) == [host]

@@ -8,12 +8,13 @@ from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import hbmcomm
-from experiments.bench.tune import command, store
+from experiments.bench.tune import command, driver, store
 from experiments.bench.tune.question import Question, ask
 from experiments.bench.tune.schedule import Launch, schedule
 from experiments.bench.tune.trials import Cell, Place, Trial, trials
@@ -46,8 +47,8 @@ def few(
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of six launches."""
     out = tmp_path_factory.mktemp("tune") / "out"
-    with contextlib.chdir(ROOT):
-        command.run(TINY, out, 7, Stages(), as_json=True, plan=few)
+    with contextlib.chdir(ROOT), mock.patch.object(driver, "trials", few):
+        command.run(TINY, out, 7, Stages(), as_json=True)
     return out
 
 
@@ -112,12 +113,14 @@ from pathlib import Path
 from invoke.context import Context
 from invoke.exceptions import Exit
 from commands.exits import reports_errors
-from experiments.bench.tune import command
+from experiments.bench.tune import command, driver
 from experiments.console.stages import Stages
 from tests.experiments.bench.tune.test_tune import TINY, few
 
+driver.trials = few
+
 def bench(context, out):
-    command.run(TINY, out, 7, Stages(), as_json=False, plan=few)
+    command.run(TINY, out, 7, Stages(), as_json=False)
 
 try:
     reports_errors(bench)(Context(), Path(sys.argv[1]))
@@ -140,7 +143,7 @@ def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
 def described(path: Path, trial: Trial, ratio: float, **environment: str) -> None:
     """A folder of six launches in which a way of a trial is so much faster everywhere."""
     threshold = {"variable": trial.variable, "unit": trial.unit, "value": trial.now}
-    store.create(
+    results.create(
         path,
         {
             "thresholds": [threshold | {"default": 4096}],
@@ -150,6 +153,7 @@ def described(path: Path, trial: Trial, ratio: float, **environment: str) -> Non
             "machine": {},
             "question": {"ranks": 2},
         },
+        store.HEADER,
     )
     times = {"now": 1.0, str(trial.with_way): 1.0, str(trial.without_way): ratio}
     for block in range(6):

@@ -126,7 +126,7 @@ def test_baselines_take_turns_with_every_mpi_of_the_host(tmp_path: Path) -> None
         programs = {each.arm: each.takes_turns for each in block.launches}
         assert programs["threads"] and programs["multiprocessing"]
     planned = campaign.plan(asked, Request(tmp_path / "out"))
-    lines = campaign.dry_run(planned)
+    lines = campaign.dry_run(planned, planned.launches)
     runs = sum("-m experiments.programs.baselines.run" in line for line in lines)
     assert runs == 2 * 3 * asked.launches.blocks
 

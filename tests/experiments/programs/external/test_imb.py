@@ -171,7 +171,7 @@ def test_a_campaign_starts_it_once_in_every_block_and_nowhere_else(tmp_path: Pat
         spec.load("quick"), environments="host", mpis="openmpi,impi", external="IMB", blocks=2
     )
     planned = campaign.plan(asked, Request(tmp_path / "out", seed=1))
-    lines = campaign.dry_run(planned)
+    lines = campaign.dry_run(planned, planned.launches)
     ours = [line for line in lines if "-m experiments.programs.external.run" in line]
     assert len(lines) == 2 * (2 + 3)  # host and host again with both MPIs, imb with one
     assert len(ours) == 2

@@ -1,0 +1,133 @@
+"""The driver's ends of TCP connections to ranks on the nodes of an allocation.
+
+A rank shows the token in the launch's folder, which only this user can read. When the driver ends,
+however that may be, its node closes the connections; a node that is lost no longer answers.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hmac
+import json
+import os
+import resource
+import secrets
+import selectors
+import socket
+import struct
+from pathlib import Path
+
+from experiments.model.errors import ExperimentsError
+from experiments.programs.measure.lines import LISTENER, WELCOME, end_with_peer
+
+BYTES = 65536
+HELLO_BYTES = 200  # of a rank's first line, at most
+HELLO_PATIENCE = 1.0  # seconds for the first line of whoever connects
+QUEUE = 1024  # ranks that connect at once; later ones try again
+SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
+
+
+class TooManyRanks(ExperimentsError):
+    """This process may not open a connection for every rank."""
+
+
+class Sockets(contextlib.ExitStack):
+    """Lines to the ranks of a launch and from them; closed with the block."""
+
+    def __init__(self, place: Path, ranks: int) -> None:
+        """Listen, and write how into the launch's folder, before the launch is started."""
+        super().__init__()
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+        self._ranks, self._token = ranks, secrets.token_hex(16)
+        self._listener = self.enter_context(socket.create_server(("", 0), backlog=QUEUE))
+        self._listener.setblocking(False)
+        self._connections: dict[int, socket.socket] = {}
+        self._parts: dict[int, bytes] = {}
+        self._selector = self.enter_context(selectors.DefaultSelector())
+        port = self._listener.getsockname()[1]
+        found = {"addresses": addresses(), "port": port, "token": self._token}
+        with os.fdopen(os.open(place / LISTENER, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            json.dump(found, file)
+
+    def connect(self) -> bool:
+        """Connect the ranks that wait for orders; whether all do.
+
+        Raises:
+            TooManyRanks: the launches that are alive have more than this process may open files.
+        """
+        with contextlib.suppress(BlockingIOError):
+            while len(self._connections) < self._ranks:
+                connection = self._accepted()
+                with contextlib.ExitStack() as stack:
+                    stack.enter_context(connection)
+                    rank = self._rank_of(connection)
+                    if rank is not None:
+                        self._connections[rank], self._parts[rank] = connection, b""
+                        self._selector.register(connection, selectors.EVENT_READ, rank)
+                        self.push(stack.pop_all())
+        return len(self._connections) == self._ranks
+
+    def _accepted(self) -> socket.socket:
+        """The next connection; BlockingIOError where there is none."""
+        try:
+            return self._listener.accept()[0]
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+        raise TooManyRanks(
+            "taking turns needs an open file for every rank of a block's launches, and this "
+            f"process may open {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}: raise the limit "
+            "(ulimit -Hn), or write turns = false for the site"
+        )
+
+    def _rank_of(self, connection: socket.socket) -> int | None:
+        """The rank that connects, welcomed; None for anybody else."""
+        connection.settimeout(HELLO_PATIENCE)
+        end_with_peer(connection)
+        hello = b""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            while not hello.endswith(b"\n") and len(hello) < HELLO_BYTES:
+                if not (more := connection.recv(HELLO_BYTES)):
+                    return None
+                hello += more
+            said = json.loads(hello)
+            rank = range(self._ranks).index(said["rank"])
+            known = hmac.compare_digest(str(said["token"]).encode(), self._token.encode())
+            if known and rank not in self._connections:
+                connection.settimeout(None)
+                connection.sendall(WELCOME.encode())
+                return rank
+        return None
+
+    def send(self, line: str) -> None:
+        """Send a line to all ranks; OSError where one has ended or its node is lost."""
+        for connection in self._connections.values():
+            connection.sendall(line.encode())
+
+    def receive(self, patience: float) -> list[str]:
+        """The lines that ranks have sent, once there are some; none after `patience` seconds.
+
+        Raises:
+            OSError: a rank has ended or its node is lost.
+        """
+        found: list[bytes] = []
+        for key, _ in self._selector.select(patience):
+            rank = key.data
+            if not (more := self._connections[rank].recv(BYTES)):
+                raise BrokenPipeError(f"rank {rank} has ended")
+            *lines, self._parts[rank] = (self._parts[rank] + more).split(b"\n")
+            found += lines
+        return [line.decode() for line in found]
+
+
+def addresses() -> list[str]:
+    """The IPv4 addresses of this node, that of the loopback device last."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            with contextlib.suppress(OSError):  # it has none
+                answer = fcntl.ioctl(asking, SIOCGIFADDR, request)
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return sorted(found, key=lambda address: address.startswith("127."))

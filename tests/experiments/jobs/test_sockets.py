@@ -1,0 +1,153 @@
+"""Ranks that can read the launch's folder are connected, by an address that answers; no other."""
+
+import contextlib
+import json
+import re
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from experiments.jobs import sockets
+from experiments.jobs.sockets import Sockets
+from experiments.programs.measure import lines
+from experiments.programs.measure.lines import LISTENER
+
+
+@pytest.fixture
+def ends(tmp_path: Path) -> Iterator[Sockets]:
+    with Sockets(tmp_path, 1) as made:
+        yield made
+
+
+def listener(folder: Path, **changes: Any) -> dict[str, Any]:
+    """What the driver has written, with changes that ranks find."""
+    found: dict[str, Any] = json.loads((folder / LISTENER).read_text()) | changes
+    (folder / LISTENER).write_text(json.dumps(found))
+    return found
+
+
+def echo(folder: Path, rank: int = 0) -> threading.Thread:
+    """A rank that sends back what it reads first, in a thread."""
+
+    def run() -> None:
+        with lines.opened(folder, rank) as (orders, answers):
+            answers.write(orders.readline())
+            answers.flush()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def connected(ends: Sockets, seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not ends.connect():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_the_token_can_be_read_by_its_user_alone(ends: Sockets, tmp_path: Path) -> None:
+    assert stat.S_IMODE((tmp_path / LISTENER).stat().st_mode) == 0o600
+
+
+def test_an_address_where_nobody_answers_is_passed_by(
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "PATIENCE", 0.2)
+    listener(tmp_path, addresses=["192.0.2.1", "127.0.0.1"])  # the first is one of TEST-NET-1
+    thread = echo(tmp_path)
+    assert connected(ends)
+    ends.send("an order\n")
+    assert ends.receive(5.0) == ["an order"]
+    thread.join(5.0)
+    with pytest.raises(BrokenPipeError, match="rank 0 has ended"):
+        ends.receive(5.0)
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        b"",
+        b"\n",
+        b"[]\n",
+        b"{}\n",
+        b"\xff\n",
+        b'{"rank": 0, "token": "guessed"}\n',
+        b'{"rank": 0, "token": 7}\n',
+        b'{"rank": 1, "token": "TOKEN"}\n',
+        b'{"rank": -1, "token": "TOKEN"}\n',
+        b"x" * 300,
+    ],
+)
+def test_whoever_else_connects_is_sent_away(ends: Sockets, tmp_path: Path, hello: bytes) -> None:
+    found = listener(tmp_path)
+    with socket.create_connection(("127.0.0.1", found["port"]), 5.0) as stranger:
+        stranger.sendall(hello.replace(b"TOKEN", found["token"].encode()))
+        if not hello:
+            stranger.shutdown(socket.SHUT_WR)
+        assert not connected(ends, 0.2)
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(100) == b""
+    echo(tmp_path)
+    assert connected(ends)
+
+
+def test_a_rank_that_cannot_reach_the_driver_says_what_it_tried(tmp_path: Path) -> None:
+    with Sockets(tmp_path, 1):
+        pass  # nobody listens any more
+    listener(tmp_path, addresses=["127.0.0.1"])
+    expected = "rank 0 cannot reach the driver .*127.0.0.1: .*refused.*or write turns = false"
+    with pytest.raises(SystemExit, match=expected), lines.opened(tmp_path, 0):
+        pass
+
+
+def test_the_addresses_are_those_of_this_machine_and_loopback_comes_last() -> None:
+    found = sockets.addresses()
+    assert found[-1] == "127.0.0.1"
+    for each in found:
+        assert re.fullmatch(r"[0-9.]+", each)
+        socket.create_server((each, 0)).close()
+
+
+@pytest.mark.parametrize(("allowed", "ending"), [(200, "True"), (50, "may open 50: raise the")])
+def test_a_rank_has_an_open_file(allowed: int, ending: str, tmp_path: Path) -> None:
+    """Of a soft limit of 50, the process may go to its hard limit."""
+    program = f"""
+import json, resource, socket, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, {allowed}))
+from experiments.jobs.sockets import Sockets
+folder = Path(sys.argv[1])
+with Sockets(folder, 60) as ends:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        print(ends.connect())
+    except Exception as error:
+        print(error)
+"""
+    words = [sys.executable, "-c", program, str(tmp_path)]
+    with (
+        subprocess.Popen(words, stdin=PIPE, stdout=PIPE, text=True) as driver,
+        contextlib.ExitStack() as stack,
+    ):
+        assert driver.stdout is not None and driver.stdout.readline() == "ready\n"
+        found = listener(tmp_path)
+        for rank in range(60):
+            address = ("127.0.0.1", found["port"])
+            connection = stack.enter_context(socket.create_connection(address, 5.0))
+            hello = {"token": found["token"], "rank": rank}
+            connection.sendall((json.dumps(hello) + "\n").encode())
+        output, _ = driver.communicate("go\n", timeout=60)
+    assert ending in output
