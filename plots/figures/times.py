@@ -21,13 +21,7 @@ from plots.figures.panels.marks import (
     transport_handles,
 )
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    short_arm,
-)
+from plots.layout.labels import OPERATIONS, bytes_text, operation_name, ranks_text, short_arm
 from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, look, stroke
 
 NAME = "times"

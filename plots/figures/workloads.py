@@ -11,12 +11,7 @@ from experiments.model.quantities import percent_text, seconds_text
 from experiments.model.workloads import WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import (
-    bytes_text,
-    operation_name,
-    ranks_text,
-    short_arm,
-)
+from plots.layout.labels import bytes_text, operation_name, ranks_text, short_arm
 from plots.layout.style import BAND, INK, TRANSPORTS, party
 
 NAME = "workloads"

@@ -20,16 +20,7 @@ from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.model.workloads import CONTENDERS
 from experiments.programs.external.imb import DIFFERENCES
-from plots.figures import (
-    baselines,
-    chain,
-    container,
-    placement,
-    speedup,
-    systems,
-    times,
-    workloads,
-)
+from plots.figures import baselines, chain, container, placement, speedup, systems, times, workloads
 from plots.figures.map import NAME as MAP
 from plots.figures.wires import NAME as NEAR
 from plots.layout import confounder_text, data_path_text, placement_text

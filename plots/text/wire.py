@@ -6,13 +6,7 @@ from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text
-from plots.layout.labels import (
-    bytes_text,
-    mpi_name,
-    operation_name,
-    ranks_text,
-    ratio_and_interval,
-)
+from plots.layout.labels import bytes_text, mpi_name, operation_name, ranks_text, ratio_and_interval
 from plots.layout.style import TRANSPORTS
 
 LONG = 2**20

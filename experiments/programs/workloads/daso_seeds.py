@@ -21,7 +21,6 @@ from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.daso import trainer_of
 from experiments.programs.workloads.network import Samples, batches_of, samples
 
-BATCH = 256  # samples of a rank
 RATE = 0.05  # of learning in the first epoch; it falls to 0 along a cosine
 PLATEAU = 0.02  # a loss that falls by less in three epochs halves what DASO skips
 UNSEEN = 4096  # samples of the final loss
@@ -55,12 +54,12 @@ class Course:
         return found
 
 
-def train(seed: int, comm: MPI.Intracomm, epochs: int, length: int) -> dict[str, float]:
+def train(seed: int, comm: MPI.Intracomm, asked: argparse.Namespace) -> dict[str, float]:
     """All ways through one seed; what a row of the table holds, on rank 0."""
-    courses = {way: Course(way, seed, comm, epochs) for way in WAYS}
-    for number in range(epochs):
+    courses = {way: Course(way, seed, comm, asked.epochs) for way in WAYS}
+    for number in range(asked.epochs):
         stream = 1 + number * comm.size + comm.rank
-        batches = batches_of(samples(seed, stream, length * BATCH), BATCH)
+        batches = batches_of(samples(seed, stream, asked.batches * asked.batch), asked.batch)
         for way in np.roll(WAYS, number):
             courses[way].epoch(number, batches)
     unseen = samples(seed, 0, UNSEEN)
@@ -94,12 +93,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--epochs", type=int, default=16, help="first and last block")
     parser.add_argument("--batches", type=int, default=24, help="of an epoch")
+    parser.add_argument("--batch", type=int, default=256, help="samples of a rank in a batch")
     asked = parser.parse_args(arguments)
-    if min(*asked.seeds, asked.epochs, asked.batches) < 1:
-        parser.error("seeds, epochs and batches are whole numbers of 1 or more")
+    if min(*asked.seeds, asked.epochs, asked.batches, asked.batch) < 1:
+        parser.error("seeds, epochs, batches and samples are whole numbers of 1 or more")
     use_one_thread()
     comm = MPI.COMM_WORLD
-    rows = {seed: train(seed, comm, asked.epochs, asked.batches) for seed in asked.seeds}
+    rows = {seed: train(seed, comm, asked) for seed in asked.seeds}
     if comm.rank == 0:
         print(to_table(rows), end="", flush=True)
 

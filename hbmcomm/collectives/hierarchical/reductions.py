@@ -11,12 +11,7 @@ from collections.abc import Sequence
 
 from hbmcomm.collectives.buffers.operand import Part
 from hbmcomm.collectives.hierarchical.between import choice, ring
-from hbmcomm.collectives.hierarchical.between.steps import (
-    Algorithm,
-    Range,
-    split,
-    without_empty,
-)
+from hbmcomm.collectives.hierarchical.between.steps import Algorithm, Range, split, without_empty
 from hbmcomm.collectives.hierarchical.hosts.layout import Lane
 from hbmcomm.collectives.hierarchical.task import Task, move
 from hbmcomm.collectives.hierarchical.ways import SPLIT, WHOLE, Ways, scratch

@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hbmcomm.costmodel import (
-    CostModelError,
-    Machine,
-    Memory,
-    Model,
-    Parameters,
-    Part,
-    Sample,
-    fit,
-)
+from hbmcomm.costmodel import CostModelError, Machine, Memory, Model, Parameters, Part, Sample, fit
 from hbmcomm.costmodel.fitting import first_least, nonnegative
 
 SIZES = [2**power for power in range(6, 25, 3)]

@@ -4,8 +4,6 @@ OVERLAPPED reduces each gradient on another thread as soon as it is there. COMPU
 its time over that of another contender is the latter's efficiency of weak scaling.
 """
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +20,7 @@ from experiments.model.systems.fusion import (
     ON_DEVICE,
     OVERLAPPED,
 )
-from experiments.programs.contenders.contender import Contender, ContenderMissing
-from experiments.programs.measure.buffers import agree
+from experiments.programs.contenders.contender import Contender, require
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
 from experiments.programs.workloads.fusion.emulated_compute import Cpu, Device, pass_seconds
@@ -59,8 +56,7 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
         ContenderMissing: GRPC, and any rank has no grpcio.
     """
     if contender == GRPC:
-        found = importlib.util.find_spec("grpc") is not None
-        agree(comm, "" if found else "grpcio cannot be imported", ContenderMissing)
+        require(comm, "grpc")
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         counts = lengths(operation)
