@@ -18,9 +18,11 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.calls.engine import is_in_flight
 from hbmcomm.collectives.hierarchical.between.steps import Message, Step
+from hbmcomm.quantities import KIB
 
 _TAGS = 1024
 _MOST = 2**30  # bytes of one message of MPI
+_ANSWERED = 64 * KIB  # bytes of a message that takes longer than its answer, and more
 _YIELD = 2e-3  # seconds of giving the CPU away between two tests, before this rank sleeps
 _YIELD_IN_FLIGHT = 100e-6  # the same while the program computes on another thread
 _SHORTEST, _LONGEST = 20e-6, 200e-6  # seconds of its naps
@@ -200,6 +202,8 @@ class Wire:
                 pair = (came.address, own.address)
                 lower, higher = pair if message.host < place.host else pair[::-1]
                 place.fold(own.nbytes // place.entry, lower, higher, own.address)
+            if step.answered:
+                yield self._answer(given, taken, tag)
 
     def packets(self, given: Sequence[Packet], taken: Sequence[Packet]) -> Exchange:
         """Some messages; empty ones are left out."""
@@ -213,6 +217,20 @@ class Wire:
         comm, tag = self._comm, tag % _TAGS
         found = [comm.Irecv(memory, rank, tag) for rank, memory in _messages(taken)]
         return found + [comm.Isend(memory, rank, tag) for rank, memory in _messages(given)]
+
+    def _answer(
+        self, given: Sequence[Packet], taken: Sequence[Packet], tag: int
+    ) -> list[MPI.Request]:
+        """Begin to answer long messages that have come, and to take the answers to those sent."""
+        self._refuse_lost()
+        comm, tag = self._comm, tag % _TAGS
+        nothing: Any = [None, 0, MPI.BYTE]
+        takers, givers = (
+            [each.rank for each in packets if each.nbytes >= _ANSWERED]
+            for packets in (given, taken)
+        )
+        found = [comm.Irecv(nothing, rank, tag) for rank in takers]
+        return found + [comm.Isend(nothing, rank, tag) for rank in givers]
 
     @staticmethod
     def _packet(place: Place, message: Message) -> Packet:

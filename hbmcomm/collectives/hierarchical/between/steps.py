@@ -27,11 +27,14 @@ class Step(NamedTuple):
     Attributes:
         folds: Received entries are reduced with those in place, the lower host's first; else they
             replace these.
+        answered: A receiver answers once a long message has come, and its sender's next step waits
+            for that.
     """
 
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
     folds: bool = False
+    answered: bool = False
 
 
 Steps = list[Step]
@@ -52,7 +55,9 @@ def exchange(to: Message, source: Message, folds: bool = False) -> Step:
 
 def without_empty(steps: Iterable[Step]) -> Steps:
     """The steps without empty messages, and without steps that have no message."""
-    found = [Step(_filled(each.sends), _filled(each.receives), each.folds) for each in steps]
+    found = [
+        each._replace(sends=_filled(each.sends), receives=_filled(each.receives)) for each in steps
+    ]
     return [each for each in found if each.sends or each.receives]
 
 

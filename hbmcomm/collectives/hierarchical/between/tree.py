@@ -6,16 +6,21 @@ from hbmcomm.collectives.hierarchical.between.steps import Message, Step, Steps
 
 
 def bcast(host: int, size: int, count: int, root: int = 0) -> Steps:
-    """From the root to all: in each round, hosts that have the entries send them to one more."""
+    """From the root to all: in each round, hosts that have the entries send them to one more.
+
+    A host that serves several waits for the answer of each before it serves the next. Its messages
+    would share the link otherwise: the first host would have the entries, and could pass them on,
+    as late as the last.
+    """
     place, everything = (host - root) % size, (0, count)
     found, distance = Steps(), 1
     while distance < size:
         if place < distance and place + distance < size:
             child = Message((host + distance) % size, everything)
-            found.append(Step(sends=(child,)))
+            found.append(Step(sends=(child,), answered=place + 2 * distance < size))
         elif distance <= place < 2 * distance:
             parent = Message((host - distance) % size, everything)
-            found.append(Step(receives=(parent,)))
+            found.append(Step(receives=(parent,), answered=place + distance < size))
         distance *= 2
     return found
 

@@ -40,7 +40,7 @@ class Played:
         self.sent = [sum(_length(each) for step in plan for each in step.sends) for plan in plans]
         self.messages = sum(len(step.sends) for plan in plans for step in plan)
         self.rounds = max(map(len, plans))
-        self._wires: dict[tuple[int, int], deque[list[Entry]]] = defaultdict(deque)
+        self._wires: dict[tuple[int, int], deque[tuple[list[Entry], bool]]] = defaultdict(deque)
         hosts = [self._play(host, plan) for host, plan in enumerate(plans)]
         for _ in range(4 * (self.rounds + 1) * len(hosts)):
             hosts = [each for each in hosts if next(each, "over") != "over"]
@@ -51,13 +51,13 @@ class Played:
         own = self.entries[host]
         for step in plan:
             for to, (begin, end) in step.sends:
-                self._wires[host, to].append(own[begin:end])
+                self._wires[host, to].append((own[begin:end], step.answered))
             yield
             for source, (begin, end) in step.receives:
                 while not self._wires[source, host]:
                     yield
-                came = self._wires[source, host].popleft()
-                assert len(came) == end - begin
+                came, is_answered = self._wires[source, host].popleft()
+                assert len(came) == end - begin and is_answered == step.answered
                 if step.folds:
                     pairs = zip(came, own[begin:end], strict=True)
                     came = [(a + b) if source < host else (b + a) for a, b in pairs]
@@ -92,6 +92,13 @@ def test_from_a_root_and_to_a_root_each_other_host_takes_one_message(
     assert all(each == [(root,)] * count for each in bcast.entries)
     assert all(sorted(entry) == list(range(size)) for entry in reduce.entries[root])
     assert bcast.messages == reduce.messages == size - 1
+
+
+@given(sizes)
+def test_in_a_tree_a_host_serves_the_next_one_once_the_last_has_answered(size: int) -> None:
+    for host in range(size):
+        served = [step.answered for step in tree.bcast(host, size, 1) if step.sends]
+        assert served == [True] * (len(served) - 1) + [False] * bool(served)
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=9))
