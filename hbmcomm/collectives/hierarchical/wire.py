@@ -22,7 +22,7 @@ from hbmcomm.quantities import KIB
 
 _TAGS = 1024
 _MOST = 2**30  # bytes of one message of MPI
-_ANSWERED = 64 * KIB  # bytes of a message that takes longer than its answer, and more
+_ANSWERED = 64 * KIB  # bytes from which on a message takes longer than its answer
 _YIELD = 2e-3  # seconds of giving the CPU away between two tests, before this rank sleeps
 _YIELD_IN_FLIGHT = 100e-6  # the same while the program computes on another thread
 _SHORTEST, _LONGEST = 20e-6, 200e-6  # seconds of its naps
