@@ -1,8 +1,11 @@
 /* Reduces the same range of several inputs into one or more outputs, in the order of the inputs.
 
    Works in chunks that stay in the first-level cache, so that every input is read once from memory
-   and every output written once. Chunks are shorter where outputs are streamed: then reads overlap
-   with streaming stores. An output may be one of the inputs.
+   and every output written once. An output may be one of the inputs.
+
+   Chunks are shorter where outputs are streamed: then reads overlap with streaming stores. A chunk
+   may end inside a line of an output. That line is streamed with the next chunk, because a line
+   written in two parts is read from memory first.
 
    Ordering is the caller's: it has synchronised with the ranks that wrote the inputs, and it
    signals the outputs afterwards. */
@@ -106,19 +109,46 @@ static int combine_by_user(const hbm_call *call, const void *const *in, int ins,
     return status;
 }
 
-static void combine_chunk(const hbm_call *call, const void *const *in, int ins, void *const *out,
-                          int outs, uint64_t at, uint64_t bytes, int how)
+static void reduce_chunk(const hbm_call *call, const void *const *in, int ins, uint64_t at,
+                         uint64_t bytes, char *result)
 {
-    int streaming = how == STREAMING;
     hbm_kernel kernel = kernel_of(call->dtype, call->reduction);
-    _Alignas(LINE) char scratch[CHUNK], reduced[GRANULE];
-    char *result = ins == 1 ? (char *)in[0] + at : streaming ? reduced : (char *)out[0] + at;
-    if (ins > 1 && is_half(call))
-        reduce_halves(call, kernel, in, ins, at, bytes / hbm_dtype_size(call->dtype), result);
-    else if (ins > 1)
-        reduce_others(kernel, in, ins, at, bytes / hbm_dtype_size(call->dtype), scratch, result);
+    uint64_t n = bytes / hbm_dtype_size(call->dtype);
+    _Alignas(LINE) char scratch[CHUNK];
+    if (is_half(call))
+        reduce_halves(call, kernel, in, ins, at, n, result);
+    else
+        reduce_others(kernel, in, ins, at, n, scratch, result);
+}
+
+static void combine_chunk(const hbm_call *call, const void *const *in, int ins, void *const *out,
+                          int outs, uint64_t at, uint64_t bytes)
+{
+    char *result = (char *)(ins == 1 ? in[0] : out[0]) + at;
+    if (ins > 1)
+        reduce_chunk(call, in, ins, at, bytes, result);
     for (int o = 0; o < outs; o++)
-        (streaming ? hbm_stream : hbm_copy)((char *)out[o] + at, result, bytes);
+        hbm_copy((char *)out[o] + at, result, bytes);
+}
+
+static void combine_streaming(const hbm_call *call, const void *const *in, int ins,
+                              void *const *out, int outs, uint64_t offset, uint64_t n)
+{
+    _Alignas(LINE) char kept[LINE + GRANULE]; /* the end of the last chunk, and this chunk */
+    char *result = kept + LINE;
+    for (uint64_t done = 0, bytes; done < n; done += bytes) {
+        uint64_t at = offset + done;
+        bytes = n - done < GRANULE ? n - done : GRANULE;
+        if (done)
+            memcpy(kept, kept + GRANULE, LINE);
+        reduce_chunk(call, in, ins, at, bytes, result);
+        for (int o = 0; o < outs; o++) {
+            char *to = (char *)out[o] + at;
+            uint64_t before = done ? (uintptr_t)to % LINE : 0;
+            uint64_t after = done + bytes < n ? (uintptr_t)(to + bytes) % LINE : 0;
+            hbm_stream(to - before, result - before, before + bytes - after);
+        }
+    }
 }
 
 int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,
@@ -126,13 +156,17 @@ int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *cons
 {
     if (call->reduction == HBM_USER)
         return combine_by_user(call, in, ins, out, outs, offset, n);
-    uint64_t most = how == STREAMING || is_half(call) ? GRANULE : CHUNK;
+    if (how == STREAMING && ins > 1) {
+        combine_streaming(call, in, ins, out, outs, offset, n);
+        return HBM_OK;
+    }
+    uint64_t most = is_half(call) ? GRANULE : CHUNK;
     uint64_t turns = how == IN_TURN ? n / TURN_SPAN * (TURN_SPAN / TURN_STEP) : 0;
     for (uint64_t i = 0; i < turns; i++)
-        combine_chunk(call, in, ins, out, outs, offset + in_turn(i), TURN_STEP, how);
+        combine_chunk(call, in, ins, out, outs, offset + in_turn(i), TURN_STEP);
     for (uint64_t done = turns * TURN_STEP, bytes; done < n; done += bytes) {
         bytes = n - done < most ? n - done : most;
-        combine_chunk(call, in, ins, out, outs, offset + done, bytes, how);
+        combine_chunk(call, in, ins, out, outs, offset + done, bytes);
     }
     return HBM_OK;
 }
