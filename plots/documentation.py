@@ -25,7 +25,15 @@ from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary
-from plots.draw import PlotsError, drawings, encode, link_drawings, speedup_drawing, write
+from plots.draw import (
+    TOPICS,
+    PlotsError,
+    drawings,
+    encode,
+    link_drawings,
+    speedup_drawing,
+    write,
+)
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
@@ -64,33 +72,28 @@ def refresh(root: Path) -> list[Path]:
     Raises:
         PlotsError: a page has a part that nothing makes.
     """
-    words = [[f"**{word}**", meaning] for word, meaning in glossary.words().items()]
-    parts = {"glossary": _markdown(["word", "meaning"], words)}
+    parts: dict[str, Callable[[], str]] = {"glossary": _glossary}
     for path in (root / "docs" / "schemas").glob("*.schema.json"):
         schema = json.loads(path.read_text(encoding="utf-8"))
-        parts[f"fields: {path.name.partition('.')[0]}"] = table(schema)
+        parts[f"fields: {path.name.partition('.')[0]}"] = partial(table, schema)
     written: list[Path] = []
     for archive in sorted((root / DATA).glob("*.tar.xz")):
         name = archive.name.removesuffix(".tar.xz")
         with opened(archive) as results:
             campaign = load(results)
         found = find(campaign)
-        parts |= {f"measured: {name}, {part}": text for part, text in measured(found).items()}
-        written += _shown(root, name, partial(drawings, found))
+        parts |= _parts(name, MEASURED, found)
+        shown = [each for each in TOPICS if any((root / "docs").rglob(f"{name}-{each}*.svg"))]
+        written += _shown(root, name, partial(drawings, found, topics=shown))
         if links.are_in(campaign):
             models = evaluate(links.of_links(campaign))
-            parts[f"measured: {name}, models"] = _wrapped(cost_models.sentence(models))
+            parts |= _parts(name, OF_MODELS, models)
             written += _shown(root, name, partial(link_drawings, models, whatif.MOST_NODES))
     for path in sorted((root / DATA).glob("*.json.xz")):
         bench = stored_bench.load(path)
         name = path.name.removesuffix(".json.xz")
         models = evaluate(of_bench(path.name, bench))
-        parts |= {
-            f"measured: {name}, headline": _wrapped(stored_bench.headline(bench)),
-            f"measured: {name}, best": _wrapped(stored_bench.sentence(bench)),
-            f"measured: {name}, ratios": _markdown(*stored_bench.ratios(bench)),
-            f"measured: {name}, models": _wrapped(cost_models.sentence(models)),
-        }
+        parts |= _parts(name, OF_BENCH, bench) | _parts(name, OF_MODELS, models)
         written += _shown(root, name, partial(_speedups, models))
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
@@ -99,14 +102,20 @@ def refresh(root: Path) -> list[Path]:
     return written
 
 
-def _filled(page: str, text: str, parts: Mapping[str, str]) -> str:
+def _parts(
+    name: str, makers: Mapping[str, Callable[[Any], str]], found: Any
+) -> dict[str, Callable[[], str]]:
+    return {f"measured: {name}, {part}": partial(made, found) for part, made in makers.items()}
+
+
+def _filled(page: str, text: str, parts: Mapping[str, Callable[[], str]]) -> str:
     def filled(match: re.Match[str]) -> str:
         if match[2] not in parts:
             raise PlotsError(
                 f"{page} has a part {match[2]!r}, and nothing makes it; known are "
                 f"{', '.join(sorted(parts))}"
             )
-        return f"{match[1]}{parts[match[2]]}{match[3]}"
+        return f"{match[1]}{parts[match[2]]()}{match[3]}"
 
     return _PART.sub(filled, text)
 
@@ -125,25 +134,21 @@ def _speedups(models: Evaluation) -> list[Drawing]:
     return [speedup_drawing(models, whatif.PAPERS)]
 
 
-def measured(found: Findings) -> dict[str, str]:
-    """What the pages may say of a campaign: {name of a part: its sentences or its table}."""
-    slower = [
+def _glossary() -> str:
+    words = [[f"**{word}**", meaning] for word, meaning in glossary.words().items()]
+    return _markdown(["word", "meaning"], words)
+
+
+def _slower(found: Findings) -> list[str]:
+    return [
         f"{each.sentence.partition(': ')[0]}."
         for each in answers(found)
         if each.question.startswith("How much slower")
     ]
-    floor = f"Noise floor {percent_text(found.floor)}; {found.blocks} blocks of arms in turns."
-    return {
-        "headline": _wrapped(" ".join(slower[:1])),
-        "containers": _wrapped(" ".join([*headline(found), floor])),
-        "transports": _wrapped(" ".join([*slower, floor])),
-        "times": _times(found),
-        "systems": _systems(found),
-        "fastest": _fastest(found),
-        "steps": _steps(found),
-        "wires": _wires(found),
-        "best": "".join(f"- {line}\n" for line in best_flat(found)),
-    }
+
+
+def _floor(found: Findings) -> str:
+    return f"Noise floor {percent_text(found.floor)}; {found.blocks} blocks of arms in turns."
 
 
 def _wrapped(text: str) -> str:
@@ -298,3 +303,26 @@ def _values(schema: Mapping[str, Any], path: str, meaning: str) -> Iterator[tupl
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         shown = " or ".join(str(_TYPES.get(kind, kind)) for kind in kinds)
         yield f"`{path}`", shown, meaning
+
+
+MEASURED: Mapping[str, Callable[[Findings], str]] = {
+    "headline": lambda found: _wrapped(" ".join(_slower(found)[:1])),
+    "containers": lambda found: _wrapped(" ".join([*headline(found), _floor(found)])),
+    "transports": lambda found: _wrapped(" ".join([*_slower(found), _floor(found)])),
+    "times": _times,
+    "systems": _systems,
+    "fastest": _fastest,
+    "steps": _steps,
+    "wires": _wires,
+    "best": lambda found: "".join(f"- {line}\n" for line in best_flat(found)),
+}
+"""What pages may say of a campaign: {name of a part: what makes its sentences or its table}."""
+
+OF_BENCH: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "headline": lambda bench: _wrapped(stored_bench.headline(bench)),
+    "best": lambda bench: _wrapped(stored_bench.sentence(bench)),
+    "ratios": lambda bench: _markdown(*stored_bench.ratios(bench)),
+}
+OF_MODELS: Mapping[str, Callable[[Evaluation], str]] = {
+    "models": lambda models: _wrapped(cost_models.sentence(models)),
+}

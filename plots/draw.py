@@ -4,7 +4,7 @@ The same folder gives the same bytes, whatever the locale, the working directory
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,22 @@ from plots.tables.results import tables
 from plots.tables.table import Table, csv, latex
 
 FORMATS = ("pdf", "svg", "png")
+
+Figures = Mapping[str, Callable[[Findings], Sequence[Drawing | Skipped]]]
+TIMED: Figures = {
+    "workloads": workloads,
+    "times": times,
+    "speedup": speedup,
+    "placement": placement,
+    "systems": systems,
+    "wires": wires,
+    "baselines": baselines,
+}
+"""By topic, with which the names of its figures begin."""
+
+MAPS: Figures = {"placement-map": placement_map}
+COSTS: Figures = {"chain": chain, "container": container, "drift": drift}
+TOPICS = (*TIMED, *MAPS, *COSTS)
 
 
 class PlotsError(ExperimentsError):
@@ -138,16 +154,21 @@ def write_drawings(
     return written
 
 
-def drawings(found: Findings, *, printed: bool = False) -> list[Drawing | Skipped]:
+def drawings(
+    found: Findings, *, printed: bool = False, topics: Container[str] = TOPICS
+) -> list[Drawing | Skipped]:
     """Every figure, in the paper's order; those that the campaign cannot fill say why.
 
     Of an emulated machine the map comes first, which alone is real; the words of all say so.
+
+    Args:
+        topics: those of TOPICS whose figures are wanted.
     """
     with style(printed=printed):
-        timed = [*workloads(found), *times(found), *speedup(found), *placement(found)]
-        timed += [*systems(found), *wires(found), *baselines(found)]
-        maps = placement_map(found)
-        costs = [*chain(found), *container(found), *drift(found)]
+        timed, maps, costs = (
+            [each for name, drawn in group.items() if name in topics for each in drawn(found)]
+            for group in (TIMED, MAPS, COSTS)
+        )
     if not found.machine:
         return [*timed, *maps, *costs]
     warning = found.machine

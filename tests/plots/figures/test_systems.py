@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plots.documentation import measured
+from plots.documentation import MEASURED
 from plots.draw import drawings
 from plots.figures.systems import systems
 from plots.layout.figure_layout import Drawing
@@ -42,6 +42,6 @@ def test_systems_are_in_the_tables_answers_and_rows_of_pages() -> None:
     slower = answered["How much slower than region is grpc?"]
     assert slower.figure == "systems"
     assert "with grpc as with region (" in slower.sentence
-    rows = measured(found)["systems"].splitlines()
+    rows = MEASURED["systems"](found).splitlines()
     assert len(rows) == 2 + 2 * 2
     assert rows[2].startswith("| Tensor push | 64 KiB | 2 | ")
