@@ -25,6 +25,9 @@ from experiments.provision.wheels import mpi as mpi_provision
 GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
 STOPPED = "tests/experiments/guests/test_stopped_campaign.py"
 CORE = "tests/native/"
+SANITIZED = tuple(
+    f"{CORE}test_core.py::test_core_alone[{build}-" for build in ("thread", "address")
+)
 pytest_plugins = ["tests.campaigns"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
@@ -172,11 +175,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class InTwoGroups(LoadScopeScheduling):
-    """Guests of emulated machines; and all else that does not run beside others."""
+    """Guests of emulated machines; and all else that does not run beside others.
+
+    Sanitized builds of the core are with the guests: so both groups take as long.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         beside = nodeid.startswith(GUESTS) and not nodeid.startswith(STOPPED)
-        return "guests" if beside else "alone"
+        return "beside" if beside or nodeid.startswith(SANITIZED) else "alone"
 
 
 @pytest.hookimpl(optionalhook=True)

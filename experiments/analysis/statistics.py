@@ -125,7 +125,8 @@ def median_interval(samples: Sequence[float] | NDArray[np.float64]) -> Interval:
         return Interval(np.nan, np.nan, np.nan)
     ranks = _median_ranks(ordered.size, CONFIDENCE)
     low, high = ordered[list(ranks)].tolist() if ranks else (np.nan, np.nan)
-    return Interval(float(np.median(ordered)), low, high)
+    middle = ordered[[(ordered.size - 1) // 2, ordered.size // 2]].mean()
+    return Interval(float(middle), low, high)
 
 
 def median_ratio(ratios: Sequence[float] | NDArray[np.float64]) -> Interval:
@@ -248,18 +249,18 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
         n, iterations in all launches; launches.
     """
     keys = ["arm", *FACTORS]
-    rows: list[dict[str, Any]] = []
-    for values, group in cells.groupby(keys, sort=True, observed=True):
-        middle = median_interval(group["median_s"].to_numpy(dtype=float))
-        cell: dict[str, Any] = dict(zip(keys, values, strict=True))
-        moved = bus_bytes(cell["operation"], cell["ranks"]) * cell["bytes"]
-        rows.append(
-            cell
-            | {"median_s": middle.value, "low_s": middle.low, "high_s": middle.high}
-            | {key: float(group[key].median()) for key in OWN}
-            | {"bus_bytes_per_s": moved / middle.value}
-            | {"group": int(group["group"].max()), "n": int(group["n"].sum())}
-            | {"launches": len(group)}
-        )
-    times = ("median_s", "low_s", "high_s", *OWN, "bus_bytes_per_s")
-    return pd.DataFrame(rows, columns=[*keys, *times, "group", "n", "launches"])
+    groups = cells.groupby(keys, sort=True, observed=True)
+    found = groups.agg(
+        median_s=("median_s", list),
+        **{key: (key, "median") for key in OWN},
+        group=("group", "max"),
+        n=("n", "sum"),
+        launches=("n", "size"),
+    ).reset_index()
+    middles = [median_interval(each) for each in found["median_s"]]
+    times = ["median_s", "low_s", "high_s"]
+    found[times] = pd.DataFrame(middles, columns=times, dtype=float)
+    factors = zip(found["operation"], found["ranks"], strict=True)
+    moved = [bus_bytes(operation, ranks) for operation, ranks in factors] * found["bytes"]
+    found["bus_bytes_per_s"] = moved / found["median_s"]
+    return found[[*keys, *times, *OWN, "bus_bytes_per_s", "group", "n", "launches"]]

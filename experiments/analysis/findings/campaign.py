@@ -315,7 +315,8 @@ def _judged(frames: list[pd.DataFrame], held: Floors) -> pd.DataFrame:
         return frames[0] if frames else pd.DataFrame()
     frame = pd.concat(filled, ignore_index=True)
     if "floor" not in frame:
-        cells = zip(frame["mpi"], frame["bytes"], strict=True)
-        frame = frame.assign(floor=[held.of(str(mpi), int(size)) for mpi, size in cells])
+        cells = list(zip(frame["mpi"], frame["bytes"], strict=True))
+        floors = {(mpi, size): held.of(str(mpi), int(size)) for mpi, size in set(cells)}
+        frame = frame.assign(floor=[floors[cell] for cell in cells])
     ends = zip(frame["low"], frame["high"], frame["floor"], strict=True)
     return frame.assign(verdict=[str(verdict(*each)) for each in ends])

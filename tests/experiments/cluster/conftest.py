@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from experiments.emulation.hosts.keepers import HostsRefused
+from experiments.model.environment import MPIS
+from experiments.provision.wheels import mpi
 from tests import slurm_cluster
 from tests.slurm_cluster import Cluster
 
@@ -15,6 +17,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with two emulated nodes, and a site for it."""
     if why := slurm_cluster.lacking():
         pytest.skip(why)
+    for flavour in MPIS:
+        mpi.ensure(flavour, print)  # pip reaches no registry from emulated hosts
     folder: Path = tmp_path_factory.mktemp("slurm")
     try:
         with slurm_cluster.running(folder) as cluster:

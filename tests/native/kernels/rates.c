@@ -1,19 +1,21 @@
 /* Measures how fast two cores copy through memory that they write and read in turn: with few
-   buffers and with many, in order and alternating between four pages. Prints GB/s; fails on wrong
-   bytes. */
+   buffers and with many, in order and alternating between four pages. Prints GB/s, of so many
+   seconds for all together; fails on wrong bytes. */
 #define _GNU_SOURCE
 #include "core_test.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-#define ROUNDS 300
+#define ENDED (-1)
+#define MEASURED 20
 
 typedef struct {
-    uint64_t bytes, buffers;
+    uint64_t bytes, buffers, rounds;
+    double seconds;
     void (*copy)(void *, const void *, uint64_t);
     unsigned char *source, *shared, *target;
-    _Atomic int turn; /* odd: the reader's */
+    _Atomic int turn; /* odd: the reader's; ENDED */
     double writing, reading;
 } pair;
 
@@ -34,18 +36,20 @@ static unsigned char *buffer_of(pair *p, int round)
     return p->shared + (uint64_t)round % p->buffers * p->bytes;
 }
 
-static void wait_for(pair *p, int turn)
+/* Whether that turn came; else the other has ended. */
+static int comes(pair *p, int turn)
 {
-    while (atomic_load_explicit(&p->turn, memory_order_acquire) != turn)
+    int found;
+    while ((found = atomic_load_explicit(&p->turn, memory_order_acquire)) != turn && found != ENDED)
         sched_yield();
+    return found == turn;
 }
 
 static void *read_all(void *argument)
 {
     pair *p = argument;
     use_cpu(1);
-    for (int round = 0; round < ROUNDS; round++) {
-        wait_for(p, 2 * round + 1);
+    for (int round = 0; comes(p, 2 * round + 1); round++) {
         double began = seconds_now();
         p->copy(p->target, buffer_of(p, round), p->bytes);
         p->reading += seconds_now() - began;
@@ -60,14 +64,16 @@ static void *write_all(void *argument)
 {
     pair *p = argument;
     use_cpu(0);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (double end = seconds_now() + p->seconds, began = 0; began < end; p->rounds++) {
+        int round = (int)p->rounds;
         memset(p->source, round, p->bytes);
-        double began = seconds_now();
+        began = seconds_now();
         hbm_copy(buffer_of(p, round), p->source, p->bytes);
         p->writing += seconds_now() - began;
         atomic_store_explicit(&p->turn, 2 * round + 1, memory_order_release);
-        wait_for(p, 2 * round + 2);
+        comes(p, 2 * round + 2);
     }
+    atomic_store_explicit(&p->turn, ENDED, memory_order_release);
     return NULL;
 }
 
@@ -85,18 +91,18 @@ static void measure(pair p, const char *how)
     CHECK(!pthread_create(&threads[1], NULL, read_all, &p), "no thread");
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    double all = 1e-9 * ROUNDS * (double)p.bytes;
+    double all = 1e-9 * (double)p.rounds * (double)p.bytes;
     printf("%4d KiB, %2d buffers: writes %5.1f, reads %s %5.1f\n", (int)(p.bytes / 1024),
            (int)p.buffers, all / p.writing, how, all / p.reading);
     free(p.source), free(p.target), free(p.shared);
 }
 
-void test_rates(UNUSED uint64_t seed, UNUSED double seconds)
+void test_rates(UNUSED uint64_t seed, double seconds)
 {
-    for (uint64_t bytes = 32 * 1024; bytes <= 512 * 1024; bytes *= 2)
-        for (uint64_t buffers = 1; buffers <= 16; buffers *= 16) {
-            measure((pair){.bytes = bytes, .buffers = buffers, .copy = hbm_copy}, "in order");
-            measure((pair){.bytes = bytes, .buffers = buffers, .copy = hbm_copy_in_turn},
-                    "in turn");
+    pair p = {.seconds = seconds / MEASURED};
+    for (p.bytes = 32 * 1024; p.bytes <= 512 * 1024; p.bytes *= 2)
+        for (p.buffers = 1; p.buffers <= 16; p.buffers *= 16) {
+            p.copy = hbm_copy, measure(p, "in order");
+            p.copy = hbm_copy_in_turn, measure(p, "in turn");
         }
 }

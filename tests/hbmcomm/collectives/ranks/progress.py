@@ -16,6 +16,7 @@ from hbmcomm import Communicator
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank
 SHORT, LONG = 1, 1 << 20  # of float32: 4 B and 4 MiB
+HANDED = 1 << 20  # of float32: no MPI here completes 4 MiB without its sender's hand
 
 other_of_mpi = WORLD.Dup()
 comm, other = (Communicator(WORLD, "regular", "direct") for _ in range(2))
@@ -153,7 +154,7 @@ def finish(way: str, requests: list[MPI.Request]) -> None:
 @promise
 def our_waits_let_a_long_message_of_mpi_go_on() -> None:
     """A message that needs its sender's hand, before a wait of the sender here."""
-    big = np.zeros(1 << 22, "float32")  # 16 MiB
+    big = np.zeros(HANDED, "float32")
     pending = Sum(LONG, "arena")
     waits: tuple[Callable[[], object], ...] = (
         *(comm.Barrier, pending.wait, lambda: comm.Allreduce(MPI.IN_PLACE, np.ones(LONG))),
@@ -176,7 +177,7 @@ def our_waits_let_a_long_message_of_mpi_go_on() -> None:
 @promise
 def a_message_that_waits_for_its_receiver_does_not_keep_others() -> None:
     """It is there all the time; what goes on beside it needs the hand of a rank that waits."""
-    early, big = np.zeros(1), np.zeros(1 << 22, "float32")  # 8 B and 16 MiB
+    early, big = np.zeros(1), np.zeros(HANDED, "float32")
     if RANK == 0:
         WORLD.Recv(early, 1, tag=1)
         sent = WORLD.Isend(big, 1, tag=3)
