@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import hbmcomm
-from experiments.model.contender_names import CALLS, PLAIN, TORCH_GROUPS
+from experiments.model.contender_names import CALLS, PLAIN
 from experiments.model.environment import BARE_HOST, LAUNCHERS, EnvironmentId
 from experiments.model.lower_bound import BARRIER
-from experiments.model.workloads import WORKLOADS
+from experiments.model.workloads import NEEDING_TORCH
 
 OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
 TRANSPORTS = ("direct", "hierarchical", "mpi", "pickle")
@@ -120,9 +120,7 @@ class Experiment:
     @property
     def uses_torch(self) -> bool:
         """Whether its environments need torch; a bench takes it where it is."""
-        groups = set(TORCH_GROUPS) & set(self.factors.transports)
-        steps = [WORKLOADS[name] for name in self.factors.operations if name in WORKLOADS]
-        needed = bool(groups) or any(each.uses_torch for each in steps)
+        needed = not NEEDING_TORCH.isdisjoint(self.factors.transports)
         return needed and self.launches.arms != MPIS_ARE_ARMS
 
     @property

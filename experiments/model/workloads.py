@@ -4,7 +4,7 @@ A workload has contenders of its own, which are the transports of its campaigns.
 and what bytes mean, not how they run.
 """
 
-from experiments.model.contender_names import GLOO, TORCH
+from experiments.model.contender_names import GLOO, TORCH, TORCH_GROUPS
 from experiments.model.systems import daso, fusion, modelled, parameter_server, regions
 from experiments.model.systems.workload import Workload
 
@@ -16,7 +16,7 @@ HIDDEN = 1024  # of a token's state
 
 def _step(title: str, grain: int, held: int) -> Workload:
     groups = (TORCH, GLOO)
-    return Workload(title, groups, grain=grain, held=held, computes=True, uses_torch=True)
+    return Workload(title, groups, grain=grain, held=held, computes=True)
 
 
 _TORCH_STEPS = {
@@ -40,6 +40,14 @@ WORKLOADS = {
 
 CONTENDERS = tuple(dict.fromkeys(name for each in WORKLOADS.values() for name in each.contenders))
 """The contenders of all workloads."""
+
+NEEDING_TORCH = {
+    *TORCH_GROUPS,
+    *(regions.RPC, regions.RPC_TUNED, regions.GLOO_SEND),
+    parameter_server.GLOO_LOCAL,
+    *(fusion.GLOO_BUCKETS, fusion.HOROVOD, fusion.GRPC),
+}
+"""Contenders that need torch, or gRPC, which is installed with it."""
 
 COMPUTING = tuple(name for name, each in WORKLOADS.items() if each.computes)
 """The workloads that have a computation of their own."""

@@ -35,9 +35,7 @@ ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 def _gradients(title: str, network: str) -> Workload:
     ways = (FUSED, PACKED, ONE_BY_ONE, ONE_BY_ONE_ARENA, MPI_ONE_BY_ONE, MPI_FUSED, GLOO_BUCKETS)
     nbytes = gradient_bytes(network)
-    return Workload(
-        title, (*ways, HOROVOD), "fusion.gradients", held=2, nbytes=nbytes, uses_torch=True
-    )
+    return Workload(title, (*ways, HOROVOD), "fusion.gradients", held=2, nbytes=nbytes)
 
 
 def _overlap(title: str, network: str) -> Workload:

@@ -23,7 +23,6 @@ def _served(title: str, network: str, contenders: tuple[str, ...]) -> Workload:
         program="parameter_server",
         held=1,
         nbytes=gradient_bytes(network),
-        uses_torch=GLOO_LOCAL in contenders,
     )
 
 

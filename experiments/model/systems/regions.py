@@ -15,7 +15,7 @@ PACK_MPI, GLOO_SEND = "pack-mpi", "gloo-send"
 
 def _push(title: str, nbytes: int = 0) -> Workload:
     ways = (REGION, RPC, RPC_TUNED, PACK_MPI, GLOO_SEND)
-    return Workload(title, ways, "regions.push", held=2, nbytes=nbytes, uses_torch=True)
+    return Workload(title, ways, "regions.push", held=2, nbytes=nbytes)
 
 
 _TITLES = {"alexnet": "AlexNet", "resnet50": "ResNet-50", "mobilenet_v1": "MobileNet"}

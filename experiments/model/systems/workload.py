@@ -21,7 +21,6 @@ class Workload:
             sizes of the campaign.
         computes: it computes as well. The same without communication takes turns with it as
             NO_TRANSPORT, and bounds it.
-        uses_torch: a contender needs torch.
     """
 
     title: str
@@ -31,7 +30,6 @@ class Workload:
     held: int = 0
     nbytes: int = 0
     computes: bool = False
-    uses_torch: bool = False
 
     @property
     def family(self) -> tuple[str, str]:

@@ -39,6 +39,21 @@ def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     assert quick.factors.transports == ("direct", "mpi", "pickle")
 
 
+@pytest.mark.parametrize(
+    ("name", "uses"),
+    [
+        ("parameter_server_networks", False),
+        ("parameter_server", True),
+        ("regions", True),
+        ("fusion", True),
+        ("fusion_step_device", True),  # gRPC comes with torch
+        ("daso", False),
+    ],
+)
+def test_torch_is_needed_where_a_contender_that_takes_part_needs_it(name: str, uses: bool) -> None:
+    assert spec.load(name).uses_torch == uses
+
+
 def test_the_paper_campaign_has_the_papers_factors() -> None:
     paper = spec.load("paper")
     assert set(paper.factors.operations) == {"bcast", "gather", "allreduce"}
