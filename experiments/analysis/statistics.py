@@ -125,8 +125,7 @@ def median_interval(samples: Sequence[float] | NDArray[np.float64]) -> Interval:
         return Interval(np.nan, np.nan, np.nan)
     ranks = _median_ranks(ordered.size, CONFIDENCE)
     low, high = ordered[list(ranks)].tolist() if ranks else (np.nan, np.nan)
-    middle = ordered[[(ordered.size - 1) // 2, ordered.size // 2]].mean()
-    return Interval(float(middle), low, high)
+    return Interval(float(np.median(ordered)), low, high)
 
 
 def median_ratio(ratios: Sequence[float] | NDArray[np.float64]) -> Interval:
