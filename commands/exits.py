@@ -22,6 +22,10 @@ from hbmcomm import HbmcommError
 MISTAKE, INTERRUPTED, CLOSED_PIPE = 1, 130, 141
 
 
+if {"--help", "--list"} & set(sys.argv):  # printed by invoke: no traceback after `| head`
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
 def command(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """Decorate a task, which then reports its errors; `options` are those of invoke's task()."""
     return lambda body: task(reports_errors(body), **options)

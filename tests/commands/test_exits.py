@@ -2,6 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
 
 TASK = """
 import signal, os
@@ -58,6 +63,14 @@ def test_a_reader_that_has_read_enough_is_no_mistake() -> None:
     assert found.returncode == 141
     assert found.stdout == "line\n"
     assert found.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("words", ["--list", "run --help"])
+def test_a_reader_may_read_the_first_line_of_what_invoke_itself_prints(words: str) -> None:
+    line = f'"$0" -m invoke {words} | true; exit ${{PIPESTATUS[0]}}'
+    command = ["bash", "-c", line, sys.executable]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (141, "")
 
 
 def test_a_defect_keeps_its_traceback() -> None:
