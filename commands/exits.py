@@ -45,6 +45,7 @@ def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
     def wrapper(context: Context, *args: Any, **flags: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a closed pipe or socket is an error below
         try:
             body(context, *args, **flags)
         except (ExperimentsError, HbmcommError) as error:

@@ -73,5 +73,10 @@ def test_a_reader_may_read_the_first_line_of_what_invoke_itself_prints(words: st
     assert (found.returncode, found.stderr) == (141, "")
 
 
+def test_a_task_is_never_ended_by_a_closed_socket() -> None:
+    found = run("print(signal.getsignal(signal.SIGPIPE).name)", "--help")
+    assert found.stdout == "SIG_IGN\n"
+
+
 def test_a_defect_keeps_its_traceback() -> None:
     assert "ZeroDivisionError" in run("1 / 0").stderr
