@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
 AT_WORK = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT")
+FAILING = "NonZeroExitCode"
+"""The reason of a job that has failed, also while it is COMPLETING: a node may be out of reach."""
 GONE = "UNKNOWN"
 """In place of the state of a job that Slurm has forgotten."""
 NEVER = {
@@ -78,6 +80,8 @@ def described(line: str) -> State:
     found = dict(re.findall(r"(JobState|Reason|ExitCode)=(\S+)", line))
     code, _, signal = found.get("ExitCode", "0:0").partition(":")
     reason = found.get("Reason", "None")
+    if reason == FAILING:
+        found["JobState"] = "FAILED"
     return State(
         found.get("JobState", GONE), "" if reason == "None" else reason, int(code), int(signal or 0)
     )

@@ -4,13 +4,14 @@ Puts together what other modules know; parses no flags and starts no launch itse
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hbmcomm
 from experiments.cluster import allocation, sites
+from experiments.cluster.daemons import Daemons
 from experiments.console.stages import Stages
 from experiments.emulation import description
 from experiments.execution import (
@@ -28,6 +29,8 @@ from experiments.execution.commands import Commands
 from experiments.execution.forecast import Host
 from experiments.execution.launching import LaunchContext
 from experiments.execution.runner import Runner
+from experiments.guests.boot import Guest
+from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
 from experiments.model.quantities import check_rank_counts
@@ -125,12 +128,13 @@ def _host() -> Host:
 
 def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stages) -> list[str]:
     asked, out = campaign.experiment.launches, campaign.request.out
-    gone = {
-        each: found.guests[each.machine, flavour].death
-        for each in asked.environments
-        if each.machine
-        for flavour in asked.mpis
-    }
+    gone: dict[EnvironmentId, Callable[[float], str]] = {}
+    for each in asked.environments:
+        if each.machine:
+            for flavour in asked.mpis:
+                gone[each] = partial(_death, found.guests[each.machine, flavour])
+        elif each.on_cluster and (nodes := os.environ.get("SLURM_JOB_NODELIST")):
+            gone[each] = Daemons(nodes).gone
     owner, commands = passthrough.owner(), Commands(campaign, found)
     context = LaunchContext(out, commands, owner, found.clients, gone)
     title, launches = campaign.experiment.title, len(campaign.launches)
@@ -151,6 +155,11 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
             f"{out} was removed or emptied while the campaign measured into it; nothing of it is "
             "left: measure again"
         ) from error
+
+
+def _death(guest: Guest, idle: float) -> str:
+    why = guest.death()
+    return f"the guest of {guest.description.name} ended: {why}" if why else ""
 
 
 def _fits(campaign: Campaign) -> Fits:

@@ -11,6 +11,7 @@ import docker
 
 from experiments.analysis import metadata_diff
 from experiments.environments.process import Command
+from experiments.jobs.execute import MachineGone
 from experiments.model.environment import APPTAINER, DOCKER, PODMAN, USERLAND, EnvironmentId
 from experiments.model.launch import Launch
 from experiments.results import store
@@ -40,14 +41,15 @@ class LaunchContext:
         folder: a results folder that store.create has begun.
         owner: uid and gid that container ranks write as.
         clients: engines' clients, for environments that answer with a container.
-        gone: by environment, a function: why its emulated machine is gone, "" while it runs.
+        gone: by environment, a function: why a machine is gone that its launches run on, "" while
+            all are there; given the seconds for which a launch has not got on.
     """
 
     folder: Path
     environments: Environments
     owner: tuple[int, int]
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
-    gone: Mapping[EnvironmentId, Callable[[], str]] = field(default_factory=dict)
+    gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
 
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""
@@ -56,6 +58,22 @@ class LaunchContext:
             for path in (place, *place.iterdir()):
                 os.chown(path, *self.owner)
         return self.environments(launch).command(launch, place.absolute())
+
+    def check_presence(self, launch: Launch, idle: float) -> None:
+        """See that the machines are there that a launch runs on.
+
+        Args:
+            idle: seconds for which it has not got on.
+
+        Raises:
+            MachineGone: one is not.
+        """
+        ask = self.gone.get(launch.environment)
+        if ask and (why := ask(idle)):
+            raise MachineGone(
+                f"launch {launch.name} ran on a machine that is gone: {why}\n"
+                f"Finished launches are kept: {RESUME}"
+            )
 
     def check(self, launch: Launch, place: Path, command: Command) -> None:
         """Add the command to what a launch wrote; refuse what cannot be compared with others.

@@ -4,7 +4,7 @@ A LaunchContext brings the commands that it starts; store.py takes in what a lau
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from experiments.console.progress_bar import Display
@@ -14,7 +14,6 @@ from experiments.execution.launching import LaunchContext
 from experiments.jobs.attend import STALLED, LaunchFailed, attended, disk_full, log_of
 from experiments.jobs.containers import ContainerRefused
 from experiments.model.arms import ALONE_FROM
-from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.schedule.blocks import alone, varied
@@ -23,10 +22,6 @@ from experiments.schedule.parties import Fits, parties
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 GONE_PATIENCE = 2.0  # seconds in which a machine that no longer answers is seen to be gone
 POLL = 0.1  # seconds
-
-
-class MachineGone(ExperimentsError):
-    """An emulated machine ended while launches ran in it."""
 
 
 class Runner:
@@ -119,7 +114,8 @@ class Runner:
 
     def _run_one(self, launch: Launch, display: Display) -> dict[str, LaunchFailed]:
         """Run one launch without company; how it was lost, by its name, where that is a finding."""
-        emulated, presence = launch.environment.is_emulated, self._presence(launch)
+        emulated = launch.environment.is_emulated
+        presence = partial(self._context.check_presence, launch)
         patience = STALLED_THERE if emulated else STALLED
         watching = (display.within, launching.RESUME, patience, presence)
         prepare = partial(self._context.prepare, launch)
@@ -130,7 +126,7 @@ class Runner:
         except (LaunchFailed, ContainerRefused) as failure:
             deadline = time.monotonic() + GONE_PATIENCE  # it may end before its machine does
             while emulated and time.monotonic() < deadline:
-                presence()
+                presence(0.0)
                 time.sleep(POLL)
             loss = (
                 failure
@@ -140,16 +136,3 @@ class Runner:
             self._attempts.refuse(launch, loss)
             return {launch.name: loss}
         return {}
-
-    def _presence(self, launch: Launch) -> Callable[[], None]:
-        """What raises MachineGone once the emulated machine of a launch is gone."""
-        ask = self._context.gone.get(launch.environment, lambda: "")
-
-        def look() -> None:
-            if why := ask():
-                raise MachineGone(
-                    f"the guest of {launch.environment.machine} ended while {launch.name} ran in "
-                    f"it: {why}\nFinished launches are kept: --resume boots it again and goes on"
-                )
-
-        return look

@@ -50,6 +50,7 @@ class Member:
         """
         self.launch, self._context, self._ends, self._refuse = launch, context, ends, refuse
         self.loss: LaunchFailed | None = None
+        self._idle_since: float | None = time.monotonic()  # while it starts or ends
         self._numbers = {cell: number for number, cell in enumerate(launch.plan)}
         self._log = log_of(context.folder, launch.name)
         self._place = ends.enter_context(store.incoming(context.folder, launch.name))
@@ -67,6 +68,7 @@ class Member:
         """Until its ranks wait for orders; Lost where they do not come that far."""
         with self._ended_where_lost():
             self._channel.open()
+        self._idle_since = None
 
     def ask(self, cells: Sequence[Cell], orders: Sequence[Order]) -> list[Answer]:
         """Have its ranks carry out orders; Lost where they do not.
@@ -83,10 +85,11 @@ class Member:
 
     def await_end(self) -> None:
         """Wait until the ranks, asked to leave, have left; Lost where they do not end well."""
-        deadline = time.monotonic() + END_PATIENCE
+        self._idle_since = began = time.monotonic()
         with self._ended_where_lost():
             while (code := self._poll()) is None:
-                if time.monotonic() > deadline:
+                self._check_presence()
+                if time.monotonic() - began > END_PATIENCE:
                     raise Lost(f"did not end within {END_PATIENCE:.0f} s")
                 time.sleep(POLL)
             if code:
@@ -111,6 +114,12 @@ class Member:
         code = self._poll()
         if code is not None:
             raise failed(self.launch.name, code, self._log, RESUME)
+        self._check_presence()
+
+    def _check_presence(self) -> None:
+        """Orders need nothing but the ranks; their start and their end may need more."""
+        if self._idle_since is not None:
+            self._context.check_presence(self.launch, time.monotonic() - self._idle_since)
 
     @contextlib.contextmanager
     def _ended_where_lost(self) -> Iterator[None]:
@@ -148,6 +157,7 @@ def run(
 
     Raises:
         LaunchFailed: from `refuse`.
+        MachineGone: from the context.
         ResultsError: what a launch wrote does not fit those before it.
     """
     members: list[Member] = []

@@ -49,7 +49,7 @@ def attended(
     within: Callable[[float], None],
     advice: str,
     patience: float = STALLED,
-    there: Callable[[], None] = lambda: None,
+    there: Callable[[float], None] = lambda idle: None,
 ) -> Iterator[tuple[Path, Command]]:
     """One launch, from an empty folder to a finished launch of a results folder.
 
@@ -61,7 +61,7 @@ def attended(
         within: called with the share of the launch that is done, 0 to 1.
         advice: what to do when it fails, as an error message ends.
         patience: seconds in which it gets on, or is ended.
-        there: raises once what it runs in is gone.
+        there: raises once what it runs on is gone; given the seconds since it last got on.
 
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
@@ -73,14 +73,15 @@ def attended(
 
         def tick() -> None:
             nonlocal seen, moved
-            there()
             text = _text(progress)
             if text != seen:
                 seen, moved = text, time.monotonic()
                 done, total, *_ = [*text.split(), "0", "0"]
                 if int(total):
                     within(int(done) / int(total))
-            if time.monotonic() - moved > patience:
+            idle = time.monotonic() - moved
+            there(idle)
+            if idle > patience:
                 why = f"stood still for {patience:.0f} s"
                 text = f"launch {name} {why} and was ended; finished launches are kept: {advice}"
                 raise LaunchFailed(text, why)

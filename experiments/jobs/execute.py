@@ -25,6 +25,10 @@ class EngineLost(ExperimentsError):
     """The container engine stopped answering."""
 
 
+class MachineGone(ExperimentsError):
+    """A machine that a launch runs on, or what ends launches there, is gone."""
+
+
 Poll = Callable[[], int | None]
 """The exit code of a command that has ended; None while it runs."""
 
@@ -97,11 +101,14 @@ def _process(command: Process, log: Path) -> Iterator[Poll]:
     kept = ALLOCATION if command.in_job else ()
     environment = {**outside_jobs(os.environ, kept), **command.environment, tracking.MARK: mark}
     before = tracking.segments()
-    process = background.start(command.argv, log, environment)
+    process, grace = background.start(command.argv, log, environment), command.grace
     try:
         yield process.poll
+    except MachineGone:
+        grace = 0.0  # a launcher would wait for what is gone
+        raise
     finally:
-        background.end(process, command.grace, os.killpg)
+        background.end(process, grace, os.killpg)
         tracking.end_marked(mark)
         tracking.remove_job_folder(process.pid)
         tracking.remove_segments(before)  # a launcher may say that all went well

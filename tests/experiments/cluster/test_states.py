@@ -29,6 +29,11 @@ def test_the_ends_of_jobs_are_told_apart(state: str, reason: str, code: str, wan
     assert ending("7", found, "go on") == wanted
 
 
+def test_a_job_whose_script_failed_is_over_while_a_node_is_out_of_reach() -> None:
+    found = described(LINE.format("COMPLETING", "NonZeroExitCode", "1:0"))
+    assert found.is_over and ending("7", found, "go on") == "job 7 failed with exit code 1; go on"
+
+
 def test_a_job_that_ended_well_is_complete() -> None:
     assert described(LINE.format("COMPLETED", "None", "0:0")).is_complete
 

@@ -9,8 +9,8 @@ import pytest
 from experiments.environments.process import Process
 from experiments.execution import runner
 from experiments.execution.launching import Environment, Environments
-from experiments.execution.runner import MachineGone
 from experiments.jobs.attend import LaunchFailed
+from experiments.jobs.execute import MachineGone
 from experiments.model.environment import BARE_HOST, DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
 from experiments.results import store
@@ -61,15 +61,17 @@ def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
     def environments(launch: Launch) -> Environment:
         return Crashing(code=1) if launch.environment == DOCKER_THERE else Instant()
 
-    gone = {DOCKER_THERE: lambda: "".join(ended)}
-    with pytest.raises(MachineGone, match=r"guest of knl ended while .*\n?.*--resume") as caught:
+    gone = {DOCKER_THERE: lambda idle: "".join(ended)}
+    with pytest.raises(
+        MachineGone, match=r"gone: Kernel panic.*\nFinished launches are kept: --resume"
+    ) as caught:
         run(folder, there(blocks), environments, gone)
     assert "Kernel panic" in str(caught.value)
     assert store.failed(folder) == {}
 
 
 def test_a_guest_that_is_gone_is_not_waited_for(folder: Path, blocks: tuple[Block, ...]) -> None:
-    gone = dict.fromkeys((BARE_METAL, DOCKER_THERE), lambda: "QEMU ended with code -9")
+    gone = dict.fromkeys((BARE_METAL, DOCKER_THERE), lambda idle: "QEMU ended with code -9")
     with pytest.raises(MachineGone, match="QEMU ended with code -9"):
         run(folder, there(blocks), alike(Stuck()), gone)
 
@@ -78,7 +80,7 @@ def test_a_launch_that_fails_in_a_guest_that_lives_is_reported_as_such(
     folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "GONE_PATIENCE", 0.2)
-    gone = {BARE_METAL: lambda: ""}
+    gone = {BARE_METAL: lambda idle: ""}
     with pytest.raises(LaunchFailed, match="failed with exit code 3"):
         run(folder, there(blocks), alike(Instant(code=3)), gone)
 

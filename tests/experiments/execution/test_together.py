@@ -16,6 +16,7 @@ from experiments.execution import together
 from experiments.execution.attempts import Attempts
 from experiments.execution.launching import LaunchContext
 from experiments.jobs.attend import LaunchFailed
+from experiments.jobs.execute import MachineGone
 from experiments.model.environment import DOCKER
 from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
@@ -55,12 +56,15 @@ def launches() -> tuple[Launch, ...]:
 
 
 def run(
-    folder: Path, launches: tuple[Launch, ...], docker: Callable[[], object] = here
+    folder: Path,
+    launches: tuple[Launch, ...],
+    docker: Callable[[], object] = here,
+    gone: Callable[[float], str] = lambda idle: "",
 ) -> dict[str, str]:
     def environment(launch: Launch) -> object:
         return docker() if launch.environment == DOCKER else here()
 
-    context = LaunchContext(folder, environment, ME)  # type: ignore[arg-type]
+    context = LaunchContext(folder, environment, ME, gone={DOCKER: gone})  # type: ignore[arg-type]
     losses = together.run(context, launches, lambda share: None, Attempts().refuse)
     return {name: str(loss) for name, loss in losses.items()}
 
@@ -125,6 +129,22 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
     first = sorted(store.finished(folder))[0]
     assert name not in store.read_launch(folder, first)["company"]
     assert not (folder / "incoming").exists()
+
+
+def test_a_launch_that_does_not_end_is_asked_what_it_needs_and_the_block_ends_with_that(
+    folder: Path, launches: tuple[Launch, ...]
+) -> None:
+    asked: list[float] = []
+
+    def gone(idle: float) -> str:
+        asked.append(idle)
+        return "no slurmd runs on n2" if idle > 1.0 and (folder / "incoming").exists() else ""
+
+    began = time.monotonic()
+    with pytest.raises(MachineGone, match="no slurmd runs on n2\nFinished launches are kept: --r"):
+        run(folder, launches, lambda: Other("in_a_turn.py", ("hangs at the end",)), gone)
+    assert time.monotonic() - began < 25, "END_PATIENCE is longer"
+    assert asked and not running(str(folder)) and store.finished(folder) == set()
 
 
 def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:

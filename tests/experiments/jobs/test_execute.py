@@ -18,7 +18,7 @@ import pytest
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Container, Process
 from experiments.jobs.containers import ContainerRefused, ImageGone
-from experiments.jobs.execute import EngineLost, execute
+from experiments.jobs.execute import EngineLost, MachineGone, execute
 from experiments.processes import tracking
 from experiments.provision.wheels import mpi
 from tests.awaiting import alive
@@ -74,7 +74,9 @@ def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
     assert not any(alive(int(pid)) for pid in pids.split())
 
 
-def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path: Path) -> None:
+def test_a_process_is_given_longer_to_end_what_it_started_unless_that_is_gone(
+    tmp_path: Path,
+) -> None:
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     command = python(
         "import pathlib, signal, sys, time\n"
@@ -86,12 +88,12 @@ def test_a_process_that_needs_longer_to_end_what_it_started_is_given_it(tmp_path
         f"pathlib.Path({str(begun)!r}).write_text('yes')\n"
         "time.sleep(600)"
     )
-    for grace in (0.2, 30.0):
+    for grace, error in ((0.2, RuntimeError), (30.0, MachineGone), (30.0, RuntimeError)):
         begun.unlink(missing_ok=True)
         slow = replace(command, grace=grace)
-        with pytest.raises(RuntimeError):
-            execute(slow, tmp_path / "log", None, after(begun, RuntimeError))
-        assert ended.exists() == (grace > 1)
+        with pytest.raises(error):
+            execute(slow, tmp_path / "log", None, after(begun, error))
+        assert ended.exists() == (grace > 1 and error is RuntimeError)
 
 
 def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Rank program: the harness; rank 0 dies or hangs in a turn of the third cell, or fails when all is
-written.
+"""Rank program: the harness; rank 0 dies or hangs in a turn of the third cell, or all ranks fail or
+hang when all is written.
 
-Usage: in_a_turn.py dies|hangs|"fails at the end" FOLDER
+Usage: in_a_turn.py dies|hangs|"fails at the end"|"hangs at the end" FOLDER
 """
 
 import os
@@ -30,4 +30,6 @@ def sabotaged(cells: Cells, order: Order) -> Answer:
 
 Cells.carry_out = sabotaged  # type: ignore[method-assign]
 harness.run(Path(sys.argv[2]))
+if sys.argv[1] == "hangs at the end":
+    time.sleep(600)
 sys.exit(sys.argv[1] == "fails at the end")

@@ -1,0 +1,104 @@
+"""A slurmd that no longer runs is noticed; one that answers, or is started again, is not gone."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from experiments.cluster import daemons
+from experiments.cluster.daemons import AGAIN, IDLE, LATER, REFUSING, Daemons
+from experiments.processes import executables
+from tests.slurm_cluster import Cluster
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        server.settimeout(5)
+        yield server
+
+
+def port(server: socket.socket) -> int:
+    found: int = server.getsockname()[1]
+    return found
+
+
+def on(**nodes: tuple[str, int]) -> Daemons:
+    return Daemons("n[1-2]", lambda names: nodes)
+
+
+def looks(found: Daemons, until: float, each: float = 0.1) -> list[str]:
+    """What is found by a launch that does not get on, asked every `each` seconds."""
+    return [found.gone(each * number) for number in range(round(until / each) + 1)]
+
+
+def test_daemons_that_answer_are_seldom_looked_at(listening: socket.socket) -> None:
+    assert set(looks(on(n1=(LOOPBACK, port(listening))), 20.0)) == {""}
+    listening.settimeout(0.2)
+    connections = 0
+    with pytest.raises(TimeoutError):
+        while True:
+            listening.accept()[0].close()
+            connections += 1
+    assert connections == 1 + 2 + (20.0 - 4 * IDLE) // LATER, "after 1, 2, 4, 8, 12, 16, 20 s"
+
+
+def test_a_launch_that_gets_on_is_no_reason_to_look() -> None:
+    def where(nodes: str) -> dict[str, daemons.Address]:
+        raise AssertionError("asked")
+
+    assert Daemons("n1", where).gone(IDLE / 2) == ""
+
+
+def test_a_daemon_that_refuses_connections_for_long_is_gone(listening: socket.socket) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        closed = port(server)
+    found, began = on(n1=(LOOPBACK, port(listening)), n2=(LOOPBACK, closed)), time.monotonic()
+    while not (why := found.gone(IDLE + time.monotonic() - began)):
+        time.sleep(0.02)
+    assert why == "no slurmd runs on n2"
+    assert REFUSING <= time.monotonic() - began < REFUSING + 2 * AGAIN + 1
+
+
+def test_a_daemon_that_restarts_is_not_gone(listening: socket.socket) -> None:
+    number = port(listening)
+    listening.close()
+    found = on(n1=(LOOPBACK, number))
+    assert found.gone(IDLE) == ""
+    with socket.create_server((LOOPBACK, number)):
+        time.sleep(REFUSING)
+        assert found.gone(IDLE + REFUSING) == ""
+    assert found.gone(IDLE + REFUSING + LATER) == "", "it has refused since a moment ago"
+
+
+def test_a_node_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemons, "CONNECT", 0.1)
+    with contextlib.ExitStack() as ends:
+        server = ends.enter_context(socket.socket())
+        server.bind((LOOPBACK, 0))
+        server.listen(0)
+        with pytest.raises(TimeoutError):
+            for _ in range(4):  # once the queue is full, the kernel answers no more
+                address = (LOOPBACK, port(server))
+                ends.enter_context(socket.create_connection(address, daemons.CONNECT))
+        found = on(n1=address)
+        assert found.gone(IDLE) == ""
+        time.sleep(REFUSING)
+        assert found.gone(IDLE + REFUSING) == ""
+
+
+def test_without_slurm_nothing_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executables, "find", lambda name: None)
+    assert set(looks(Daemons("n[1-2]"), 5.0)) == {""}
+
+
+@pytest.mark.ranks
+@pytest.mark.alone
+def test_slurm_says_where_they_listen(slurm: Cluster) -> None:
+    ask = "from experiments.cluster.daemons import addresses; print(addresses('n[1-2]'))"
+    done = slurm.run(".venv/bin/python", "-c", ask)
+    assert done.stdout.strip() == "{'n1': ('n1', 6818), 'n2': ('n2', 6818)}", done
