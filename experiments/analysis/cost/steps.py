@@ -8,7 +8,7 @@ from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.measured import DIRECT, MPI
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.reading import Campaign
-from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
+from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, WORKLOADS
 from experiments.programs.workloads.modelled import step_plan
 from hbmcomm import costmodel
 
@@ -19,7 +19,8 @@ def steps(campaign: Campaign, found: Evaluation) -> pd.DataFrame:
 
     The model of the exchanges is fitted on exchanges alone: no step is known to it.
     """
-    cells = campaign.cells[campaign.cells["operation"].isin(NETWORK_STEPS)]
+    names = [name for name, each in WORKLOADS.items() if each.network]
+    cells = campaign.cells[campaign.cells["operation"].isin(names)]
     keys = ["mpi", "operation", "transport", "ranks"]
     measured = cells.groupby(keys, as_index=False)[["median_s"]].median()
     steps = []
@@ -31,7 +32,7 @@ def steps(campaign: Campaign, found: Evaluation) -> pd.DataFrame:
 
 
 def _step(row: Any, model: costmodel.Model, machine: costmodel.Machine) -> dict[str, object]:
-    network, way = NETWORK_STEPS[row.operation], row.transport
+    network, way = WORKLOADS[row.operation].network, row.transport
     ranks, seconds = int(row.ranks), float(row.median_s)
     layers = step_plan.layers(network)
     cycle = sum(each.nbytes for each in layers)

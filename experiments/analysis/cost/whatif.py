@@ -8,12 +8,12 @@ import pandas as pd
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.measured import DIRECT, CannotModel
-from experiments.model.systems.workload import gradient_bytes
 from hbmcomm import costmodel
+from hbmcomm.training.networks import gradients
 
 RANKS = 16  # of a node, the paper's most
 NETWORK = "resnet50"
-NBYTES = gradient_bytes(NETWORK)
+NBYTES = 4 * sum(elements for _, elements in gradients(NETWORK))
 """Bytes of its gradients, which an allreduce of all nodes exchanges."""
 MESSAGE = 16 * 2**20  # bytes of a rank, the paper's most
 BAND = (0.1, 0.9)

@@ -10,8 +10,8 @@ CLASSIFIER = (256, 512, 256, 10)  # widths of a small network, from inputs to cl
 
 
 def _of_layers(*widths: int) -> int:
-    """Bytes of the gradients of fully connected layers with biases."""
-    return 4 * sum((low + 1) * high for low, high in itertools.pairwise(widths))
+    """Elements of the gradients of fully connected layers with biases."""
+    return sum((low + 1) * high for low, high in itertools.pairwise(widths))
 
 
 WORKLOADS = {
@@ -20,6 +20,6 @@ WORKLOADS = {
         (DASO, BLOCKING, MPI_BLOCKING, ALONE),
         program="daso",
         held=12,
-        nbytes=_of_layers(*CLASSIFIER),
+        elements=_of_layers(*CLASSIFIER),
     )
 }

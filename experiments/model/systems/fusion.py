@@ -1,6 +1,6 @@
 """Gradients reduced in few calls, beside one call for each tensor; what these designs rest on."""
 
-from experiments.model.systems.workload import Workload, gradient_bytes
+from experiments.model.systems.workload import Workload
 
 RESNET, MOBILENET = "allreduce_resnet50", "allreduce_mobilenet"
 RESNET_STEP, MOBILENET_STEP = "overlap_resnet50", "overlap_mobilenet"
@@ -10,15 +10,6 @@ RESNET_DEVICE, MOBILENET_DEVICE = ON_DEVICE = (
 )
 """Steps that a device computes; the CPU of each rank computes the others."""
 POINTERS, BETWEEN_HOSTS = "pointer_lookup", "allreduce_between_hosts"
-NETWORK_OF = {
-    RESNET: "resnet50",
-    MOBILENET: "mobilenet_v1",
-    RESNET_STEP: "resnet50",
-    MOBILENET_STEP: "mobilenet_v1",
-    RESNET_DEVICE: "resnet50",
-    MOBILENET_DEVICE: "mobilenet_v1",
-}
-"""The network of a workload, as hbmcomm.training.networks names it."""
 
 FUSED, PACKED, MPI_FUSED = "fused", "fused-packed", "mpi-fused"
 ONE_BY_ONE, ONE_BY_ONE_ARENA = "one-by-one", "one-by-one-arena"
@@ -34,13 +25,12 @@ ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 
 def _gradients(title: str, network: str) -> Workload:
     ways = (FUSED, PACKED, ONE_BY_ONE, ONE_BY_ONE_ARENA, MPI_ONE_BY_ONE, MPI_FUSED, GLOO_BUCKETS)
-    nbytes = gradient_bytes(network)
-    return Workload(title, (*ways, HOROVOD), "fusion.gradients", held=2, nbytes=nbytes)
+    return Workload(title, (*ways, HOROVOD), "fusion.gradients", held=2, network=network)
 
 
 def _overlap(title: str, network: str) -> Workload:
     ways = (OVERLAPPED, AFTER_BACKWARD, COMPUTE, MPI_ONE_BY_ONE, GRPC)
-    return Workload(title, ways, "fusion.steps", held=4, nbytes=gradient_bytes(network))
+    return Workload(title, ways, "fusion.steps", held=4, network=network)
 
 
 WORKLOADS = {

@@ -1,6 +1,6 @@
 """Steps of a parameter server, beside other designs of one, and beside it without its parts."""
 
-from experiments.model.systems.workload import Workload, gradient_bytes
+from experiments.model.systems.workload import Workload
 
 PS, TUNED_PS, GATHER_NUMPY, GLOO_LOCAL = "hbmcomm-ps", "tuned-ps", "gather-numpy", "gloo-local"
 PS_UNFUSED, PS_PULL, PS_SHARED = "ps-unfused", "ps-pull", "ps-shared"
@@ -17,13 +17,7 @@ def _served(title: str, network: str, contenders: tuple[str, ...]) -> Workload:
     Contenders share gradients and weights. A state is their own, and ranks share it as a rule, so
     each holds less than the cell, and those of more than two ranks no more than one cell each.
     """
-    return Workload(
-        title,
-        contenders,
-        program="parameter_server",
-        held=1,
-        nbytes=gradient_bytes(network),
-    )
+    return Workload(title, contenders, program="parameter_server", held=1, network=network)
 
 
 WORKLOADS = {
@@ -36,6 +30,6 @@ WORKLOADS = {
         (PS_CENTRAL, PS_COLOCATED),
         program="parameter_server_hosts",
         held=6,
-        nbytes=gradient_bytes("mobilenet_v1"),
+        network="mobilenet_v1",
     ),
 }

@@ -1,6 +1,7 @@
 """What a workload is: something that is measured as an operation, by contenders of its own."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from hbmcomm.training.networks import gradients
 
@@ -17,8 +18,8 @@ class Workload:
             are process groups of torch.
         grain: the bytes of a cell are multiples of it.
         held: how many times the bytes of a cell each contender holds at most, besides its buffers.
-        nbytes: the bytes of its only cell, such as those of a network's gradients; 0: it has the
-            sizes of the campaign.
+        network: of hbmcomm.training.networks; its only cell has the bytes of all gradients.
+        elements: of its only cell, where that is not a network's.
         computes: it computes as well. The same without communication takes turns with it as
             NO_TRANSPORT, and bounds it.
     """
@@ -28,7 +29,8 @@ class Workload:
     program: str = ""
     grain: int = 4
     held: int = 0
-    nbytes: int = 0
+    network: str = ""
+    elements: int = 0
     computes: bool = False
 
     @property
@@ -36,12 +38,12 @@ class Workload:
         """What the workloads of one campaign have in common."""
         return self.program, self.contenders[0]
 
+    @cached_property
+    def lengths(self) -> list[int]:
+        """Elements of each gradient of its network, first layer first; empty without a network."""
+        return [elements for _, elements in gradients(self.network)] if self.network else []
 
-def gradient_lengths(network: str) -> list[int]:
-    """Elements of each gradient of a network of hbmcomm.training.networks, first layer first."""
-    return [elements for _, elements in gradients(network)]
-
-
-def gradient_bytes(network: str) -> int:
-    """Bytes of all gradients of a network."""
-    return 4 * sum(gradient_lengths(network))
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of its only cell; 0: it has the sizes of the campaign."""
+        return 4 * (self.elements or sum(self.lengths))

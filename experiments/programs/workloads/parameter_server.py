@@ -27,14 +27,13 @@ from experiments.model.systems.parameter_server import (
     PS_UNFUSED,
     TUNED_PS,
 )
-from experiments.model.systems.workload import gradient_lengths
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.contenders.torch_groups import require_gloo
 from experiments.programs.measure.affinity import unpinned
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
-from hbmcomm.training.networks import NETWORKS
 
 RATE, MOMENTUM = 1e-3, 0.9
 BUCKET = 25 * 2**20 // 4  # elements that one call of a collective moves, as in DDP
@@ -56,11 +55,6 @@ DESIGNS: dict[str, dict[str, Any]] = {
 """What ParameterServer is asked for."""
 
 
-def lengths_of(operation: str) -> list[int]:
-    """The elements of each gradient of the network that a workload is named after."""
-    return gradient_lengths(next(name for name in NETWORKS if operation.endswith(name)))
-
-
 class Arrays:
     """The gradients and weights of a cell on all ranks; made by its first contender, collectively.
 
@@ -71,7 +65,7 @@ class Arrays:
 
     def __init__(self, comm: MPI.Intracomm, operation: str) -> None:
         library: Any = importlib.import_module("hbmcomm.training.parameter_server")
-        lengths = lengths_of(operation)
+        lengths = WORKLOADS[operation].lengths
         self.comm = hbmcomm.Communicator(comm, transport="direct")
         self.server = library.ParameterServer(self.comm, lengths, library.SGD(RATE))
         draw = np.random.default_rng(comm.rank)

@@ -14,11 +14,12 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.model.systems.parameter_server import PS_CENTRAL
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.buffers import agree
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
-from experiments.programs.workloads.parameter_server import MOMENTUM, RATE, lengths_of, wrong
+from experiments.programs.workloads.parameter_server import MOMENTUM, RATE, wrong
 
 
 def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -52,7 +53,7 @@ def ready(
     library: Any = importlib.import_module("hbmcomm.training.parameter_server")
     server = library.ParameterServer(
         hbmcomm.Communicator(comm),
-        lengths_of(operation),
+        WORKLOADS[operation].lengths,
         library.Momentum(RATE, MOMENTUM),
         owners=owners,
     )

@@ -16,10 +16,10 @@ from experiments.model.systems.fusion import (
     COMPUTE,
     GRPC,
     MPI_ONE_BY_ONE,
-    NETWORK_OF,
     ON_DEVICE,
     OVERLAPPED,
 )
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, require
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
@@ -62,7 +62,7 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
         counts = lengths(operation)
         way = _WAYS[contender](comm, counts)
         computer = Device() if operation in ON_DEVICE else Cpu(comm)
-        forward = pass_seconds(NETWORK_OF[operation], computer.gflops)
+        forward = pass_seconds(WORKLOADS[operation].network, computer.gflops)
         backward = 2 * forward / len(counts)  # of a layer; a network's take about as long each
 
         def call() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.systems.fusion import NETWORK_OF
-from experiments.model.systems.workload import gradient_lengths
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
 
@@ -20,7 +19,7 @@ PATTERN = 7  # tensors that follow each other hold different numbers
 
 def lengths(operation: str) -> list[int]:
     """Elements of each gradient of a workload's network, in the order of a backward pass."""
-    return gradient_lengths(NETWORK_OF[operation])[::-1]
+    return WORKLOADS[operation].lengths[::-1]
 
 
 def ours(comm: MPI.Intracomm) -> hbmcomm.Communicator:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE, NETWORK_STEPS
+from experiments.model.systems.modelled import AFTERWARDS, MPI_LAYERWISE
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, of_transport
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
@@ -32,7 +33,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         count = recv.size
-        if network := NETWORK_STEPS.get(operation):
+        if network := WORKLOADS[operation].network:
             count = sum(each.nbytes for each in step_plan.layers(network)) // step_plan.ITEM
         own, total = (mine.empty(count, "float32") for _ in range(2))
         own.fill(comm.rank + 1)

@@ -11,15 +11,8 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.model.systems.regions import (
-    GLOO_SEND,
-    PACK_MPI,
-    PUSHED_NETWORKS,
-    REGION,
-    RPC,
-    RPC_TUNED,
-)
-from experiments.model.systems.workload import gradient_lengths
+from experiments.model.systems.regions import GLOO_SEND, PACK_MPI, REGION, RPC, RPC_TUNED
+from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, ContenderMissing, require
 from experiments.programs.contenders.torch_groups import TorchGroups
 from experiments.programs.measure import affinity
@@ -43,7 +36,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     opened = opener(contender, comm, folder)
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
-        sizes = lengths(operation, recv.size)
+        sizes = WORKLOADS[operation].lengths or [recv.size]
         push = Push(comm, opened(sizes), sizes)
         return Ready(push.step, close=push.line.close, wrong=push.wrong)
 
@@ -63,13 +56,6 @@ def opener(contender: str, comm: MPI.Intracomm, folder: Path) -> Opened:
         require(comm, "grpc", "google.protobuf")
     line = {RPC: RpcLine, RPC_TUNED: TunedRpcLine, PACK_MPI: PackedLine}[contender]
     return lambda sizes: line(comm.Dup(), sizes)
-
-
-def lengths(operation: str, elements: int) -> list[int]:
-    """Elements of each tensor of a workload; those of the cell, where it has a size."""
-    if operation not in PUSHED_NETWORKS:
-        return [elements]
-    return gradient_lengths(PUSHED_NETWORKS[operation])
 
 
 class Push:

@@ -12,7 +12,7 @@ from experiments.programs.contenders.contender import ContenderMissing
 from experiments.programs.workloads.parameter_server import CHECKED, DESIGNS, Arrays, make, wrong
 
 COMM = MPI.COMM_WORLD
-OPERATION = "ps_mobilenet_v1"  # the smallest network
+OPERATION = "ps_hosts_mobilenet_v1"  # the smallest network
 NONE = np.empty(0, "float32")
 
 folder = Path(sys.argv[1])
