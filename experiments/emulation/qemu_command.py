@@ -13,6 +13,8 @@ PROGRAM = "qemu-system-x86_64"
 VENDOR = "hbmcomm"
 """The manufacturer in the guest's SMBIOS, by which programs recognise the guest."""
 AGENT_PORT = "org.qemu.guest_agent.0"
+AGENT, CONSOLE = "agent", "console.log"
+"""In a machine's folder: the socket of the guest's agent, and the output of its console."""
 
 ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
 """TCG with a thread per CPU hung at times with soft lockups; one thread is as fast here."""
@@ -35,28 +37,23 @@ KERNEL_PARAMETERS = (
 
 
 @dataclass(frozen=True)
-class Files:
-    """The files that a machine is started from, and its socket and console.
-
-    Attributes:
-        disk: a raw image of a file system; the guest's writes are dropped at the end.
-        agent: the socket of the guest's agent, which QEMU makes.
-        console: the file of the guest's console output; not used with a shell.
-    """
+class Disk:
+    """What a guest boots from; image is a raw ext4 file system, id a hash of its inputs."""
 
     kernel: Path
     initramfs: Path
-    disk: Path
-    agent: Path
-    console: Path
+    image: Path
+    id: str
 
 
 def arguments(
-    machine: Description, files: Files, accelerator: str, shell: bool = False
+    machine: Description, disk: Disk, folder: Path, accelerator: str, shell: bool = False
 ) -> list[str]:
     """The whole command.
 
     Args:
+        disk: the guest's writes to it are dropped at the end.
+        folder: of the machine; QEMU makes AGENT and, without a shell, CONSOLE in it.
         accelerator: one of ACCELERATORS.
         shell: the guest runs a shell on this terminal.
     """
@@ -77,10 +74,10 @@ def arguments(
         *_distances(machine),
         *(_hmat(machine) if machine.has_hmat else ()),
         *_dax(machine),
-        *_devices(files),
-        *_console(files.console, shell),
-        *("-kernel", str(files.kernel)),
-        *("-initrd", str(files.initramfs)),
+        *_devices(disk.image, folder / AGENT),
+        *_console(folder / CONSOLE, shell),
+        *("-kernel", str(disk.kernel)),
+        *("-initrd", str(disk.initramfs)),
         *("-append", " ".join((*KERNEL_PARAMETERS, *(("hbmcomm.shell",) if shell else ())))),
     ]
 
@@ -158,13 +155,13 @@ def _dax(machine: Description) -> list[str]:
     return words
 
 
-def _devices(files: Files) -> list[str]:
+def _devices(image: Path, agent: Path) -> list[str]:
     """The disk, a source of randomness, and the agent's port."""
     return [
-        *("-drive", f"file={_escaped(files.disk)},{DRIVE}"),
+        *("-drive", f"file={_escaped(image)},{DRIVE}"),
         *("-device", "virtio-rng-pci"),
         *("-device", "virtio-serial-pci"),
-        *("-chardev", f"socket,id=agent,path={_escaped(files.agent)},server=on,wait=off"),
+        *("-chardev", f"socket,id=agent,path={_escaped(agent)},server=on,wait=off"),
         *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
     ]
 

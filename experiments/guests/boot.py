@@ -15,10 +15,10 @@ from pathlib import Path
 
 from experiments.emulation import qemu_command
 from experiments.emulation.machine import MIB, Description
+from experiments.emulation.qemu_command import Disk
 from experiments.guests import agent
 from experiments.guests import disk as disks
 from experiments.guests.agent import Agent, GuestLost
-from experiments.guests.disk import Disk
 from experiments.model.errors import ExperimentsError
 from experiments.processes import background, executables, scratch, tracking
 from experiments.processes.background import Process
@@ -128,16 +128,16 @@ def booted(
         QemuMissing, BootFailed: each says what to do.
     """
     with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder:
-        files = _files(disk, folder)
         accelerated = accelerator.best()
         say(f"{description.name}: booting with {accelerated.upper()}")
         began = time.monotonic()
-        words = _command(qemu_command.arguments(description, files, accelerated))
+        words = _command(qemu_command.arguments(description, disk, folder, accelerated))
         log = folder / "qemu.log"
         marked = {**os.environ, tracking.MARK: tracking.new_mark()}
         process = background.start(words, log, marked)
         try:
-            guest = Guest(description, disk, accelerated, files.agent, files.console, process)
+            places = folder / qemu_command.AGENT, folder / qemu_command.CONSOLE
+            guest = Guest(description, disk, accelerated, *places, process)
             _await(guest, log)
             say(f"{description.name}: up after {time.monotonic() - began:.1f} s")
             yield guest
@@ -149,7 +149,7 @@ def shell(description: Description, disk: Disk) -> int:
     """Run the machine with a shell on this terminal; QEMU's exit code."""
     with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder, _terminal_kept():
         arguments = qemu_command.arguments(
-            description, _files(disk, folder), accelerator.best(), shell=True
+            description, disk, folder, accelerator.best(), shell=True
         )
         return subprocess.run(_command(arguments), check=False).returncode
 
@@ -165,16 +165,6 @@ def _terminal_kept() -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(0, termios.TCSANOW, settings)
-
-
-def _files(disk: Disk, folder: Path) -> qemu_command.Files:
-    return qemu_command.Files(
-        kernel=disk.kernel,
-        initramfs=disk.initramfs,
-        disk=disk.image,
-        agent=folder / "agent",
-        console=folder / "console.log",
-    )
 
 
 def _command(arguments: list[str]) -> list[str]:

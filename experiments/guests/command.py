@@ -15,13 +15,13 @@ from experiments.console.output import printed
 from experiments.console.stages import Stages
 from experiments.emulation import description, question, verdict
 from experiments.emulation.machine import Description
+from experiments.emulation.qemu_command import Disk
 from experiments.emulation.rows import Row
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.environments.vm import LAUNCHES, inside
 from experiments.guests import boot, disk
 from experiments.guests.boot import BootFailed, Guest
-from experiments.guests.disk import Disk
 from experiments.jobs.execute import execute
 from experiments.model.environment import machine_names
 from experiments.model.errors import ExperimentsError

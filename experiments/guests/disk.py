@@ -8,12 +8,12 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import docker
 
+from experiments.emulation.qemu_command import Disk
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
@@ -40,16 +40,6 @@ START_PATIENCE = 60  # seconds until a private engine answers
 
 class GuestMissing(ExperimentsError):
     """The disk cannot be made; the text says why and the one thing to do."""
-
-
-@dataclass(frozen=True)
-class Disk:
-    """What a guest boots from; image is a raw ext4 file system, id a hash of its inputs."""
-
-    kernel: Path
-    initramfs: Path
-    image: Path
-    id: str
 
 
 def refuse(base: str) -> None:

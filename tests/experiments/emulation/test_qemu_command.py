@@ -13,14 +13,13 @@ import pytest
 
 from experiments.emulation import description, qemu_command
 from experiments.emulation.machine import MIB
+from experiments.emulation.qemu_command import Disk
 from experiments.model.environment import machine_names
 from experiments.processes import executables
 
 GOLDEN = Path(__file__).parent / "golden"
 BUILD = Path("/build/guest")
-FILES = qemu_command.Files(
-    BUILD / "vmlinuz", BUILD / "initramfs", BUILD / "disk", BUILD / "agent", BUILD / "console.log"
-)
+DISK = Disk(BUILD / "vmlinuz", BUILD / "initramfs", BUILD / "disk", "id")
 
 
 def golden(words: list[str]) -> list[str]:
@@ -45,25 +44,25 @@ def stored(name: str) -> list[str]:
 
 
 def test_the_plain_machine_is_this_command() -> None:
-    assert golden(qemu_command.arguments(description.load("plain"), FILES, "tcg")) == stored(
-        "plain"
-    )
+    words = qemu_command.arguments(description.load("plain"), DISK, BUILD, "tcg")
+    assert golden(words) == stored("plain")
 
 
 @pytest.mark.parametrize("name", [name for name in machine_names() if name != "plain"])
 def test_another_machine_differs_in_this(name: str) -> None:
-    words = qemu_command.arguments(description.load(name), FILES, "tcg")
+    words = qemu_command.arguments(description.load(name), DISK, BUILD, "tcg")
     assert differing(words) == stored(name)
 
 
 def test_a_shell_has_the_terminal_instead_of_a_log() -> None:
-    words = qemu_command.arguments(description.load("plain"), FILES, "kvm", shell=True)
+    words = qemu_command.arguments(description.load("plain"), DISK, BUILD, "kvm", shell=True)
     assert differing(words) == stored("plain-shell-kvm")
 
 
 def test_a_comma_in_a_path_parts_nothing() -> None:
-    files = qemu_command.Files(*(Path("/a,b") / path.name for path in vars(FILES).values()))
-    words = qemu_command.arguments(description.load("plain"), files, "tcg")
+    folder = Path("/a,b")
+    disk = Disk(folder / "vmlinuz", folder / "initramfs", folder / "disk", "id")
+    words = qemu_command.arguments(description.load("plain"), disk, folder, "tcg")
     values = " ".join(words[: words.index("-kernel")])
     assert values.count("=/a,,b/") == 3
     assert "/a,b/" not in values
@@ -76,8 +75,7 @@ def test_qemu_has_the_nodes_that_the_description_has(name: str, tmp_path: Path) 
     machine = description.load(name)
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(MIB))
-    files = qemu_command.Files(disk, disk, disk, tmp_path / "agent", tmp_path / "console.log")
-    words = qemu_command.arguments(machine, files, "tcg")
+    words = qemu_command.arguments(machine, Disk(disk, disk, disk, "id"), tmp_path, "tcg")
     asked = [*words[: words.index("-kernel")], "-S", "-monitor", "stdio"]
     done = subprocess.run(
         asked, input="info numa\nquit\n", capture_output=True, text=True, timeout=60, check=False

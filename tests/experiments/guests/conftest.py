@@ -19,6 +19,7 @@ import docker
 import pytest
 
 from experiments.emulation import description
+from experiments.emulation.qemu_command import Disk
 from experiments.emulation.question import FOUND
 from experiments.environments import profiles
 from experiments.environments.mpi.mpiexec import mpiexec
@@ -27,7 +28,6 @@ from experiments.environments.vm import LAUNCHES, inside
 from experiments.guests import boot
 from experiments.guests import disk as disks
 from experiments.guests.boot import Guest
-from experiments.guests.disk import Disk
 from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 

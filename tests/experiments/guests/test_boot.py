@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiments.emulation import description
+from experiments.emulation.qemu_command import Disk
 from experiments.guests import boot
 from experiments.guests.boot import BootFailed, Guest
-from experiments.guests.disk import Disk
 from experiments.processes import executables
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.qemu.qemu_binary import QemuMissing
@@ -25,8 +25,8 @@ STARTER = """
 import sys, time
 from pathlib import Path
 from experiments.emulation import description
+from experiments.emulation.qemu_command import Disk
 from experiments.guests import boot
-from experiments.guests.disk import Disk
 disk = Disk(*map(Path, sys.argv[1:4]), "id")
 with boot.booted(description.load("plain"), disk, lambda line: None) as guest:
     print(guest.process.pid, flush=True)

@@ -10,9 +10,9 @@ from experiments.analysis.reading import Campaign
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation import description, qemu_command
+from experiments.emulation.qemu_command import Disk
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
-from experiments.guests.disk import Disk
 from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(900)]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from experiments.console.stages import Stages
+from experiments.emulation.qemu_command import Disk
 from experiments.guests import command
-from experiments.guests.disk import Disk
 from experiments.model.environment import machine_names
 from experiments.model.errors import ExperimentsError
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from experiments.emulation import qemu_command
-from experiments.guests.disk import Disk
+from experiments.emulation.qemu_command import Disk
 from experiments.processes import folder_lock, tracking
 from experiments.results import store
 from tests.awaiting import wait_for
