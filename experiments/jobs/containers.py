@@ -4,9 +4,6 @@ Knows neither log files nor the ends that they come to: that is execute.py.
 """
 
 import contextlib
-import fcntl
-import socket
-import struct
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +11,11 @@ from typing import Any
 import docker
 
 from experiments.environments.process import Container, Job, Process
+from experiments.jobs.sockets import interfaces
 from experiments.model.errors import ExperimentsError
 from experiments.provision.engines.engine import FAILURES
 from experiments.provision.images import seccomp
 
-SIOCGIFADDR = 0x8915  # netdevice(7): the IPv4 address of an interface
 START_PATIENCE = 20.0  # seconds until a container that was started runs
 POLL = 0.05  # seconds
 
@@ -109,13 +106,8 @@ def _interface(address: str) -> str:
     Raises:
         ContainerRefused: none has it: the engine's networks are not this machine's.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("256s", name.encode())
-            with contextlib.suppress(OSError):  # it has no such address
-                answer = fcntl.ioctl(asking, SIOCGIFADDR, request)
-                if socket.inet_ntoa(answer[20:24]) == address:
-                    return name
+    if name := interfaces().get(address):
+        return name
     raise ContainerRefused(
         f"no interface of this machine has {address}, the gateway of the containers' network: "
         "containers that form one job need an engine on this machine that is run by root"

@@ -123,11 +123,16 @@ class Sockets(contextlib.ExitStack):
 
 def addresses() -> list[str]:
     """The IPv4 addresses of this node, that of the loopback device last."""
-    found = []
+    return sorted(interfaces(), key=lambda address: address.startswith("127."))
+
+
+def interfaces() -> dict[str, str]:
+    """The network interfaces of this machine by their IPv4 addresses."""
+    found: dict[str, str] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode())
             with contextlib.suppress(OSError):  # it has none
                 answer = fcntl.ioctl(asking, SIOCGIFADDR, request)
-                found.append(socket.inet_ntoa(answer[20:24]))
-    return sorted(found, key=lambda address: address.startswith("127."))
+                found.setdefault(socket.inet_ntoa(answer[20:24]), name)
+    return found
