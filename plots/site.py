@@ -8,12 +8,12 @@ import os
 import posixpath
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
+from experiments.processes.captured import captured
 from plots.draw import PlotsError
 
 FROM_ROOT = {
@@ -40,7 +40,7 @@ def build(root: Path) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     command += ["--config-file", str(root / "docs" / "mkdocs.yml")]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = captured(command, env=environment)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
         raise PlotsError("\n".join(["the pages do not build; mend what mkdocs names:", *lines]))

@@ -5,7 +5,6 @@ where the other build is this very tree.
 """
 
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.captured import captured
 from experiments.processes.digest import digest
 from experiments.provision.images import image
 
@@ -89,13 +89,8 @@ def _copy(folder: Path, target: Path, checkout: bool) -> None:
 
 
 def _compile(place: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--force"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--force"]
+    done = captured(words, cwd=place)
     shutil.rmtree(place / "build", ignore_errors=True)
     if done.returncode or not any((place / PACKAGE).glob(CORE)):
         output = "\n".join((done.stderr or done.stdout).strip().splitlines()[-TOLD_LINES:])

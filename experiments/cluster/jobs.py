@@ -1,7 +1,6 @@
 """A job of Slurm from its submission to its end. Knows nothing of what it runs."""
 
 import contextlib
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from experiments.cluster.states import GONE, State, described, waiting
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables
+from experiments.processes.captured import Ended, captured
 
 LOOK = 0.5  # seconds between two looks at a job's log
 ASK, ASK_LATER, SHARE = 1.0, 15.0, 0.1
@@ -120,13 +120,11 @@ class _Tail:
                 self._show(new.decode(errors="replace"))
 
 
-def _slurm(words: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+def _slurm(words: Sequence[str], text: str | None = None) -> Ended:
     program = executables.find(words[0])
     if program is None:
         raise SlurmRefused(
             f"{words[0]} is not installed here, so that no job can be submitted: use a login node "
             "of the cluster, or an allocation that you hold"
         )
-    return subprocess.run(
-        [program, *words[1:]], input=text or "", capture_output=True, text=True, check=False
-    )
+    return captured([program, *words[1:]], input=text or "")

@@ -6,12 +6,12 @@ A new process for every question, because memkind looks for memory once and keep
 
 import ctypes
 import json
-import subprocess
 import sys
 from typing import Any
 
 from experiments.emulation import numa_maps, question
 from experiments.emulation.machine import PAGE
+from experiments.processes.captured import captured
 
 LIBRARY = "libmemkind.so.0"
 KINDS = (*question.KINDS, "highest_bandwidth_local")
@@ -22,7 +22,7 @@ DEADLINE = 120.0  # seconds; emulated machines are slow
 def ask() -> dict[str, Any]:
     """{kind: answer} from a new process, which inherits the CPUs of this one."""
     argv = [sys.executable, "-m", __name__]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    done = captured(argv, timeout=DEADLINE)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]
         return {

@@ -6,7 +6,6 @@ images here, because loading them in the guest would take minutes. Boots nothing
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from experiments.emulation.qemu_command import Disk
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
+from experiments.processes.captured import captured
 from experiments.processes.digest import digest
 from experiments.provision.engines import dockerd, engine
 from experiments.provision.images import base_image, building, exported, seccomp
@@ -173,7 +173,7 @@ def _make(
     _seed(client, image, tree / ENGINE_DATA)
     progress("guest: making its disk")
     command = mkfs_command(tree, disk / "root.ext4")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     if done.returncode:
         raise GuestMissing(
             f"mkfs.ext4 failed: {done.stderr.strip()}; see that the disk has room (df -h)"

@@ -12,6 +12,7 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.processes import executables
+from experiments.processes.captured import captured
 from experiments.provision.wheels import mpi
 
 VENDORS = {"Open MPI": "openmpi", "MPICH": "mpich", "Intel MPI": "impi"}
@@ -80,14 +81,7 @@ def ask(folder: Path) -> SitePython:
     if not os.access(python, os.X_OK):
         raise SiteRefused(f"--python {folder} is no environment: there is no {python}")
     try:
-        done = subprocess.run(
-            [python, "-c", PROBE],
-            env={**os.environ, **variables()},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        done = captured([python, "-c", PROBE], env={**os.environ, **variables()}, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SiteRefused(f"{python} does not answer: {error}") from error
     if done.returncode:

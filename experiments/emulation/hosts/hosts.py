@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import SPREAD
 from experiments.model.quantities import rate_text
 from experiments.processes import executables, tracking
+from experiments.processes.captured import captured
 from experiments.programs.machine.facts import Traffic, traffic_by_device
 
 _NUMBERS = itertools.count()
@@ -183,12 +183,8 @@ class Hosts:
     def _relay(self, name: str, delay: str) -> None:
         """Make a host's link with a process that holds what passes."""
         ends = (str(self._keeper(each).pid) for each in (CONTROLLER, name))
-        done = subprocess.run(
-            [sys.executable, relay.__file__, *ends, name, LINK, str(seconds(delay))],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [sys.executable, relay.__file__, *ends, name, LINK, str(seconds(delay))]
+        done = captured(words)
         if done.returncode:
             raise HostsRefused(
                 f"links have no delay here: the kernel has no netem, and /dev/net/tun makes no tap "
@@ -209,13 +205,10 @@ class Hosts:
 
     def _run(self, name: str, lines: Sequence[str]) -> str:
         """What shell lines print in the network of a host, with this machine's files."""
-        found = subprocess.run(
+        found = captured(
             ["nsenter", f"--target={self._keeper(name).pid}", "--net", "sh", "-ex"],
             env=os.environ | {"PATH": executables.path()},
             input="\n".join(lines),
-            capture_output=True,
-            text=True,
-            check=False,
         )
         if found.returncode:
             said = " / ".join(found.stderr.splitlines()[-2:])  # the line and its error

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import hbmcomm
 from experiments.environments import profiles
+from experiments.processes.captured import captured
 from experiments.programs.machine import facts
 from experiments.provision.engines import engine
 from experiments.provision.packages import system
@@ -70,9 +71,7 @@ def compiler() -> Finding:
 
 def mpi() -> Finding:
     """The MPI that mpi4py loads, in another process because a broken MPI ends its process."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK_MPI], capture_output=True, text=True, check=False
-    )
+    done = captured([sys.executable, "-c", ASK_MPI])
     lines = done.stdout.strip("\0\n ").splitlines()
     if done.returncode == 0 and lines:
         return Finding("MPI", lines[0].split(", package")[0].strip(), ok=True)

@@ -4,10 +4,10 @@ Answers as checks.py does; changes nothing. A site needs none of them, so none i
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 from experiments.processes import executables
+from experiments.processes.captured import captured
 from experiments.programs.machine.facts import read
 from experiments.provision import podman as podman_service
 from experiments.provision.doctor.checks import ROOT, Finding
@@ -62,7 +62,5 @@ def _version(program: str) -> str:
     if path is None:
         return ""
     environment = {"USER": "hbmcomm", **os.environ}  # ch-run prints nothing without USER
-    done = subprocess.run(
-        [path, "--version"], capture_output=True, text=True, env=environment, check=False
-    )
+    done = captured([path, "--version"], env=environment)
     return (done.stdout + done.stderr).strip().rpartition("\n")[2].rpartition(" version ")[2]

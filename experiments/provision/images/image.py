@@ -4,7 +4,6 @@ Puts together what base_image.py and wheelhouse.py bring; runs no container.
 """
 
 import hashlib
-import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import docker
 from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD, ROOT
+from experiments.processes.captured import captured
 from experiments.processes.digest import digest
 from experiments.provision.engines import engine
 from experiments.provision.images import base_image, building
@@ -214,7 +214,7 @@ def revision(root: Path = ROOT) -> str:
     """The commit that is checked out, "-dirty" when the tree differs from it; or "unknown"."""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = captured(command)
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"

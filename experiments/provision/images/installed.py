@@ -5,12 +5,12 @@ An empty answer means that there is no dpkg, on the system or in the image.
 
 import io
 import re
-import subprocess
 import tarfile
 from collections.abc import Iterable
 
 import docker
 
+from experiments.processes.captured import captured
 from experiments.provision.engines.engine import FAILURES
 from experiments.provision.images import removal
 
@@ -28,7 +28,7 @@ def of_system(patterns: Iterable[str] = SYSTEM) -> dict[str, str]:
     form = "${db:Status-Status} ${Package} ${Version}\n"
     command = ["dpkg-query", "--show", f"--showformat={form}", *patterns]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = captured(command)
     except OSError:
         return {}
     rows = (line.split(" ") for line in done.stdout.splitlines())

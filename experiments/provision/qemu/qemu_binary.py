@@ -1,10 +1,9 @@
 """The installed QEMU: its path, its version, and the command that installs it."""
 
-import subprocess
-
 from experiments.emulation import qemu_command
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables
+from experiments.processes.captured import captured
 from experiments.provision.packages import system
 
 
@@ -35,7 +34,7 @@ def version() -> str:
     """
     command = [program(), "--version"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = captured(command)
         errors, lines = done.stderr, done.stdout.splitlines()
     except OSError as error:
         errors, lines = str(error), []

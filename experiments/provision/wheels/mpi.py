@@ -5,7 +5,6 @@ environments/mpi/mpiexec.py starts ranks from one.
 
 import hashlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -14,6 +13,7 @@ from pathlib import Path
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.captured import captured
 from experiments.provision.wheels.wheelhouse import MPI_WHEELS
 
 STAMP = ".installed"
@@ -85,9 +85,7 @@ def install_command(python: Path, root: Path, *wanted: str) -> list[str]:
 
 def _run(command: list[str], flavour: str, lock: int) -> None:
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=clean, pass_fds=(lock,)
-    )
+    done = captured(command, env=clean, pass_fds=(lock,))
     if done.returncode:
         lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
         raise MpiMissing(

@@ -3,13 +3,13 @@
 Also in the running environment, if ranks run in that one.
 """
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.captured import captured
 from experiments.provision.wheels import mpi
 from experiments.provision.wheels.wheelhouse import OF_WORKLOADS, TORCH_REMEDY
 
@@ -32,17 +32,13 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         held = {name.lower() for name in mpi.distributions(folder)}
         if lacking := sorted(set(OF_WORKLOADS) - held):
             say(f"torch: installing {' and '.join(lacking)} for {flavour}")
-            done = _run(mpi.install_command(python, root, *lacking))
+            done = captured(mpi.install_command(python, root, *lacking))
             if done.returncode:
                 lines = "\n".join(done.stderr.strip().splitlines()[-2:])
                 raise TorchMissing(
                     f"torch cannot be installed for {flavour}:\n{lines}\n{TORCH_REMEDY}"
                 )
         say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")
-        done = _run([str(python), "-m", "hbmcomm.torch", "build"])
+        done = captured([str(python), "-m", "hbmcomm.torch", "build"])
         if done.returncode:
             say(f"torch is left out for {flavour}: {done.stderr.strip()}")
-
-
-def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, capture_output=True, text=True, check=False)

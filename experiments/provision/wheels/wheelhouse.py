@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
+from experiments.processes.captured import captured
 from experiments.processes.digest import digest
 from experiments.provision.packages import distro_releases
 
@@ -143,7 +143,7 @@ def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
 
 def _pip(command: list[str], remedy: str) -> None:
     environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = captured(command, env=environment)
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise WheelhouseIncomplete(
