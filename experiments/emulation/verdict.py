@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from experiments.console.output import printed
@@ -46,9 +46,8 @@ def rows(
 
 def to_table(found: Sequence[Row], width: int | None = None) -> str:
     """The rows as a table for a terminal, and a line that sums up."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("", "what", "expected", "found"):
-        table.add_column(name, overflow="fold")
+    columns = (Column(name, overflow="fold") for name in ("", "what", "expected", "found"))
+    table = Table(*columns, box=None, pad_edge=False)
     for row in found:
         shown = Text(row.found)
         if row.why:

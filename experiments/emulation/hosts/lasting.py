@@ -8,7 +8,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from experiments.console.output import printed
 from experiments.emulation.hosts import keepers
@@ -67,11 +67,8 @@ def named(name: str) -> Hosts:
 
 def to_table(sets: Mapping[str, Hosts]) -> str:
     """What is up: hosts, links, bytes and processes."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("set", "host", "address", "link", "delay"):
-        table.add_column(heading)
-    for heading in ("sent", "received", "processes"):
-        table.add_column(heading, justify="right")
+    counts = (Column(name, justify="right") for name in ("sent", "received", "processes"))
+    table = Table("set", "host", "address", "link", "delay", *counts, box=None, pad_edge=False)
     for name, hosts in sets.items():
         for host in hosts.names:
             traffic = hosts.traffic(host)

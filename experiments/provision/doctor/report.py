@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from rich.console import RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 import hbmcomm
@@ -50,9 +50,8 @@ def findings() -> list[Finding]:
 
 def tuning_table(ranks: int, width: int | None = None) -> str:
     """The thresholds of transport direct for so many ranks, and which of them are changed."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("variable", "value", "default", "meaning"):
-        table.add_column(heading, overflow="fold")
+    heads = ("variable", "value", "default", "meaning")
+    table = Table(*(Column(head, overflow="fold") for head in heads), box=None, pad_edge=False)
     for each in hbmcomm.tuning(ranks):
         changed = each.value != each.default
         value, default = (amount_text(number, each.unit) for number in (each.value, each.default))
@@ -70,10 +69,7 @@ def to_json(found: Sequence[Finding]) -> str:
 
 def to_table(found: Sequence[Finding], width: int | None = None) -> str:
     """The table, and below it each lack with its command on a line of its own, ready to copy."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    table.add_column("what")
-    table.add_column("found", overflow="fold")
+    table = Table("", "what", Column("found", overflow="fold"), box=None, pad_edge=False)
     for finding in found:
         mark, style = MARKS[finding.ok]
         table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
