@@ -17,6 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.nodes import Node, local_nodes, owners
 from experiments.analysis.findings.page_placement import PageMap, Panel, by_node
+from experiments.model.quantities import counted
 from plots.layout import placement_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet, wrap
 from plots.layout.labels import EMULATED, arm_name, bytes_text, mpi_name, ranks_text
@@ -235,11 +236,7 @@ def _sort(node: Node) -> tuple[str, str]:
 def _details(page_map: PageMap) -> str:
     mpis = ", ".join(map(mpi_name, page_map.mpis))
     arms = "; ".join(map(arm_name, page_map.arms))
-    return f"{arms}; {mpis}; {_count(len(page_map.launches), 'launch', 'launches')}"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+    return f"{arms}; {mpis}; {counted(len(page_map.launches), 'launch', 'es')}"
 
 
 def _alerts(page_map: PageMap, machine: str, others: Sequence[PageMap]) -> list[str]:
@@ -248,8 +245,8 @@ def _alerts(page_map: PageMap, machine: str, others: Sequence[PageMap]) -> list[
     if others:
         launches = sum(len(other.launches) for other in others)
         alerts.append(
-            f"{_count(launches, 'launch has', 'launches have')} other nodes or CPUs: see "
-            f"{'that map' if len(others) == 1 else 'those maps'} too."
+            f"{counted(launches, 'launch', 'es')} {'has' if launches == 1 else 'have'} other nodes "
+            f"or CPUs: see {'that map' if len(others) == 1 else 'those maps'} too."
         )
     differing = list(dict.fromkeys(_title(p) for p in page_map.panels if placement_text.alike(p)))
     if differing:
@@ -290,6 +287,6 @@ def _description(page_map: PageMap) -> str:
     ]
     panels = " ".join(placement_text.sentence(panel) for panel in page_map.panels)
     return (
-        f"Map of a machine with {_count(len(every), 'NUMA node', 'NUMA nodes')}: "
+        f"Map of a machine with {counted(len(every), 'NUMA node')}: "
         f"{'; '.join(every)}. Ranks: {placement_text.ranks_at(page_map)}. Pages: {panels}"
     )
