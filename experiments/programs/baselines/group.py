@@ -67,8 +67,10 @@ class Group:
 class InPlace(Group):
     """Collectives over arrays in memory of all ranks: each byte is copied once, no rank idles.
 
-    Subclasses know how a rank reaches the arrays of every other rank.
+    Subclasses know how a rank reaches the arrays of every other rank, and have a barrier.
     """
+
+    _barrier: Any
 
     def show(self, send: Array, recv: Array | None) -> None:
         """Publish this rank's arrays; other ranks reach them after the next wait."""
@@ -80,7 +82,7 @@ class InPlace(Group):
 
     def wait(self) -> None:
         """Until all ranks wait."""
-        raise NotImplementedError
+        self._barrier.wait()
 
     def Bcast(self, buffer: Array, root: int) -> None:
         """Every rank copies the root's buffer."""

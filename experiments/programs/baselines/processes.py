@@ -104,9 +104,6 @@ class SharedArrays(InPlace):
         first = int(self._places[rank, which])
         return self._segments[rank][first : first + elements * dtype.itemsize].view(dtype)
 
-    def wait(self) -> None:
-        self._barrier.wait()
-
 
 def start(launch: Launch, work: Work) -> None:
     """Run one process for each rank; the others end when one of them fails.

@@ -37,9 +37,6 @@ class Threads(InPlace):
         found: Array = self._table[rank][which]
         return found
 
-    def wait(self) -> None:
-        self._barrier.wait()
-
 
 def start(launch: Launch, work: Work) -> None:
     """Run one thread for each rank, until all have ended."""
