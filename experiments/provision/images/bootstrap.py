@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
-from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables, scratch
 from experiments.processes.logs import last_lines
+from experiments.provision.images import building
 from experiments.provision.packages import apt_sources, distro_releases
 from experiments.provision.packages.distro_releases import Suite
 
@@ -67,11 +67,7 @@ def recipe(wanted: Suite, etc: Path = apt_sources.ETC_APT) -> Recipe | None:
 
 def is_current(client: docker.DockerClient, suite: Suite) -> bool:
     """Whether the engine holds the suite as this module makes it."""
-    try:
-        image = client.images.get(suite.bootstrapped)
-    except ImageNotFound:
-        return False
-    return bool(image.labels.get(RECIPE_LABEL) == _hash(suite))
+    return bool(building.labelled(client, suite.bootstrapped, RECIPE_LABEL, _hash(suite)))
 
 
 def make(client: docker.DockerClient, plan: Recipe, progress: Callable[[str], None]) -> None:

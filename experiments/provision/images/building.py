@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import docker
-from docker.errors import DockerException
+from docker.errors import DockerException, ImageNotFound
 
 from experiments.model.errors import ExperimentsError
 from experiments.processes.logs import last_lines
@@ -66,6 +66,15 @@ def build(
                 + f"\nthe whole of it is in {log.parent.name}/{log.name}"
             ) from error
     return str(built[-1])
+
+
+def labelled(client: docker.DockerClient, name: str, label: str, value: str) -> str | None:
+    """The id of the image of that name, where its label has this value."""
+    try:
+        found = client.images.get(name)
+    except ImageNotFound:
+        return None
+    return str(found.id) if found.labels.get(label) == value else None
 
 
 def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:

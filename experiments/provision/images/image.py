@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import ImageNotFound
 
 from experiments.model.checkout import BUILD, ROOT
 from experiments.processes.captured import captured
@@ -89,7 +88,7 @@ def ensure(
     dockerfile = DOCKERFILE.read_bytes()
     programs = suite()
     inputs = inputs_hash(dockerfile, foundation, wheels, programs, more)
-    found = _current(client, name, inputs)
+    found = building.labelled(client, name, INPUTS_LABEL, inputs)
     rebuilt = found is None
     if found is None:
         progress(f"image: building {name} on {foundation.reference}")
@@ -218,12 +217,3 @@ def revision(root: Path = ROOT) -> str:
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"
-
-
-def _current(client: docker.DockerClient, tag: str, inputs: str) -> str | None:
-    """The id of the image of that name, where these are what went into it."""
-    try:
-        found = client.images.get(tag)
-    except ImageNotFound:
-        return None
-    return str(found.id) if found.labels.get(INPUTS_LABEL) == inputs else None
