@@ -52,7 +52,7 @@ class TorchGroups:
         return {
             GLOO: self.gloo,
             TORCH: self.hbm,
-            OPERATORS: self.operators,
+            OPERATORS: lambda: torch_operators.own(self._of_hbm()[1]),
             VLLM: partial(self._after_gloo, torch_operators.vllm),
             DEEPSPEED: partial(self._after_gloo, torch_operators.deepspeed),
         }
@@ -75,14 +75,6 @@ class TorchGroups:
         with unpinned(self._cpus):
             dist.barrier(group=group, async_op=True).wait()  # the first such call makes the worker
         return self._contender(group, keeps_input=True)
-
-    def operators(self) -> Contender:
-        """This library's operators over the group of hbm().
-
-        Raises:
-            ContenderMissing: as hbm().
-        """
-        return torch_operators.own(self._of_hbm()[1])
 
     def _after_gloo(self, make: Callable[[MPI.Intracomm], Contender]) -> Contender:
         """Another library's operators."""

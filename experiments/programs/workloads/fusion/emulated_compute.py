@@ -48,8 +48,3 @@ class Cpu:
         begin = time.perf_counter()
         hashlib.sha256(self._piece).digest()
         return time.perf_counter() - begin
-
-
-def pass_seconds(network: str, gflops: float) -> float:
-    """Seconds of a forward pass of one batch."""
-    return GFLOP[network] * BATCH / gflops

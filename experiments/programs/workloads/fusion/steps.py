@@ -23,7 +23,7 @@ from experiments.model.workloads import WORKLOADS
 from experiments.programs.contenders.contender import Contender, require
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready, nothing
-from experiments.programs.workloads.fusion.emulated_compute import Cpu, Device, pass_seconds
+from experiments.programs.workloads.fusion.emulated_compute import BATCH, GFLOP, Cpu, Device
 from experiments.programs.workloads.fusion.grpc_server import Client
 from experiments.programs.workloads.fusion.tensors import (
     Gradients,
@@ -62,7 +62,7 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
         counts = lengths(operation)
         way = _WAYS[contender](comm, counts)
         computer = Device() if operation in ON_DEVICE else Cpu(comm)
-        forward = pass_seconds(WORKLOADS[operation].network, computer.gflops)
+        forward = GFLOP[WORKLOADS[operation].network] * BATCH / computer.gflops  # seconds
         backward = 2 * forward / len(counts)  # of a layer; a network's take about as long each
 
         def call() -> None:
