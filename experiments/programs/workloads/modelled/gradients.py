@@ -32,9 +32,8 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     calls = comm if contender == MPI_LAYERWISE else mine
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
-        count = recv.size
-        if network := WORKLOADS[operation].network:
-            count = sum(each.nbytes for each in step_plan.layers(network)) // step_plan.ITEM
+        network = WORKLOADS[operation].network
+        count = sum(WORKLOADS[operation].lengths) or recv.size
         own, total = (mine.empty(count, "float32") for _ in range(2))
         own.fill(comm.rank + 1)
         if network:
