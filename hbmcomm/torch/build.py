@@ -26,7 +26,7 @@ from hbmcomm.errors import HbmcommError
 _SOURCES = Path(__file__).parent / "shim"
 _NATIVE = Path(__file__).parents[1] / "_native"
 _FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
-_OLDEST = (2, 13)
+_OLDEST = (2, 10)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
 

@@ -22,6 +22,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS = {
     "libmemkind": hbmcomm.memkind_version() is not None,
     "a device": False,
+    "a GPU": False,
     "torchrun": False,  # tests/hbmcomm/torch/test_page.py runs these
 }
 """What a block may need beside two ranks of MPI, and whether it is here."""

@@ -1,6 +1,7 @@
 """Ranks of torch.distributed, started as torchrun starts them: by environment variables alone."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 from tests.left import nothing_left
 
 RANKS = Path(__file__).parent / "ranks"
+OF_GLOO = re.compile(r"^\[Gloo\] .*\n", re.MULTILINE)
+"""Lines that gloo of torch 2.10 to 2.12 prints."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRank
             for each in running:
                 each.kill()
                 each.wait()
-        return TorchRanks(codes, [log.read_text() for log in logs])
+        return TorchRanks(codes, [OF_GLOO.sub("", log.read_text()) for log in logs])
 
     with nothing_left():
         yield start

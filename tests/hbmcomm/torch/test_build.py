@@ -63,6 +63,14 @@ def test_without_a_compiler_the_error_names_it_and_the_remedy(
         build.build()
 
 
+def test_a_torch_that_is_too_old_is_refused(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build.torch, "__version__", "2.9.1+cpu")
+    with pytest.raises(build.BuildFailed, match=r"needs torch 2\.10 or newer.*found 2\.9\.1"):
+        build.build()
+
+
 def test_the_command_prints_an_error_without_a_traceback(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

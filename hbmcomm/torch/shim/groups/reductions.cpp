@@ -2,15 +2,23 @@
    same bits; averages are sums that every rank then divides. */
 #include "groups/group.h"
 
+#include <torch/version.h>
+
 namespace hbmcomm {
 
 using c10d::OpType;
 using c10d::ReduceOp;
 
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
+using Factor = c10d::NCCLPreMulSumSupplement;
+#else
+using Factor = c10d::PreMulSumSupplement;
+#endif
+
 /* The factor of a PREMUL_SUM. */
 static at::Tensor scaled(const at::Tensor &tensor, const ReduceOp &op)
 {
-    const auto *given = dynamic_cast<const c10d::PreMulSumSupplement *>(op.supplement_.get());
+    const auto *given = dynamic_cast<const Factor *>(op.supplement_.get());
     TORCH_CHECK_VALUE(given, "hbm: PREMUL_SUM without its factor");
     if (given->tensor_factor.defined())
         return tensor.mul(given->tensor_factor);

@@ -66,7 +66,11 @@ sharded = network()
 for layer in (sharded[0], sharded[2], sharded):
     fully_shard(layer).set_allocate_memory_from_process_group_for_comm(True)
 moved: list[bool] = []  # whether each tensor is in the arena; later its storage may be empty
-with watched("all_gather_single", moved), watched("reduce_scatter_single", moved):
+if hasattr(dist, "all_gather_single"):  # what FSDP2 calls has other names since torch 2.13
+    gather, scatter = "all_gather_single", "reduce_scatter_single"
+else:
+    gather, scatter = "all_gather_into_tensor", "reduce_scatter_tensor"
+with watched(gather, moved), watched(scatter, moved):
     assert torch.allclose(torch.tensor(losses(sharded)), torch.tensor(curve), atol=1e-6)
 assert len(moved) >= 2 * 2 * 30 and all(moved), moved
 
