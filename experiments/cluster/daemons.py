@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from experiments.processes import executables
+from experiments.processes.captured import captured
 
 Address = tuple[str, int]
 
@@ -47,11 +48,9 @@ def _scontrol(*words: str) -> str:
     if program is None:
         return ""
     try:
-        argv = [program, "show", *words]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=ANSWER)
+        return captured([program, "show", *words], timeout=ANSWER).stdout
     except subprocess.TimeoutExpired:
         return ""
-    return done.stdout
 
 
 @dataclass
