@@ -22,7 +22,7 @@ from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
 from experiments.model.experiment import Experiment
-from experiments.model.systems.fusion import HOROVOD
+from experiments.model.systems.fusion import HOROVODS
 from experiments.processes import executables
 from experiments.provision import podman
 from experiments.provision.engines import engine
@@ -112,7 +112,7 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
         for flavour in present:
             with stages.stage(f"torch for {flavour}"):
                 torch_of_ranks.ensure(flavour, stages.say)
-                if HOROVOD in experiment.factors.transports:
+                if set(HOROVODS) & set(experiment.factors.transports):
                     horovod_of_ranks.ensure(flavour, stages.say)
     with contextlib.ExitStack() as stack:
         preparation = _Preparation(found, request, present, experiment.uses_torch, stages, stack)

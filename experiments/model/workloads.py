@@ -45,7 +45,7 @@ NEEDING_TORCH = {
     *TORCH_GROUPS,
     *(regions.RPC, regions.RPC_TUNED, regions.GLOO_SEND),
     parameter_server.GLOO_LOCAL,
-    *(fusion.GLOO_BUCKETS, fusion.HOROVOD, fusion.GRPC),
+    *(fusion.GLOO_BUCKETS, *fusion.HOROVODS, fusion.GRPC),
 }
 """Contenders that need torch, or gRPC, which is installed with it."""
 

@@ -14,8 +14,10 @@ POINTERS, BETWEEN_HOSTS = "pointer_lookup", "allreduce_between_hosts"
 FUSED, PACKED, MPI_FUSED = "fused", "fused-packed", "mpi-fused"
 ONE_BY_ONE, ONE_BY_ONE_ARENA = "one-by-one", "one-by-one-arena"
 MPI_ONE_BY_ONE, GLOO_BUCKETS = "mpi-one-by-one", "gloo-ddp-buckets"
-HOROVOD, HOROVOD_FOLDER = "horovod", "horovod"
-"""The contender, and the folder of it in the environment of an MPI."""
+HOROVOD_MPI, HOROVOD_GLOO = HOROVODS = "horovod", "horovod-gloo"
+"""Horovod, by what its ranks agree and reduce with."""
+HOROVOD_FOLDER = "horovod"
+"""The folder of it in the environment of an MPI."""
 OVERLAPPED, AFTER_BACKWARD, COMPUTE = "overlapped", "after-backward", "compute-alone"
 GRPC = "grpc-server"
 CACHE, QUERY = "cache", "query"
@@ -25,7 +27,7 @@ ALGORITHMS = ("auto", "ring", "recursive-doubling", "rabenseifner", "tree")
 
 def _gradients(title: str, network: str) -> Workload:
     ways = (FUSED, PACKED, ONE_BY_ONE, ONE_BY_ONE_ARENA, MPI_ONE_BY_ONE, MPI_FUSED, GLOO_BUCKETS)
-    return Workload(title, (*ways, HOROVOD), "fusion.gradients", held=2, network=network)
+    return Workload(title, (*ways, *HOROVODS), "fusion.gradients", held=2, network=network)
 
 
 def _overlap(title: str, network: str) -> Workload:

@@ -1,7 +1,8 @@
 """Horovod in the environments of MPIs on this machine, compiled there with their compilers.
 
-Two points of its last release are changed: it asks for C++14, where PyTorch needs C++17 since 2.1,
-and with settings from the environment it cannot be initialised again after a shutdown.
+Three points of its last release are changed. It asks for C++14, where PyTorch needs C++17 since
+2.1. With settings from the environment it cannot be initialised again after a shutdown, and with
+gloo it cannot after a shutdown with MPI, which counts as enabled still.
 """
 
 import os
@@ -25,16 +26,19 @@ AGAIN = (  # what a setting has fixed has no entry in this vector any more
     r"\} else (\{\s+Eigen::VectorXd v = TunableParameter::BestValue\(\);)",
     r"} else if (fixed_values_.find(variable) == fixed_values_.end()) \1",
 )
+DISABLED = (r"(EnvFinalize\(\);\s+\}|reset_ = true;)(?=\s+\}\s)", r"\1\n  enabled_ = false;")
 CHANGES = {
     "CMakeLists.txt": STANDARD,
     "horovod/torch/CMakeLists.txt": STANDARD,
     "horovod/common/parameter_manager.cc": AGAIN,
+    "horovod/common/mpi/mpi_context.cc": DISABLED,
+    "horovod/common/gloo/gloo_context.cc": DISABLED,
 }
 """By file: a pattern of Python's re, and what replaces it."""
 PARTS = {  # Horovod's own variables
     "HOROVOD_WITH_MPI": "1",
     "HOROVOD_WITH_PYTORCH": "1",
-    "HOROVOD_WITHOUT_GLOO": "1",
+    "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_TENSORFLOW": "1",
     "HOROVOD_WITHOUT_MXNET": "1",
 }

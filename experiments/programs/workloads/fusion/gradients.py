@@ -1,8 +1,8 @@
 """The sum of all gradients of a network over the ranks, by the ways of making few calls or many.
 
 FUSED and PACKED are this library's tensor fusion. MPI_FUSED is the same design on calls of the MPI,
-which is Horovod's; HOROVOD is the original. The others make a call for each tensor, or for each of
-DDP's buckets.
+which is Horovod's; HOROVODS are the original. The others make a call for each tensor, or for each
+of DDP's buckets.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import hbmcomm
 from experiments.model.systems.fusion import (
     FUSED,
     GLOO_BUCKETS,
-    HOROVOD,
+    HOROVODS,
     MPI_FUSED,
     MPI_ONE_BY_ONE,
     ONE_BY_ONE,
@@ -51,8 +51,8 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     """
     if contender == GLOO_BUCKETS:
         return _gloo_buckets(comm, folder)
-    if contender == HOROVOD:
-        return horovod_allreduce.make(comm)
+    if contender in HOROVODS:
+        return horovod_allreduce.make(contender, comm)
     of_mpi = partial(hbmcomm.Communicator, kind="regular", transport="mpi")
     ways: dict[str, tuple[Way, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
         FUSED: (_fused, ours, True),

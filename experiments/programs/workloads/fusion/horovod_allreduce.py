@@ -4,47 +4,50 @@ Its threads agree on tensors in every cycle, also while no tensor waits. So Horo
 own turns only: it is initialised before each and shut down after it, outside what is timed.
 """
 
+import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mpi4py import MPI
 
-from experiments.model.systems.fusion import HOROVOD_FOLDER
+from experiments.model.systems.fusion import HOROVOD_FOLDER, HOROVOD_GLOO, HOROVOD_MPI
 from experiments.programs.contenders.contender import Contender, ContenderMissing, on_all
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion.tensors import Gradients, lengths, private
 
+THRESHOLD, CYCLE = "HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME"
 SETTINGS = {
-    "HOROVOD_FUSION_THRESHOLD": str(2**20),  # bytes; 128 MiB if left alone
-    "HOROVOD_CYCLE_TIME": "0.1",  # milliseconds; 1 if left alone
+    HOROVOD_MPI: {THRESHOLD: str(2**20), CYCLE: "0.1"},
+    HOROVOD_GLOO: {THRESHOLD: str(4 * 2**20), CYCLE: "0.1"},
 }
-"""The fastest of its settings on two cores; those of the user's environment go first."""
+"""The fastest on two cores; if left alone, 128 MiB and 1 ms."""
+GIVEN = {name: os.environ[name] for name in (THRESHOLD, CYCLE) if name in os.environ}
+"""Settings of the user's environment, which go first."""
+CHOICES = ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
+"""What its ranks agree with, and what they reduce with."""
+LOOPBACK = {"HOROVOD_GLOO_IFACE": "lo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1"}
 
 
-def _imported() -> Any:
-    sys.path.append(str(Path(sys.prefix) / HOROVOD_FOLDER))
-    try:
-        return importlib.import_module("horovod.torch")
-    except ImportError as error:
-        raise ContenderMissing(f"horovod is not built for this MPI: {error}") from error
-
-
-def make(comm: MPI.Intracomm) -> Contender:
+def make(contender: str, comm: MPI.Intracomm) -> Contender:
     """Horovod's Allreduce of every tensor, by name and in place; collective.
 
+    Args:
+        contender: one of HOROVODS.
+
     Raises:
-        ContenderMissing: any rank has no torch or no Horovod.
+        ContenderMissing: any rank has no torch or no Horovod, or gloo would have to leave the host.
     """
-    horovod = on_all(comm, _imported)
+    own, gloo = comm.Dup(), contender == HOROVOD_GLOO
+    host = own.Split_type(MPI.COMM_TYPE_SHARED)
+    horovod = on_all(comm, lambda: _imported(gloo, host.size == own.size))
     import torch
 
-    os.environ.update(SETTINGS | os.environ)
-    own = comm.Dup()
     cpus = affinity.of_all_ranks(comm)
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
@@ -52,8 +55,14 @@ def make(comm: MPI.Intracomm) -> Contender:
         tensors = [(torch.from_numpy(each), name) for name, each in gradients.named]
 
         def wake() -> None:
+            os.environ.update(SETTINGS[contender] | GIVEN)
             with affinity.unpinned(cpus):
-                horovod.init(own)
+                if gloo:
+                    with _rendezvous(own):
+                        horovod.init()
+                else:
+                    os.environ.update(dict.fromkeys(CHOICES, "mpi"))
+                    horovod.init(own)
 
         def call() -> None:
             begun = [
@@ -65,3 +74,40 @@ def make(comm: MPI.Intracomm) -> Contender:
         return gradients.ready(own, call, horovod.shutdown, wake=wake, rest=horovod.shutdown)
 
     return ready
+
+
+def _imported(gloo: bool, one_host: bool) -> Any:
+    sys.path.append(str(Path(sys.prefix) / HOROVOD_FOLDER))
+    try:
+        found = importlib.import_module("horovod.torch")
+    except ImportError as error:
+        raise ContenderMissing(f"horovod is not built for this MPI: {error}") from error
+    if gloo and not found.gloo_built():
+        raise ContenderMissing(f"horovod has no gloo: remove {Path(sys.prefix) / HOROVOD_FOLDER}")
+    if gloo and not one_host:
+        raise ContenderMissing("horovod's gloo is measured on one host alone")
+    return found
+
+
+@contextlib.contextmanager
+def _rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
+    """What ranks of one host find each other by, for the time in which they do; collective.
+
+    Horovod's launcher serves this as long as a program runs; here it would take CPUs from others.
+    """
+    hosts = importlib.import_module("horovod.runner.common.util.hosts")
+    http_server = importlib.import_module("horovod.runner.http.http_server")
+    rank, size, host, number = comm.rank, comm.size, "localhost", 0
+    if rank == 0:
+        server = http_server.RendezvousServer()
+        number = server.start()
+        server.init([hosts.SlotInfo(host, each, each, 0, size, size, 1) for each in range(size)])
+    places = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "LOCAL_SIZE": size}
+    places |= {"CROSS_RANK": 0, "CROSS_SIZE": 1, "GLOO_RENDEZVOUS_PORT": comm.bcast(number)}
+    os.environ.update({f"HOROVOD_{name}": str(value) for name, value in places.items()})
+    os.environ.update(LOOPBACK | {"HOROVOD_HOSTNAME": host} | dict.fromkeys(CHOICES, "gloo"))
+    yield
+    comm.Barrier()
+    if rank == 0:
+        server.stop()
+        server._httpd.server_close()  # which stop() leaves open

@@ -61,6 +61,18 @@ def test_only_the_standard_of_its_language_is_changed(text: str, found: str) -> 
     assert re.sub(*horovod_of_ranks.STANDARD, text) == found
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("  if (last) {\n    manager.EnvFinalize();\n  }", "\n}\n\nvoid Next() {"),
+        ("  local_ctx.reset();\n  reset_ = true;", "\n}\n"),
+    ],
+)
+def test_what_is_shut_down_is_no_longer_enabled(before: str, after: str) -> None:
+    found = re.sub(*horovod_of_ranks.DISABLED, before + after)
+    assert found == f"{before}\n  enabled_ = false;{after}"
+
+
 def test_a_setting_that_is_fixed_is_left_alone() -> None:
     text = "  } else {\n    Eigen::VectorXd v = TunableParameter::BestValue();\n"
     assert re.sub(*horovod_of_ranks.AGAIN, text) == (
