@@ -75,7 +75,7 @@ class Daemons:
             idle: seconds for which a launch has not got on.
         """
         if idle < IDLE:
-            self._due = IDLE
+            self._due, self._refusing = IDLE, {}
         if idle < self._due:
             return ""
         if self._found is None:

@@ -26,7 +26,10 @@ AGAIN = (  # what a setting has fixed has no entry in this vector any more
     r"\} else (\{\s+Eigen::VectorXd v = TunableParameter::BestValue\(\);)",
     r"} else if (fixed_values_.find(variable) == fixed_values_.end()) \1",
 )
-DISABLED = (r"(EnvFinalize\(\);\s+\}|reset_ = true;)(?=\s+\}\s)", r"\1\n  enabled_ = false;")
+DISABLED = (  # a library that was shut down is taken for enabled
+    r"(EnvFinalize\(\);\s+\}|reset_ = true;)(?=\s+\}\s)",
+    r"\1\n  enabled_ = false;",
+)
 CHANGES = {
     "CMakeLists.txt": STANDARD,
     "horovod/torch/CMakeLists.txt": STANDARD,

@@ -75,6 +75,15 @@ def test_a_daemon_that_restarts_is_not_gone(listening: socket.socket) -> None:
     assert found.gone(IDLE + REFUSING + LATER) == "", "it has refused since a moment ago"
 
 
+def test_a_refusal_of_an_earlier_launch_does_not_count(listening: socket.socket) -> None:
+    number = port(listening)
+    listening.close()
+    found = on(n1=(LOOPBACK, number))
+    assert found.gone(IDLE) == ""
+    time.sleep(REFUSING)
+    assert found.gone(0.0) == "" and found.gone(IDLE) == "", "the next launch waits"
+
+
 def test_a_node_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemons, "CONNECT", 0.1)
     with contextlib.ExitStack() as ends:
