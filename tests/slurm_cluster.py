@@ -43,7 +43,7 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 ReturnToService=2
 SlurmdParameters=config_overrides
-SlurmdTimeout=5
+SlurmdTimeout=30
 KillWait=5
 MailProg=/bin/true
 """

@@ -1,4 +1,4 @@
-"""Whether the slurmd of each node of an allocation runs.
+"""Whether the slurmd of each node of an allocation answers.
 
 Without it MPI neither begins nor ends on the node, since PMI goes by it, and srun waits. Slurm
 gives a slurmd up after SlurmdTimeout alone, which is 300 s unless a site says otherwise.
@@ -17,12 +17,14 @@ from experiments.processes.captured import captured
 
 Address = tuple[str, int]
 
-IDLE, LATER = 1.0, 4.0
+IDLE, LATER = 1.0, 2.0
 """Seconds without progress until the first look, and between two later ones at most: slurmd writes
 a line into its log about each."""
-REFUSING, AGAIN = 1.5, 0.5
-"""Seconds for which a slurmd that is started again may refuse connections, and between looks."""
-CONNECT = 1.0  # seconds until a connection is made; a node that does not answer is no refusal
+REFUSING, SILENT = 1.5, 4.0
+"""Seconds for which a slurmd that is started again may refuse connections, and for which a node
+that has answered may answer nothing."""
+AGAIN = 0.5  # seconds between looks at nodes that refuse or are silent
+CONNECT = 1.0  # seconds until a connection is made
 ANSWER = 5.0  # seconds for Slurm to name the nodes
 THREADS = 32
 
@@ -65,39 +67,44 @@ class Daemons:
     nodes: str
     where: Callable[[str], Mapping[str, Address]] = addresses
     _found: Mapping[str, Address] | None = None
-    _due: float = IDLE
-    _refusing: dict[str, float] = field(default_factory=dict)
+    _due: float = 0.0  # at the first call, to see which nodes answer at all
+    _reachable: set[str] = field(default_factory=set)
+    _deadlines: dict[str, float] = field(default_factory=dict)  # of those that do not answer
 
     def gone(self, idle: float) -> str:
-        """Which of them no longer run; "" where all do, or it is not time to look.
+        """Which of them no longer answer; "" where all do, or it is not time to look.
 
         Args:
             idle: seconds for which a launch has not got on.
         """
         if idle < IDLE:
-            self._due, self._refusing = IDLE, {}
+            self._deadlines = {}
+            self._due = min(self._due, IDLE)
         if idle < self._due:
             return ""
         if self._found is None:
             self._found = self.where(self.nodes)
+        began, earlier, self._deadlines = time.monotonic(), self._deadlines, {}
         with ThreadPoolExecutor(THREADS) as threads:
-            refused = [*threads.map(_refuses, self._found.values())]
+            patiences = [*threads.map(_patience, self._found.values())]
+        for name, patience in zip(self._found, patiences, strict=True):
+            if patience is None:
+                self._reachable.add(name)
+            elif patience == REFUSING or name in self._reachable:  # else a firewall may be silent
+                deadline = began + patience
+                self._deadlines[name] = min(deadline, earlier.get(name, deadline))
+        self._due = idle + AGAIN if self._deadlines else max(IDLE, idle + min(idle, LATER))
         now = time.monotonic()
-        self._refusing = {
-            name: self._refusing.get(name, now)
-            for name, refuses in zip(self._found, refused, strict=True)
-            if refuses
-        }
-        self._due = idle + (AGAIN if self._refusing else min(idle, LATER))
-        gone = [name for name, since in self._refusing.items() if now - since >= REFUSING]
-        return f"no slurmd runs on {', '.join(gone)}" if gone else ""
+        gone = [name for name, deadline in self._deadlines.items() if now >= deadline]
+        return f"no slurmd answers on {', '.join(gone)}" if gone else ""
 
 
-def _refuses(address: Address) -> bool:
+def _patience(address: Address) -> float | None:
+    """Seconds for which a slurmd may go on like this; None where it answers."""
     try:
         socket.create_connection(address, CONNECT).close()
     except ConnectionRefusedError:
-        return True
+        return REFUSING
     except OSError:
-        pass
-    return False
+        return SILENT
+    return None

@@ -70,10 +70,7 @@ class LaunchContext:
         """
         ask = self.gone.get(launch.environment)
         if ask and (why := ask(idle)):
-            raise MachineGone(
-                f"launch {launch.name} ran on a machine that is gone: {why}\n"
-                f"Finished launches are kept: {RESUME}"
-            )
+            raise machine_gone(launch, why)
 
     def check(self, launch: Launch, place: Path, command: Command) -> None:
         """Add the command to what a launch wrote; refuse what cannot be compared with others.
@@ -99,3 +96,11 @@ class LaunchContext:
                     f"({'; '.join(pairs)}) and cannot be compared; measure again into another --out"
                 )
             return
+
+
+def machine_gone(launch: Launch, why: str) -> MachineGone:
+    """The error for a launch of which a machine is gone."""
+    return MachineGone(
+        f"launch {launch.name} ran on a machine that is gone: {why}\n"
+        f"Finished launches are kept: {RESUME}"
+    )

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from experiments.execution.launching import RESUME, LaunchContext
+from experiments.execution.launching import RESUME, LaunchContext, machine_gone
 from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
+from experiments.jobs.sockets import NodeLost
 from experiments.model.launch import Cell, Contest, Launch
 from experiments.model.mpi_settings import DEFAULT
 from experiments.results import store
@@ -127,6 +128,8 @@ class Member:
         try:
             yield
             return
+        except NodeLost as lost:
+            raise machine_gone(self.launch, str(lost)) from lost
         except Lost as lost:
             text = f"launch {self.launch.name} {lost}; its log is {self._log}."
             loss = LaunchFailed(f"{text} Finished launches are kept: {RESUME}", str(lost))
@@ -157,7 +160,7 @@ def run(
 
     Raises:
         LaunchFailed: from `refuse`.
-        MachineGone: from the context.
+        MachineGone: a machine that launches run on is gone.
         ResultsError: what a launch wrote does not fit those before it.
     """
     members: list[Member] = []

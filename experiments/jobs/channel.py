@@ -77,6 +77,7 @@ class Channel(contextlib.ExitStack):
 
         Raises:
             Lost: the launch ended, or does not answer in time.
+            NodeLost: a node that it runs on no longer answers.
         """
         try:
             self._ends.send(line_of(orders))

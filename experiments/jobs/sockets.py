@@ -15,20 +15,27 @@ import secrets
 import selectors
 import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
 from experiments.programs.measure.lines import LISTENER, WELCOME, end_with_peer
+from experiments.schedule.turns import Lost
 
 BYTES = 65536
 HELLO_BYTES = 200  # of a rank's first line, at most
 HELLO_PATIENCE = 1.0  # seconds for the first line of whoever connects
 QUEUE = 1024  # ranks that connect at once; later ones try again
+UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
 
 
 class TooManyRanks(ExperimentsError):
     """This process may not open a connection for every rank."""
+
+
+class NodeLost(Lost):
+    """A node that ranks of a launch run on no longer answers."""
 
 
 class Sockets(contextlib.ExitStack):
@@ -101,24 +108,43 @@ class Sockets(contextlib.ExitStack):
         return None
 
     def send(self, line: str) -> None:
-        """Send a line to all ranks; OSError where one has ended or its node is lost."""
-        for connection in self._connections.values():
-            connection.sendall(line.encode())
+        """Send a line to all ranks.
+
+        Raises:
+            NodeLost: the node of one no longer answers.
+            OSError: one has ended.
+        """
+        for rank, connection in self._connections.items():
+            with _on_node_of(rank):
+                connection.sendall(line.encode())
 
     def receive(self, patience: float) -> list[str]:
         """The lines that ranks have sent, once there are some; none after `patience` seconds.
 
         Raises:
-            OSError: a rank has ended or its node is lost.
+            NodeLost: the node of a rank no longer answers.
+            OSError: a rank has ended.
         """
         found: list[bytes] = []
         for key, _ in self._selector.select(patience):
             rank = key.data
-            if not (more := self._connections[rank].recv(BYTES)):
+            with _on_node_of(rank):
+                more = self._connections[rank].recv(BYTES)
+            if not more:
                 raise BrokenPipeError(f"rank {rank} has ended")
             *lines, self._parts[rank] = (self._parts[rank] + more).split(b"\n")
             found += lines
         return [line.decode() for line in found]
+
+
+@contextlib.contextmanager
+def _on_node_of(rank: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in UNREACHABLE:
+            raise NodeLost(f"the node of rank {rank} no longer answers") from error
+        raise
 
 
 def addresses() -> list[str]:

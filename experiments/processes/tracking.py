@@ -155,12 +155,20 @@ def remove_segments(before: set[Path]) -> None:
     Another job may just have made a file, and gets time to map it.
     """
     added = segments() - before
-    if added:
-        time.sleep(MAP_PATIENCE)
-    for path in added - mapped():
+    if unmapped := added - mapped():
+        time.sleep(max(map(_newness, unmapped)))
+    for path in unmapped - mapped():
         with contextlib.suppress(OSError):
             if path.stat().st_uid == os.getuid():
                 path.unlink()
+
+
+def _newness(path: Path) -> float:
+    """Seconds until a file is older than MAP_PATIENCE; 0 where it is, or is gone."""
+    with contextlib.suppress(OSError):
+        age = time.time() - path.stat().st_mtime
+        return min(max(MAP_PATIENCE - age, 0.0), MAP_PATIENCE)
+    return 0.0
 
 
 def carrying(name: str) -> dict[str, str]:

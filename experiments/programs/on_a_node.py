@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from experiments.processes.background import die_with_parent
 
-LOOK = 2.0  # seconds between two looks for the file
+LOOK = 1.0  # seconds between two looks for the file
 
 
 def end_without(file: Path) -> None:

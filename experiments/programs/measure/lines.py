@@ -18,7 +18,7 @@ LISTENER = "listener.json"
 WELCOME = "welcome\n"
 """What a driver says to a rank that has shown the token."""
 PATIENCE = 5.0  # seconds until an address answers
-SILENCE = 7  # seconds until a node that answers nothing is taken for lost
+SILENCE = 6  # seconds until a node that answers nothing is taken for lost
 
 
 def pipe_of(rank: int) -> str:

@@ -1,4 +1,4 @@
-"""A slurmd that no longer runs is noticed; one that answers, or is started again, is not gone."""
+"""A slurmd that no longer answers is noticed; one that is started again is not gone."""
 
 import contextlib
 import socket
@@ -44,14 +44,17 @@ def test_daemons_that_answer_are_seldom_looked_at(listening: socket.socket) -> N
         while True:
             listening.accept()[0].close()
             connections += 1
-    assert connections == 1 + 2 + (20.0 - 4 * IDLE) // LATER, "after 1, 2, 4, 8, 12, 16, 20 s"
+    assert connections == 3 + (20.0 - 2 * IDLE) // LATER, "after 0, 1, 2, 4, 6 to 20 s"
 
 
-def test_a_launch_that_gets_on_is_no_reason_to_look() -> None:
-    def where(nodes: str) -> dict[str, daemons.Address]:
-        raise AssertionError("asked")
-
-    assert Daemons("n1", where).gone(IDLE / 2) == ""
+def test_a_launch_that_gets_on_is_a_reason_for_the_first_look_alone(
+    listening: socket.socket,
+) -> None:
+    assert set(looks(on(n1=(LOOPBACK, port(listening))), IDLE / 2)) == {""}
+    listening.accept()[0].close()
+    listening.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        listening.accept()
 
 
 def test_a_daemon_that_refuses_connections_for_long_is_gone(listening: socket.socket) -> None:
@@ -60,7 +63,7 @@ def test_a_daemon_that_refuses_connections_for_long_is_gone(listening: socket.so
     found, began = on(n1=(LOOPBACK, port(listening)), n2=(LOOPBACK, closed)), time.monotonic()
     while not (why := found.gone(IDLE + time.monotonic() - began)):
         time.sleep(0.02)
-    assert why == "no slurmd runs on n2"
+    assert why == "no slurmd answers on n2"
     assert REFUSING <= time.monotonic() - began < REFUSING + 2 * AGAIN + 1
 
 
@@ -84,20 +87,26 @@ def test_a_refusal_of_an_earlier_launch_does_not_count(listening: socket.socket)
     assert found.gone(0.0) == "" and found.gone(IDLE) == "", "the next launch waits"
 
 
-def test_a_node_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("answered", [True, False], ids=["node", "firewall"])
+def test_a_node_falls_silent_only_once_it_has_answered(
+    answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(daemons, "CONNECT", 0.1)
+    monkeypatch.setattr(daemons, "SILENT", 0.5)
     with contextlib.ExitStack() as ends:
         server = ends.enter_context(socket.socket())
         server.bind((LOOPBACK, 0))
         server.listen(0)
+        address = (LOOPBACK, port(server))
+        found = on(n1=address)
+        if answered:
+            assert found.gone(0.0) == ""
         with pytest.raises(TimeoutError):
             for _ in range(4):  # once the queue is full, the kernel answers no more
-                address = (LOOPBACK, port(server))
                 ends.enter_context(socket.create_connection(address, daemons.CONNECT))
-        found = on(n1=address)
         assert found.gone(IDLE) == ""
-        time.sleep(REFUSING)
-        assert found.gone(IDLE + REFUSING) == ""
+        time.sleep(0.5)
+        assert found.gone(IDLE + AGAIN) == ("no slurmd answers on n1" if answered else "")
 
 
 def test_without_slurm_nothing_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

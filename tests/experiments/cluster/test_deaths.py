@@ -1,7 +1,8 @@
 """Campaigns on a real Slurm of which something is killed: the job ends soon, nothing of it stays.
 
-Its arms take turns. HBMCOMM_KILLS times the driver, a rank or a slurmd is killed, at moments drawn
-with HBMCOMM_SEED; one campaign goes on after each. By hand, with a line for each kill:
+Its arms take turns. HBMCOMM_KILLS times the link of a node is cut, or the driver, a rank or slurmd
+is killed, at moments drawn with HBMCOMM_SEED; one campaign goes on after each. Slurm itself gives a
+node up after 30 s. By hand, with a line for each kill:
     HBMCOMM_KILLS=80 .venv/bin/pytest -s tests/experiments/cluster/test_deaths.py
 """
 
@@ -19,7 +20,7 @@ from tests import slurm_cluster
 from tests.awaiting import seconds_until
 from tests.slurm_cluster import Cluster, begin
 
-KILLS = int(os.environ.get("HBMCOMM_KILLS", "1"))
+KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
 SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
 KINDS = {
     "driver": ("n1", "--search-root"),
@@ -27,6 +28,7 @@ KINDS = {
     "slurmd": ("n2", "/slurmd"),
 }
 """The host of what is killed, and a word of its command."""
+LINK_OF = "n2"
 NOTHING = 0  # a signal that only asks whether there is a process
 START = 120.0  # seconds until ranks run
 LATEST = 10.0 if "HBMCOMM_KILLS" in os.environ else 60.0
@@ -52,12 +54,22 @@ def left(slurm: Cluster, out: Path) -> list[str]:
 
 def kill(slurm: Cluster, kind: str, process: "subprocess.Popen[str]", pause: float) -> None:
     """Kill something, that long after the first rank runs."""
+    _signal(slurm, KINDS["rank"], NOTHING, process)
+    time.sleep(pause)
+    if kind == "link":
+        slurm.hosts.cut(LINK_OF)
+    else:
+        _signal(slurm, KINDS[kind], signal.SIGKILL, process)
+
+
+def _signal(
+    slurm: Cluster, where: tuple[str, str], number: int, process: "subprocess.Popen[str]"
+) -> None:
+    host, word = where
     deadline = time.monotonic() + START
-    for host, word, number in ((*KINDS["rank"], NOTHING), (*KINDS[kind], signal.SIGKILL)):
-        while not slurm.signal(host, word, number):
-            assert process.poll() is None and time.monotonic() < deadline, f"no {word} runs"
-            time.sleep(0.01)
-        time.sleep(0 if number else pause)
+    while not slurm.signal(host, word, number):
+        assert process.poll() is None and time.monotonic() < deadline, f"no {word} runs"
+        time.sleep(0.01)
 
 
 def ended(slurm: Cluster, process: "subprocess.Popen[str]", out: Path, patience: float) -> float:
@@ -70,7 +82,7 @@ def test_whatever_is_killed_the_job_ends_and_its_campaign_goes_on(slurm: Cluster
     draw, out = random.Random(SEED), slurm.folder / "killed"
     process = begin(slurm, out.name, "--mpi", "mpich", blocks=6 * KILLS, aa_pair=True)
     for number in range(KILLS):
-        kind = list(KINDS)[number % len(KINDS)]
+        kind = ["link", *KINDS][number % (len(KINDS) + 1)]
         kill(slurm, kind, process, draw.uniform(0, 2))
         seconds = ended(slurm, process, out, LATEST)
         about, stays = f"kill {number + 1} of seed {SEED}, {kind}", left(slurm, out)
@@ -80,6 +92,9 @@ def test_whatever_is_killed_the_job_ends_and_its_campaign_goes_on(slurm: Cluster
         assert process.returncode == 1 and "--resume" in output, f"{about}: {output}"
         if kind == "slurmd":
             slurm_cluster.start_node(slurm, KINDS[kind][0])
+        if kind == "link":
+            slurm.hosts.mend(LINK_OF)
+        if kind in ("slurmd", "link"):
             slurm_cluster.await_idle(slurm)
         if number + 1 < KILLS:
             process = slurm.begin("./inv", "run", "--resume", "--out", str(out))

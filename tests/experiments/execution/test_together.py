@@ -138,10 +138,10 @@ def test_a_launch_that_does_not_end_is_asked_what_it_needs_and_the_block_ends_wi
 
     def gone(idle: float) -> str:
         asked.append(idle)
-        return "no slurmd runs on n2" if idle > 1.0 and (folder / "incoming").exists() else ""
+        return "no slurmd answers on n2" if idle > 1.0 and (folder / "incoming").exists() else ""
 
     began = time.monotonic()
-    with pytest.raises(MachineGone, match="no slurmd runs on n2\nFinished launches are kept: --r"):
+    with pytest.raises(MachineGone, match="no slurmd answers on n2\nFinished launches are k"):
         run(folder, launches, lambda: Other("in_a_turn.py", ("hangs at the end",)), gone)
     assert time.monotonic() - began < 25, "END_PATIENCE is longer"
     assert asked and not running(str(folder)) and store.finished(folder) == set()

@@ -1,7 +1,9 @@
 """Ranks that can read the launch's folder are connected, by an address that answers; no other."""
 
 import contextlib
+import errno
 import json
+import os
 import re
 import socket
 import stat
@@ -12,12 +14,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from experiments.jobs import sockets
-from experiments.jobs.sockets import Sockets
+from experiments.jobs.sockets import NodeLost, Sockets
 from experiments.programs.measure import lines
 from experiments.programs.measure.lines import LISTENER
 
@@ -110,6 +112,35 @@ def test_a_rank_that_cannot_reach_the_driver_says_what_it_tried(tmp_path: Path) 
     expected = "rank 0 cannot reach the driver .*127.0.0.1: .*refused.*or write turns = false"
     with pytest.raises(SystemExit, match=expected), lines.opened(tmp_path, 0):
         pass
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ETIMEDOUT, NodeLost),
+        (errno.EHOSTUNREACH, NodeLost),
+        (errno.ECONNRESET, ConnectionResetError),
+    ],
+    ids=errno.errorcode.get,
+)
+def test_a_node_that_no_longer_answers_is_no_rank_that_ends(
+    ends: Sockets,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    expected: type[Exception],
+) -> None:
+    def fail(*arguments: Any) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    thread = echo(tmp_path)
+    assert connected(ends)
+    ends.send("an order\n")
+    thread.join(5.0)
+    for name, act in {"recv": lambda: ends.receive(5.0), "sendall": lambda: ends.send("x")}.items():
+        monkeypatch.setattr(socket.socket, name, fail, raising=False)
+        with pytest.raises(expected):
+            act()
 
 
 def test_the_addresses_are_those_of_this_machine_and_loopback_comes_last() -> None:
