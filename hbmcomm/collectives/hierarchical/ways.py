@@ -19,7 +19,7 @@ from hbmcomm.quantities import KIB
 _IN_FLIGHT = 7
 """Slices on their way between hosts while ranks of one host work on the next."""
 _LEAST_MESSAGE = 32 * KIB
-"""Bytes of each message of a slice, however many hosts there are."""
+"""Bytes of each message of a slice at least, however many hosts share it."""
 _SLICES = 16
 """Slices of a message that is not long: the first and the last one leave links idle."""
 SPLIT, WHOLE = 256 * KIB, 128 * KIB
@@ -36,9 +36,10 @@ class Ways(NamedTuple):
 
     def slices(self, count: int, entry: int, least: int) -> list[Range]:
         """Ranges of entries that go one after the other, at least one; `least`: SPLIT or WHOLE."""
-        hosts, leaders = len(self.layout.hosts), self.layout.leaders
+        leaders = self.layout.leaders
+        messages = len(self.layout.hosts) if least == SPLIT else 1
         wanted = max(count * entry // leaders // _SLICES, least)
-        nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * hosts)
+        nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * messages)
         step = max(nbytes * leaders // entry, 1)
         return [(begin, min(begin + step, count)) for begin in range(0, max(count, 1), step)]
 
