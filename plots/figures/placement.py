@@ -3,9 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import in_order, of_first_arm, rows, usual
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
     dodge,
@@ -55,12 +54,10 @@ def placement(found: Findings) -> list[Drawing | Skipped]:
             "are (local, remote)"
         )
         return [Skipped(NAME, TITLE, reason)]
-    arm = min(frame["arm"], key=arm_key)
-    frame = frame[frame["arm"] == arm]
-    return [_drawing(part, arm, lacking) for part in parts(frame)]
+    return [_drawing(part, lacking) for part in parts(of_first_arm(frame))]
 
 
-def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
+def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
     frame, ranks = part.frame, part.ranks
     by_factor = {
         factor: usual(frame[frame["factor"] == factor], held)
@@ -70,7 +67,7 @@ def _drawing(part: Part, arm: str, lacking: dict[str, str]) -> Drawing:
     factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
     operations, transports = in_order(frame["operation"], OPERATIONS), set(frame["transport"])
     page = sheet(
-        f"Placement, {ranks_text(ranks)}, {short_arm(arm)}",
+        f"Placement, {ranks_text(ranks)}, {short_arm(frame['arm'].iloc[0])}",
         of=frame.drop(columns=["binding", "locality"], errors="ignore"),
         panel_height=1.0,
         column_heads=[FACTORS[factor][0] for factor in factors],

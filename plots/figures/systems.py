@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import in_order, of_first_arm, rows
 from experiments.model.workloads import CONTENDERS, WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -34,14 +33,10 @@ TITLE = "Other ways beside"
 
 def systems(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count, of the host or the first arm: a panel per workload."""
-    frame = found.systems
-    if frame.empty:
-        return []
-    arm = min(frame["arm"], key=arm_key)
-    return [_drawing(part, found.ours, arm) for part in parts(frame[frame["arm"] == arm])]
+    return [_drawing(part, found.ours) for part in parts(of_first_arm(found.systems))]
 
 
-def _drawing(part: Part, ours: str, arm: str) -> Drawing:
+def _drawing(part: Part, ours: str) -> Drawing:
     frame = part.frame
     workloads = in_order(frame["operation"], WORKLOADS)
     contenders = in_order(frame["transport"], CONTENDERS)
@@ -53,8 +48,8 @@ def _drawing(part: Part, ours: str, arm: str) -> Drawing:
         row_heads=[operation_name(name) for name in workloads],
         legend=series_handles(map(transport_name, contenders)),
         notes=[
-            f"Time over that of {ours}, {arm_name(arm)}: median over paired blocks with 95 % "
-            "interval.",
+            f"Time over that of {ours}, {arm_name(frame['arm'].iloc[0])}: median over paired "
+            "blocks with 95 % interval.",
             *hollow(frame, "blocks"),
         ],
         left=0.42,

@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import in_order, of_first_arm, rows
 from experiments.model.experiment import BINDINGS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -34,11 +33,7 @@ DEALT = {"packed": "ranks in blocks", "spread": "ranks in turn"}
 
 def wires(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count, of the first arm: a row per operation."""
-    frame = found.wires
-    if frame.empty:
-        return []
-    arm = min(frame["arm"], key=arm_key)
-    return [_drawing(part) for part in parts(frame[frame["arm"] == arm])]
+    return [_drawing(part) for part in parts(of_first_arm(found.wires))]
 
 
 def _drawing(part: Part) -> Drawing:

@@ -22,8 +22,6 @@ LEFT = 1.45  # inches for the names of bars
 
 def workloads(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count: panels by step and size, bars by transport and arm."""
-    if found.workloads.empty:
-        return []
     return [_drawing(part) for part in parts(found.workloads)]
 
 

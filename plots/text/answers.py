@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key
+from experiments.analysis.arm_order import USERLAND
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
-from experiments.analysis.findings.selection import emulated, in_order, rows, usual
+from experiments.analysis.findings.selection import emulated, in_order, of_first_arm, rows, usual
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST
@@ -119,10 +119,10 @@ def _asked(found: Findings) -> Iterator[Answer]:
 
 def _workloads(found: Findings) -> Iterator[Answer]:
     """How much of each step is communication, on the host or the first arm there is."""
-    every = found.workloads
+    every = of_first_arm(found.workloads)
     for operation in in_order(every["operation"], OPERATIONS):
-        arm = min(every["arm"], key=arm_key)
-        steps = every[(every["operation"] == operation) & (every["arm"] == arm)]
+        steps = every[every["operation"] == operation]
+        arm = arm_name(steps["arm"].iloc[0])
         by_transport = steps.groupby("transport")["share"]
         least, most = by_transport.min(), by_transport.max()
         shares = [
@@ -131,7 +131,7 @@ def _workloads(found: Findings) -> Iterator[Answer]:
             for transport in in_order(steps["transport"], TRANSPORTS)
         ]
         question = f"How much of a {operation_name(operation)} is communication?"
-        sentence = f"{arm_name(arm).capitalize()}, from size to size: {', '.join(shares)}."
+        sentence = f"{arm.capitalize()}, from size to size: {', '.join(shares)}."
         yield Answer(question, sentence, figure=workloads.NAME)
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import in_order, of_first_arm, rows
 from experiments.model.quantities import ratio_text
 from plots.layout.labels import bytes_text, mpi_name, operation_name, ranks_text, ratio_and_interval
 from plots.layout.style import TRANSPORTS
@@ -15,10 +14,7 @@ LONG = 2**20
 
 def sentences(found: Findings) -> dict[str, str]:
     """By transport, of the first arm; of messages of LONG bytes and more, where there are some."""
-    every = found.wires
-    if every.empty:
-        return {}
-    every = every[every["arm"] == min(every["arm"], key=arm_key)]
+    every = of_first_arm(found.wires)
     said = {}
     for transport in in_order(every["transport"], TRANSPORTS):
         mine = every[every["transport"] == transport]
@@ -37,10 +33,8 @@ def sentences(found: Findings) -> dict[str, str]:
 
 def best_flat(found: Findings) -> tuple[str, ...]:
     """By operation, size, ranks and their placement: the fastest but ours, with any MPI."""
-    if found.wires.empty:
-        return ()
-    here = found.wires["arm"] == min(found.wires["arm"], key=arm_key)
-    flat = found.wires[here & (found.wires["transport"] != found.ours)]
+    every = of_first_arm(found.wires)
+    flat = every[every["transport"] != found.ours]
     key = ["operation", "bytes", "ranks", "binding"]
     ratios = {
         (row.mpi, row.transport, row.operation, row.bytes, row.ranks, row.binding): row

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.arm_order import arm_key
+
 
 def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
     """Rows at the usual level of each factor (packed, local), or at its first where that is absent.
@@ -20,6 +22,11 @@ def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
         if present:
             frame = frame[frame[factor] == (level if level in present else present[0])]
     return frame
+
+
+def of_first_arm(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the host, or of the first arm there is; an empty frame may have no columns."""
+    return frame if frame.empty else frame[frame["arm"] == min(frame["arm"], key=arm_key)]
 
 
 def rows(frame: pd.DataFrame) -> list[Any]:

@@ -36,7 +36,9 @@ class Part(NamedTuple):
 
 
 def parts(frame: pd.DataFrame) -> list[Part]:
-    """One part per MPI and rank count, in reading order."""
+    """One part per MPI and rank count, in reading order; none of an empty frame."""
+    if frame.empty:
+        return []
     return [
         Part(suffix, title_end, int(ranks), mine[mine["ranks"] == ranks])
         for suffix, title_end, mine in by_mpi(frame)
