@@ -136,12 +136,7 @@ def measure(
     return {}
 
 
-def run(folder: Path) -> None:
-    """Run main(); an error of one rank ends all ranks."""
-    rank_process.run(main, folder)
-
-
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: mpiexec -n N python -m experiments.programs.harness FOLDER")
-    run(Path(sys.argv[1]))
+    rank_process.run(main, Path(sys.argv[1]))

@@ -48,9 +48,9 @@ def _is_there(file: Path) -> bool:
 def main(folder: Path) -> None:
     """One rank's whole life, with a child."""
     end_without(folder / "launch.json")
-    from experiments.programs import harness  # begins MPI
+    from experiments.programs import harness, rank_process  # begins MPI
 
-    harness.run(folder)
+    rank_process.run(harness.main, folder)
 
 
 if __name__ == "__main__":

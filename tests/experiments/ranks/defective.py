@@ -14,4 +14,4 @@ def choose_cpu(rank: int, *_: object) -> int:
 
 if MPI.COMM_WORLD.rank == 1:
     rank_process.pin = choose_cpu
-harness.run(Path(sys.argv[1]))
+rank_process.run(harness.main, Path(sys.argv[1]))

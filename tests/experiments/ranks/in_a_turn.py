@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments.programs import harness
+from experiments.programs import harness, rank_process
 from experiments.programs.cells import Cells
 from experiments.schedule.turns import Action, Answer, Order
 
@@ -29,7 +29,7 @@ def sabotaged(cells: Cells, order: Order) -> Answer:
 
 
 Cells.carry_out = sabotaged  # type: ignore[method-assign]
-harness.run(Path(sys.argv[2]))
+rank_process.run(harness.main, Path(sys.argv[2]))
 if sys.argv[1] == "hangs at the end":
     time.sleep(600)
 sys.exit(sys.argv[1] == "fails at the end")

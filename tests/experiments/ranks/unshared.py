@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from experiments.programs import harness
+from experiments.programs import harness, rank_process
 from hbmcomm.memory.shared import segment
 
 segment.BACKINGS = ()
-harness.run(Path(sys.argv[1]))
+rank_process.run(harness.main, Path(sys.argv[1]))

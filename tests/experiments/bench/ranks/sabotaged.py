@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.programs import harness
+from experiments.programs import harness, rank_process
 from experiments.programs.contenders import entrants
 from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.ready import Ready
@@ -53,4 +53,4 @@ if HOW == "start":
 if HOW:
     name = "pickled" if HOW == "pickled" else "plain"
     setattr(entrants, name, sabotaged(getattr(entrants, name)))
-harness.run(Path(sys.argv[1]))
+rank_process.run(harness.main, Path(sys.argv[1]))
