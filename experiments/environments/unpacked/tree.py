@@ -33,4 +33,4 @@ class Tree:
         """The command that runs the harness inside, and the variables of its ranks."""
         program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
         argv, variables = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
-        return list(argv), {**variables, **self.variables}
+        return argv, {**variables, **self.variables}

@@ -6,13 +6,7 @@ from experiments.model.systems.workload import Workload
 
 DASO_STEP = "daso_step"
 DASO, BLOCKING, MPI_BLOCKING, ALONE = "daso", "blocking", "mpi-blocking", "alone"
-CLASSIFIER = (256, 512, 256, 10)  # widths of a small network, from inputs to classes
-
-
-def _of_layers(*widths: int) -> int:
-    """Elements of the gradients of fully connected layers with biases."""
-    return sum((low + 1) * high for low, high in itertools.pairwise(widths))
-
+CLASSIFIER = (256, 512, 256, 10)  # widths of a small network with biases, inputs to classes
 
 WORKLOADS = {
     DASO_STEP: Workload(
@@ -20,6 +14,6 @@ WORKLOADS = {
         (DASO, BLOCKING, MPI_BLOCKING, ALONE),
         program="daso",
         held=12,
-        elements=_of_layers(*CLASSIFIER),
+        elements=sum((low + 1) * high for low, high in itertools.pairwise(CLASSIFIER)),
     )
 }

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkContext
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
@@ -137,10 +136,10 @@ def start(launch: Launch, work: Work) -> None:
         ways = {"mpi": shared, "pickle": comm}
         ended_by_any_error(rank, lambda: work(Team(comm, ways, send, recv, lacking)))
 
-    _await(context, [context.Process(target=one, args=(rank,)) for rank in range(ranks)])
+    _await([context.Process(target=one, args=(rank,)) for rank in range(ranks)])
 
 
-def _await(context: ForkContext, ranks: Sequence[Any]) -> None:
+def _await(ranks: Sequence[Any]) -> None:
     for each in ranks:
         each.start()
     waiting = {each.sentinel: each for each in ranks}
