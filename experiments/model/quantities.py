@@ -79,9 +79,7 @@ def parse_rate(text: str) -> float:
 
 def rate_text(bits: float) -> str:
     """A rate of so many bits per second, as parse_rate() reads it."""
-    unit = max(
-        (each for each in RATE_UNITS if RATE_UNITS[each] <= bits), key=RATE_UNITS.__getitem__
-    )
+    unit = [each for each, size in RATE_UNITS.items() if size <= bits][-1]
     return f"{bits / RATE_UNITS[unit]:g}{unit}"
 
 

@@ -36,6 +36,5 @@ def predicted(frame: pd.DataFrame, fitted: pd.Series) -> pd.Series:
 def _features(frame: pd.DataFrame) -> NDArray[np.float64]:
     """Logarithms of size, ranks and their product, and a column per operation."""
     size, ranks = (np.log2(frame[name].to_numpy(dtype=float)) for name in ("bytes", "ranks"))
-    names = sorted(set(frame["operation"]))
-    operations = [(frame["operation"] == name).to_numpy(dtype=float) for name in names]
-    return np.column_stack([size, ranks, size + ranks, *operations])
+    operations = pd.get_dummies(frame["operation"], dtype=float)
+    return np.column_stack([size, ranks, size + ranks, operations])

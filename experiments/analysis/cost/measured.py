@@ -167,7 +167,4 @@ def relative_error(predicted: pd.Series, seconds: pd.Series) -> pd.Series:
 
 def quantiles(errors: pd.Series) -> tuple[float, float]:
     """Median and 90th percentile; NaN where there are none."""
-    known = errors.dropna()
-    if known.empty:
-        return np.nan, np.nan
-    return float(known.median()), float(known.quantile(0.9))
+    return float(errors.median()), float(errors.quantile(0.9))
