@@ -63,7 +63,7 @@ class TorchGroups:
         Raises:
             ContenderMissing: any rank has no torch, or a torch without gloo.
         """
-        return self._contender(self._connected().group.WORLD, keeps_input=False)
+        return partial(_ready, self._comm, self._connected().group.WORLD, keeps_input=False)
 
     def hbm(self) -> Contender:
         """The backend of hbmcomm.torch; the first one for a version of torch is compiled here.
@@ -74,7 +74,7 @@ class TorchGroups:
         dist, group = self._connected(), self._of_hbm()[0]
         with unpinned(self._cpus):
             dist.barrier(group=group, async_op=True).wait()  # the first such call makes the worker
-        return self._contender(group, keeps_input=True)
+        return partial(_ready, self._comm, group, keeps_input=True)
 
     def _after_gloo(self, make: Callable[[MPI.Intracomm], Contender]) -> Contender:
         """Another library's operators."""
@@ -120,15 +120,6 @@ class TorchGroups:
         self._dist = dist
         return dist
 
-    def _contender(self, group: Any, keeps_input: bool) -> Contender:
-        called = partial(_ready, self._comm, group, keeps_input)
-        stepped = partial(_stepped, self._comm, group)
-
-        def contender(operation: str, send: Array, recv: Array) -> Ready | None:
-            return (stepped if operation in WORKLOADS else called)(operation, send, recv)
-
-        return contender
-
 
 def require_gloo(comm: MPI.Intracomm) -> Any:
     """torch.distributed with gloo; torch itself computes on the one CPU of a rank. A collective.
@@ -158,13 +149,17 @@ def _stepped(comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv:
 
 
 def _ready(
-    comm: MPI.Intracomm, group: Any, keeps_input: bool, operation: str, send: Array, recv: Array
+    comm: MPI.Intracomm, group: Any, operation: str, send: Array, recv: Array, keeps_input: bool
 ) -> Ready | None:
-    """Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it.
+    """An operation or a workload over a group.
+
+    Torch reduces in place; where MPI leaves the send buffer as it was, a copy is part of it.
 
     Args:
         keeps_input: reduce() leaves the tensors of other ranks than the root as they were.
     """
+    if operation in WORKLOADS:
+        return _stepped(comm, group, operation, send, recv)
     import torch
     from torch import distributed as dist
 

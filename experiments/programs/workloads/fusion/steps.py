@@ -83,10 +83,6 @@ def _wait(_number: int) -> None:
     """Reduce nothing before the end."""
 
 
-def _alone(_comm: MPI.Intracomm, _counts: list[int]) -> Way:
-    return Way((), _wait, nothing)
-
-
 def _fused(overlap: bool, comm: MPI.Intracomm, counts: list[int]) -> Way:
     fused, close = fused_allreduce(ours(comm), overlap)
     tensors = fused.buffers(counts)
@@ -120,7 +116,7 @@ def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
 _WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
     OVERLAPPED: partial(_fused, True),
     AFTER_BACKWARD: partial(_fused, False),
-    COMPUTE: _alone,
+    COMPUTE: lambda _comm, _counts: Way((), _wait, nothing),
     MPI_ONE_BY_ONE: _one_by_one,
     GRPC: _server,
 }
