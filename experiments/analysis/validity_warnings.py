@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis import disturbed, left_out
+from experiments.analysis.disturbed import Launches
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 from experiments.model.quantities import counted
@@ -17,9 +18,6 @@ from experiments.programs.baselines.launches import COUNTERPART
 from experiments.results import recorded
 
 MOST_AWAKE = 0.005  # of a CPU, that a rank may use while another launch is being measured
-
-Launches = Mapping[str, Mapping[str, Any]]
-"""Launch results by the launch's name."""
 
 
 def cautions(

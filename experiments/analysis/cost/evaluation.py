@@ -63,7 +63,7 @@ def evaluate(measured: Measured) -> Evaluation:
     names = ["mpi", "transport", "operation"]
     fitted, models = pd.Series(False, index=frame.index), dict[Key, costmodel.Model]()
     for key, part in frame.groupby(names):
-        mpi, transport, operation = map(str, key if isinstance(key, tuple) else (key,))
+        mpi, transport, operation = map(str, key)
         half = halves(part)
         fitted[part.index] = half
         with contextlib.suppress(costmodel.CostModelError):  # too few: their predictions are NaN
@@ -97,7 +97,7 @@ def _predicted(models: Mapping[Key, costmodel.Model], here: costmodel.Machine, r
 def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     found = []
     for key, part in held.groupby(names):
-        row = dict(zip(names, key if isinstance(key, tuple) else (key,), strict=True))
+        row = dict(zip(names, key, strict=True))
         row["cells"] = len(part)
         for name in MODELS:
             row[name], row[f"{name}_p90"] = quantiles(relative_error(part[name], part["seconds"]))
