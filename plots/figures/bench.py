@@ -118,7 +118,7 @@ def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) 
             "Each MPI in the setting that did best in the cell, of "
             f"{tried(bench.cells)} settings of all MPIs.",
         ]
-    machine = recorded.meaning(recorded.machines([recorded.machine({"environment": bench.header})]))
+    machine = recorded.meaning([recorded.machine({"environment": bench.header})])
     page = sheet(
         heading,
         ("NumPy arrays" if NUMPY in asked.factors.buffers else "arrays of the arena")

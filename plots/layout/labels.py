@@ -149,7 +149,7 @@ def ranks_text(ranks: int) -> str:
 def bytes_text(count: int) -> str:
     """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
     power = min(max(0, int(count).bit_length() - 1) // 10, len(_BINARY) - 1)
-    return f"{_trimmed(count / 1024**power, 2)} {_BINARY[power]}"
+    return f"{round(count / 1024**power, 2):g} {_BINARY[power]}"
 
 
 def bandwidth_text(bytes_per_second: float) -> str:
@@ -162,7 +162,7 @@ def bandwidth_text(bytes_per_second: float) -> str:
 def tick_text(seconds: float) -> str:
     """A decade on a time axis: "10 µs"."""
     size, unit = next(((s, u) for s, u in TIMES if seconds >= s * 0.9995), TIMES[-1])
-    return f"{_trimmed(seconds / size, 3)} {unit}"
+    return f"{round(seconds / size, 3):g} {unit}"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -220,10 +220,5 @@ def setting(frame: pd.DataFrame) -> str:
 
 def alerts(frame: pd.DataFrame) -> list[str]:
     """What a reader of these rows must not overlook about the machine and its memory."""
-    machine = recorded.meaning(recorded.machines(frame.get(recorded.COLUMN, ())))
+    machine = recorded.meaning(frame.get(recorded.COLUMN, ()))
     return [each for each in (machine, EMULATED if emulated(frame) else "") if each]
-
-
-def _trimmed(value: float, decimals: int) -> str:
-    text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
