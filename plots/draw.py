@@ -190,7 +190,7 @@ def encode(drawing: Drawing, form: str) -> bytes:
         "png": {"Software": "hbmcomm"},
     }
     memory, named = io.BytesIO(), {"Title": drawing.title} | metadata[form]
-    with style(printed=drawing.printed):
+    with style(printed=drawing.figure.printed):
         drawing.figure.savefig(memory, format=form, metadata=named)
     return memory.getvalue()
 

@@ -9,7 +9,7 @@ import posixpath
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
@@ -51,7 +51,7 @@ def stage(root: Path) -> Path:
     """Lay the sources of all pages out as the site has them, in build/pages; answer with it."""
     pages = root / "build" / "pages"
     shutil.rmtree(pages, ignore_errors=True)
-    places = dict(_places(root))
+    places = _places(root)
     for source, place in places.items():
         target = pages / place
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,14 +63,12 @@ def stage(root: Path) -> Path:
     return pages
 
 
-def _places(root: Path) -> Iterator[tuple[str, str]]:
-    """(path in the checkout, path on the site) of every file that is on the site."""
-    yield from FROM_ROOT.items()
+def _places(root: Path) -> dict[str, str]:
+    """{path in the checkout: path on the site} of every file that is on the site."""
     docs = root / "docs"
-    for path in sorted(docs.rglob("*")):
-        if path.suffix in SHOWN:
-            place = path.relative_to(docs).as_posix()
-            yield f"docs/{place}", place
+    shown = (path for path in sorted(docs.rglob("*")) if path.suffix in SHOWN)
+    places = (path.relative_to(docs).as_posix() for path in shown)
+    return FROM_ROOT | {f"docs/{place}": place for place in places}
 
 
 def relinked(text: str, source: str, places: Mapping[str, str]) -> str:

@@ -79,11 +79,6 @@ class Drawing:
         return f"{self.topic}{self.part}"
 
     @property
-    def printed(self) -> bool:
-        """Whether it is drawn for a paper."""
-        return self.figure.printed
-
-    @property
     def printed_caption(self) -> str:
         """Title, what all panels have in common, how to read it, notes."""
         details, *notes = self.figure.words or ("",)

@@ -90,7 +90,7 @@ def test_every_word_is_legible_on_the_page_and_on_no_other(name: str, printed: b
     every = drawings(find(**CAMPAIGNS[name]), printed=printed)
     drawn = [each for each in every if isinstance(each, Drawing)]
     assert len(drawn) >= 2
-    assert {each.printed for each in drawn} == {printed}
+    assert {each.figure.printed for each in drawn} == {printed}
     with style(printed=printed):
         for each in drawn:
             check_words(each.figure)
