@@ -89,7 +89,7 @@ def start(plan: Plan, name: str) -> tuple[Process, dict[str, Keeper]]:
                 raise HostsRefused(f"the namespaces of emulated hosts cannot be made here: {line}")
             awaited.remove(line)
     deadline = time.monotonic() + PATIENCE
-    while (made := found(name)).keys() != {CONTROLLER, *plan.names}:
+    while (made := all_found().get(name, {})).keys() != {CONTROLLER, *plan.names}:
         if time.monotonic() > deadline:  # the environment of a process that is at exec reads empty
             end(process)
             raise HostsRefused(f"the hosts of {name} are not in /proc; see that it shows processes")
@@ -112,11 +112,6 @@ def end(process: Process) -> None:
     except subprocess.TimeoutExpired:
         process.kill()  # --kill-child: the switch ends with it
         process.wait()
-
-
-def found(name: str) -> dict[str, Keeper]:
-    """The keepers of a set, by their hosts' names; empty where there is no set of that name."""
-    return all_found().get(name, {})
 
 
 def all_found() -> dict[str, dict[str, Keeper]]:

@@ -216,13 +216,13 @@ def test_nothing_of_a_killed_driver_stays(hosts: Made, number: signal.Signals) -
     ) as driver:
         assert driver.stdout
         name = driver.stdout.readline().strip()
-        made = Hosts(name, keepers.found(name))
+        made = Hosts(name, keepers.all_found()[name])
         assert made.names == ["n1", "n2"]
         assert all(len(made.processes(each)) == 1 for each in made.names)
         assert left() > before
         driver.send_signal(number)
     wait_for(lambda: left() == before, "end of all processes", PATIENCE)
-    assert keepers.found(name) == {}
+    assert name not in keepers.all_found()
 
 
 def left() -> set[str]:

@@ -64,12 +64,13 @@ def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: Callable[..., Ho
     making = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     try:
-        while len(keepers.found(NAME)) < 41:  # all hosts and the switch, not yet linked
+        # all hosts and the switch, not yet linked
+        while len(keepers.all_found().get(NAME, {})) < 41:
             assert making.poll() is None and time.monotonic() < deadline
     finally:
         making.kill()
     making.wait()
-    wait_for(lambda: not keepers.found(NAME), "end of the hosts", 60)
+    wait_for(lambda: NAME not in keepers.all_found(), "end of the hosts", 60)
 
 
 @pytest.mark.ranks
