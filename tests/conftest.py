@@ -4,8 +4,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from experiments.jobs.execute import execute
 from experiments.processes import tracking
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi as mpi_provision
+from tests.starting import MakeHosts, Ranks, Start
 
 GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
 STOPPED = "tests/experiments/guests/test_stopped_campaign.py"
@@ -43,14 +43,6 @@ SURVIVORS = {
 UNNOTICED = ("/bin/sh", "-c", 'trap "" USR1; "$@" || sleep 4; exit 0', "sh")
 """Some launchers may end the others all the same, so they hear of a death later than those do.
 MPICH's announces it by a signal, which would end a shell."""
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """How ranks ended: the launcher's exit code and what all of them printed."""
-
-    code: int
-    output: str
 
 
 def start(
@@ -114,7 +106,7 @@ def ended(command: Process, folder: Path, timeout: float, code: int | None) -> R
 
 
 @pytest.fixture
-def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
+def mpirun(tmp_path: Path) -> Start:
     """mpirun(program, ranks, *args, mpi="openmpi", prefix=None, env=None, timeout=120, code=0,
     survivors=False)
 
@@ -127,13 +119,13 @@ def mpirun(tmp_path: Path) -> Callable[..., Ranks]:
 
 
 @pytest.fixture(scope="session")
-def mpirun_in() -> Callable[..., Ranks]:
+def mpirun_in() -> Start:
     """mpirun_in(folder, ...) as mpirun(...): for what several tests look at."""
     return start
 
 
 @pytest.fixture
-def hosts() -> Iterator[Callable[..., Hosts]]:
+def hosts() -> Iterator[MakeHosts]:
     """hosts(count=2, rate="1gbit", delay=""): emulated hosts, which end with the test."""
     with contextlib.ExitStack() as stack:
 
@@ -147,7 +139,7 @@ def hosts() -> Iterator[Callable[..., Hosts]]:
 
 
 @pytest.fixture
-def mpirun_on(tmp_path: Path) -> Callable[..., Ranks]:
+def mpirun_on(tmp_path: Path) -> Start:
     """mpirun_on(hosts, ranks, program, *args, mpi="openmpi", env=None, timeout=120, code=0,
     survivors=False)
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.awaiting import alive, wait_for
+from tests.starting import Start
 
 pytestmark = pytest.mark.ranks
 
@@ -28,9 +28,7 @@ def program(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-def test_output_and_exit_code_come_back(
-    mpirun: Callable[..., Any], program: Callable[[str], Path]
-) -> None:
+def test_output_and_exit_code_come_back(mpirun: Start, program: Callable[[str], Path]) -> None:
     hello = program(
         "import sys\nfrom mpi4py import MPI\nsys.stdout.write(f'hello {sys.argv[1]}\\n')"
     )
@@ -39,14 +37,14 @@ def test_output_and_exit_code_come_back(
 
 
 def test_another_exit_code_fails_with_what_the_ranks_said(
-    mpirun: Callable[..., Any], program: Callable[[str], Path]
+    mpirun: Start, program: Callable[[str], Path]
 ) -> None:
     with pytest.raises(AssertionError, match="out of luck"):
         mpirun(program("raise SystemExit('out of luck')"), 1)
 
 
 def test_ranks_that_hang_are_ended_all_of_them(
-    mpirun: Callable[..., Any], program: Callable[[str], Path], tmp_path: Path
+    mpirun: Start, program: Callable[[str], Path], tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()

@@ -4,10 +4,8 @@ import platform
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from email import message_from_bytes
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from experiments.model.checkout import ROOT
 from experiments.provision.packages import distro_releases
 from experiments.provision.wheels import wheelhouse
 from experiments.provision.wheels.wheelhouse import Wheelhouse
+from tests.starting import Start
 
 PROGRAM = """
 import sys
@@ -66,7 +65,7 @@ def test_the_wheel_offers_an_mpi_and_torch_but_nothing_of_the_suite(wheel: zipfi
 
 @pytest.mark.ranks
 def test_a_users_program_runs_in_an_environment_that_holds_the_wheel_alone(
-    made: Wheelhouse, mpirun: Callable[..., Any], tmp_path: Path
+    made: Wheelhouse, mpirun: Start, tmp_path: Path
 ) -> None:
     place = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)

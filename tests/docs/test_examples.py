@@ -4,9 +4,9 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from invoke import Collection
@@ -16,6 +16,7 @@ from invoke.parser import Parser
 
 import hbmcomm
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -70,9 +71,7 @@ def test_every_block_is_a_program_and_names_what_it_needs() -> None:
 
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
-def test_every_python_example_runs_on_two_ranks(
-    mpirun: Callable[..., Any], tmp_path: Path, mpi: str
-) -> None:
+def test_every_python_example_runs_on_two_ranks(mpirun: Start, tmp_path: Path, mpi: str) -> None:
     found: dict[str, list[Block]] = {}
     for block in blocks():
         if block.page != READER and NEEDS.get(block.needs, True):

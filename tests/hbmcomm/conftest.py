@@ -1,17 +1,17 @@
 """What ranks see that go on after another one of them has been killed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.processes import tracking
 from tests.left import nothing_left
+from tests.starting import Start, Survivors
 
 
 @pytest.fixture
-def survivors(mpirun: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def survivors(mpirun: Start, tmp_path: Path) -> Iterator[Survivors]:
     """survivors(program, ranks, *args, mpi="openmpi"): {name: text} of the files that ranks wrote.
 
     The last argument of the program is the folder of these files. No shared memory of hbmcomm may

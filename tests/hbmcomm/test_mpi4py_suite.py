@@ -15,14 +15,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.checkout import ROOT
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "mpi4py_suite.py"
 ALL = os.environ.get("HBMCOMM_MPI4PY_TESTS") == "all"
@@ -98,12 +97,7 @@ def _modules(folder: Path, files: str) -> list[str]:
     [pytest.param(*each, id="-".join(map(str, each))) for each in (EVERY if ALL else QUICK)],
 )
 def test_mpi4pys_own_tests_pass(
-    mpirun: Callable[..., Any],
-    folder: Path,
-    mpi: str,
-    ranks: int,
-    transport: str,
-    files: str,
+    mpirun: Start, folder: Path, mpi: str, ranks: int, transport: str, files: str
 ) -> None:
     modules = _modules(folder, files)
     found = mpirun(

@@ -10,6 +10,7 @@ import pytest
 import hbmcomm
 from experiments.emulation.question import FOUND, HBW_KINDS, QUESTION
 from tests.experiments.emulation.kernel_view import needs_numa_maps
+from tests.starting import Start
 
 pytestmark = [
     pytest.mark.ranks,
@@ -22,7 +23,7 @@ NBYTES = 64 * 1024
 
 
 @pytest.fixture
-def check(tmp_path: Path, mpirun: Callable[..., Any]) -> Callable[..., list[dict[str, Any]]]:
+def check(tmp_path: Path, mpirun: Start) -> Callable[..., list[dict[str, Any]]]:
     """check(hbw_nodes): what two ranks found, in their order."""
 
     def run(hbw_nodes: str) -> list[dict[str, Any]]:

@@ -6,13 +6,13 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
 from experiments.model.mpi_settings import DEFAULT, WARMUP, settings, variables, warmup
 from experiments.provision.wheels import mpi as provision
+from tests.starting import Start
 
 TUNED = [(flavour, name) for flavour in MPIS for name in settings(flavour, tuned=True)[1:]]
 MPI4PY = "MPI4PY_RC_THREAD_LEVEL"
@@ -107,9 +107,7 @@ SIGNS = {
 
 
 @pytest.fixture(scope="module")
-def say(
-    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., str]:
+def say(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """What two ranks of an MPI in a setting say, when asked to say what they choose."""
     folder = tmp_path_factory.mktemp("said")
     program = folder / "program.py"

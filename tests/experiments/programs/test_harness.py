@@ -19,6 +19,7 @@ from experiments.model.launch import Cell, Launch
 from experiments.programs.machine import nodes
 from experiments.results import store
 from tests import launched
+from tests.starting import Start
 
 pytestmark = pytest.mark.ranks
 
@@ -39,7 +40,7 @@ LAUNCH = replace(
 
 
 def run(
-    start: Callable[..., Any],
+    start: Start,
     folder: Path,
     launch: Launch,
     program: str | Path = HARNESS,
@@ -57,14 +58,14 @@ def run(
 
 
 @pytest.fixture
-def harness(mpirun_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+def harness(mpirun_in: Start, tmp_path: Path) -> Callable[..., Any]:
     """harness(launch, ...): run() in the folder of the test."""
     return functools.partial(run, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def measured(
-    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+    mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, dict[str, Any]]:
     """Where the harness ran over LAUNCH, and its result."""
     folder = tmp_path_factory.mktemp("measured")
@@ -167,9 +168,7 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
     assert result["environment"]["machine"]["emulated"] == "no"
 
 
-def test_transports_that_share_nothing_measure_private_memory(
-    harness: Callable[..., Any],
-) -> None:
+def test_transports_that_share_nothing_measure_private_memory(harness: Callable[..., Any]) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("mpi", "pickle"))
     result = harness(replace(LAUNCH, cells=cells))
     assert {p["source"] for r in result["ranks"] for p in r["pools"]} <= {"memkind", "mmap"}
@@ -282,9 +281,7 @@ def test_one_kind_has_buffers_at_a_time(harness: Callable[..., Any]) -> None:
         assert all(pool["placement_after"] == pool["placement"] for pool in rank["pools"])
 
 
-def test_its_progress_names_cells_and_operations(
-    measured: tuple[Path, dict[str, Any]],
-) -> None:
+def test_its_progress_names_cells_and_operations(measured: tuple[Path, dict[str, Any]]) -> None:
     folder, result = measured
     cells, total, operations = map(int, (folder / "progress").read_text().split())
     assert 0 < cells <= total == len(result["cells"])

@@ -6,13 +6,13 @@ By hand, 1,000 ranks killed, under one MPI after the other (25 minutes):
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from experiments.model.environment import MPIS
 from experiments.processes import tracking
+from tests.starting import Survivors
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "ranks" / "deaths.py"
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.alone]
     ],
 )
 def test_survivors_learn_of_each_death_and_nothing_stays_behind(
-    survivors: Callable[..., dict[str, str]], transport: str, mpi: str, seed: int
+    survivors: Survivors, transport: str, mpi: str, seed: int
 ) -> None:
     before = _shared_files()
     program = ON_HOSTS if transport == "hierarchical" else (PROGRAM, RANKS)

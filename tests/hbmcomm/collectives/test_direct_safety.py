@@ -1,13 +1,12 @@
 """Transport direct refuses what would go wrong, with an error on every rank and never a hang."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
 from tests.left import nothing_left
+from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
 
@@ -16,16 +15,14 @@ pytestmark = pytest.mark.ranks
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
-    mpirun: Callable[..., Any], ranks: int
+    mpirun: Start, ranks: int
 ) -> None:
     found = mpirun(PROGRAMS / "direct_mismatch.py", ranks, "direct")
     assert found.output.count("named both") == ranks
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_threads_forks_signals_and_careless_ends_do_no_harm(
-    mpirun: Callable[..., Any], mpi: str
-) -> None:
+def test_threads_forks_signals_and_careless_ends_do_no_harm(mpirun: Start, mpi: str) -> None:
     with nothing_left():
         found = mpirun(PROGRAMS / "direct_misuse.py", 3, "direct", mpi=mpi)
     assert found.output.count("kept") == 3

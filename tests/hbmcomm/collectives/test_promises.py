@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
 PROMISES = {
@@ -46,9 +47,7 @@ def promises() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def launch(
-    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., str]:
+def launch(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """launch(program, ranks, mpi, *promises): what it prints; without promises, launched once."""
     outputs: dict[tuple[str, str], str] = {}
 

@@ -1,12 +1,11 @@
 """Collectives give the right bits: mpi4py's, NumPy's, the same on every rank and in each run."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
 CALLS = {1: 150, 2: 200, 3: 150, 4: 100, 5: 60, 8: 15}
@@ -27,9 +26,7 @@ pytestmark = pytest.mark.ranks
 
 
 @pytest.mark.parametrize(("ranks", "mpi"), [(n, mpi) for n in CALLS for mpi in UNDER[n]])
-def test_random_calls_give_what_mpi4py_and_numpy_give(
-    mpirun: Callable[..., Any], mpi: str, ranks: int
-) -> None:
+def test_random_calls_give_what_mpi4py_and_numpy_give(mpirun: Start, mpi: str, ranks: int) -> None:
     calls, seed = CALLS[ranks], 100 * ranks + MPIS.index(mpi)
     numbers = (str(seed), str(calls))
     found = mpirun(PROGRAMS / "random_calls.py", ranks, ",".join(TRANSPORTS), *numbers, mpi=mpi)
@@ -41,7 +38,7 @@ def test_random_calls_give_what_mpi4py_and_numpy_give(
     ("ranks", "mpis"), [(2, ["openmpi"]), (3, ["openmpi", "mpich"]), (5, ["mpich"])]
 )
 def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every_run(
-    mpirun: Callable[..., Any], ranks: int, mpis: list[str]
+    mpirun: Start, ranks: int, mpis: list[str]
 ) -> None:
     digests = set()
     for mpi in mpis:
@@ -53,6 +50,6 @@ def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_random_calls_at_random_moments_are_right(mpirun: Callable[..., Any], ranks: int) -> None:
+def test_random_calls_at_random_moments_are_right(mpirun: Start, ranks: int) -> None:
     found = mpirun(PROGRAMS / "stress.py", ranks, "direct", str(STRESS))
     assert f"calls right on {ranks} ranks" in found.output

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,8 +17,8 @@ from experiments.emulation.hosts.hosts import Hosts, up
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.model.environment import MPIS
 from tests.awaiting import alive, wait_for
+from tests.starting import MakeHosts, Start
 
-Made = Callable[..., Hosts]
 RANKS = Path(__file__).parent / "ranks" / "traffic.py"
 STREAM = RANKS.with_name("stream.py")
 MIB = 2**20
@@ -37,7 +36,7 @@ def said(output: str) -> list[str]:
     return sorted(re.findall(r"rank \d+ on n\d+: [^\n]+", output))
 
 
-def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: Made) -> None:
+def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: MakeHosts) -> None:
     made = hosts(2)
     for name in made.names:
         on(made, name, f"echo {name} > /dev/shm/own; ipcmk -M 64")
@@ -53,7 +52,7 @@ def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: Made) -> No
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
 def test_a_broadcast_between_hosts_crosses_each_link_once(
-    hosts: Made, mpirun_on: Callable[..., Any], mpi: str
+    hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
     made = hosts(2)
     found = mpirun_on(made, made.packed(2), RANKS, str(8 * MIB), mpi=mpi)
@@ -69,7 +68,7 @@ def test_a_broadcast_between_hosts_crosses_each_link_once(
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_of_a_host_share_memory_and_use_no_link(
-    hosts: Made, mpirun_on: Callable[..., Any], mpi: str
+    hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
     made = hosts(2)
     found = mpirun_on(made, made.in_turn(4), RANKS, "within", str(4 * MIB), mpi=mpi)
@@ -80,9 +79,7 @@ def test_ranks_of_a_host_share_memory_and_use_no_link(
 
 
 @pytest.mark.ranks
-def test_hosts_may_have_different_numbers_of_ranks(
-    hosts: Made, mpirun_on: Callable[..., Any]
-) -> None:
+def test_hosts_may_have_different_numbers_of_ranks(hosts: MakeHosts, mpirun_on: Start) -> None:
     made = hosts(3)
     found = mpirun_on(made, made.packed(1, 2, 1), RANKS, "1")
     assert said(found.output) == [
@@ -94,7 +91,7 @@ def test_hosts_may_have_different_numbers_of_ranks(
 
 
 @pytest.fixture
-def streaming(hosts: Made) -> Iterator[Hosts]:
+def streaming(hosts: MakeHosts) -> Iterator[Hosts]:
     """Two hosts with links of 200 Mbit/s; n1 sends to n2 as fast as it can."""
     made = hosts(2, rate="200mbit")
     program = [sys.executable, str(STREAM)]
@@ -159,7 +156,7 @@ def round_trip(hosts: Hosts) -> float:
         return float(on(hosts, "n1", f"{sys.executable} -c '{ASK}'"))
 
 
-def test_links_hold_what_passes_for_their_delay(hosts: Made) -> None:
+def test_links_hold_what_passes_for_their_delay(hosts: MakeHosts) -> None:
     """A message from n1 to n2 passes two links, and its answer as well."""
     near, far = hosts(2), hosts(2, delay="5ms")
     assert round_trip(near) < 4 * 5e-3 <= round_trip(far) < 2 * 4 * 5e-3
@@ -175,14 +172,14 @@ def test_links_hold_what_passes_for_their_delay(hosts: Made) -> None:
         far.traffic("n1")
 
 
-def test_a_container_can_bind_the_names_of_hosts_again(hosts: Made) -> None:
+def test_a_container_can_bind_the_names_of_hosts_again(hosts: MakeHosts) -> None:
     made = hosts(2)
     bound = "unshare --mount sh -c 'mount --bind /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf'"
     assert "10.99.0.2 n2" in on(made, "n1", bound)
     assert on(made, "ctl", "ls /dev/shm") == ""
 
 
-def test_a_host_loses_its_power_and_the_others_do_not(hosts: Made) -> None:
+def test_a_host_loses_its_power_and_the_others_do_not(hosts: MakeHosts) -> None:
     made = hosts(2)
     for name in made.names:
         on(made, name, "setsid sleep 1000 > /dev/null 2>&1 &")
@@ -208,7 +205,7 @@ with up(2) as hosts:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_of_a_killed_driver_stays(hosts: Made, number: signal.Signals) -> None:
+def test_nothing_of_a_killed_driver_stays(hosts: MakeHosts, number: signal.Signals) -> None:
     hosts(1)  # or skip
     before = left()
     with subprocess.Popen(

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from experiments.emulation.hosts.hosts import Hosts
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.emulation.hosts.plan import Plan
 from tests.awaiting import wait_for
+from tests.starting import MakeHosts
 
 ROOT = Path(__file__).parents[4]
 NAME = f"test-{os.getpid()}"
@@ -27,7 +28,7 @@ def inv(*words: str) -> str:
 
 
 @pytest.fixture
-def lasting_hosts(hosts: Callable[..., Hosts]) -> Iterator[Hosts]:
+def lasting_hosts(hosts: MakeHosts) -> Iterator[Hosts]:
     """Two hosts that another process made, which has ended."""
     hosts(1)  # or skip
     assert "100mbit" in inv("up", "2", "--rate", "100mbit")
@@ -58,7 +59,7 @@ def test_hosts_stay_are_seen_and_are_ended(lasting_hosts: Hosts) -> None:
         lasting.named(NAME)
 
 
-def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: Callable[..., Hosts]) -> None:
+def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: MakeHosts) -> None:
     hosts(1)  # or skip
     command = [sys.executable, "-m", "invoke", "hosts", "up", "40", "--name", NAME]
     making = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)

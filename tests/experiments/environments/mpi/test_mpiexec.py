@@ -3,14 +3,13 @@
 Their commands on one node are in environments/golden, for 2 and 4 ranks on 2 cores.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.environments.mpi.mpiexec import across, outside_jobs
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 PREFIX = Path("/opt/venv")
 PROGRAM = ("python", "ranks.py")
@@ -44,7 +43,7 @@ def test_mpich_refuses_hosts_in_an_order_that_it_does_not_have() -> None:
 @pytest.mark.ranks
 @pytest.mark.parametrize("flavour", MPIS)
 def test_two_ranks_start_inside_a_batch_systems_single_task(
-    mpirun: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str
+    mpirun: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str
 ) -> None:
     for name, value in {
         "SLURM_JOB_ID": "7",

@@ -4,11 +4,11 @@ import functools
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
+from tests.starting import Start
 
 pytestmark = pytest.mark.ranks
 
@@ -19,9 +19,7 @@ TORCH = importlib.util.find_spec("torch")
 
 @pytest.fixture(scope="module", params=[2, 3])
 def printed(
-    request: pytest.FixtureRequest,
-    mpirun_in: Callable[..., Any],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], str]:
     """printed(flavour): what so many ranks of an MPI print; each MPI runs once."""
 
@@ -70,7 +68,7 @@ def test_with_torch_its_groups_are_right_too(printed: Callable[[str], str]) -> N
 
 @pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
 def test_without_a_compiler_only_the_backend_of_this_library_is_left_out(
-    mpirun: Callable[..., Any], tmp_path: Path
+    mpirun: Start, tmp_path: Path
 ) -> None:
     unbuilt = {"CXX": "no-compiler", "TORCH_EXTENSIONS_DIR": str(tmp_path)}
     printed = mpirun(PROGRAM, 2, "openmpi", str(tmp_path), env=unbuilt).output

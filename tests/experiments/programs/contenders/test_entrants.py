@@ -1,9 +1,7 @@
 """Contenders of a launch work over the buffers that are theirs."""
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from mpi4py import MPI
@@ -14,6 +12,7 @@ from experiments.programs.contenders import entrants
 from experiments.programs.contenders.contender import Contender, ContenderMissing, plain
 from experiments.programs.measure.buffers import Unavailable, make_pool
 from experiments.schedule.blocks import schedule
+from tests.starting import Start
 
 pytestmark = pytest.mark.ranks
 
@@ -61,7 +60,7 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
 
 @pytest.mark.parametrize("buffers", ["arena", "numpy"])
 def test_another_build_has_arrays_of_its_own_arena(
-    mpirun: Callable[..., Any], tmp_path: Path, buffers: str
+    mpirun: Start, tmp_path: Path, buffers: str
 ) -> None:
     program = Path(__file__).parent / "ranks" / "own_arena.py"
     assert mpirun(program, 2, str(tmp_path), buffers).output.count("ok") == 2

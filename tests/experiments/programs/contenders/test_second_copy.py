@@ -4,15 +4,15 @@ import importlib
 import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
 import hbmcomm
 from experiments.programs.contenders.second_copy import load
+from tests.starting import Start
 
 FILES = {
     "__init__.py": """
@@ -95,9 +95,7 @@ def test_a_package_that_fails_leaves_no_trace(package: Path) -> None:
 
 
 @pytest.mark.ranks
-def test_the_library_has_two_compiled_cores_then(
-    mpirun: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_library_has_two_compiled_cores_then(mpirun: Start, tmp_path: Path) -> None:
     """In a process of its own: MPI starts there."""
     own = Path(hbmcomm.__file__).parent
     shutil.copytree(own, tmp_path / "hbmcomm", ignore=shutil.ignore_patterns("__pycache__"))

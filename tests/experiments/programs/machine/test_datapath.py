@@ -12,6 +12,7 @@ import pytest
 from experiments.processes import tracking
 from experiments.programs.machine import datapath
 from experiments.programs.machine.datapath import ELSEWHERE, SHARED_MEMORY, TRIED, WORKS
+from tests.starting import Start
 
 PROGRAM = Path(__file__).parents[2] / "ranks" / "apart.py"
 MESSAGES_BY_TCP = {
@@ -25,7 +26,7 @@ Probe = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def probe(mpirun: Callable[..., Any], tmp_path: Path) -> Probe:
+def probe(mpirun: Start, tmp_path: Path) -> Probe:
     """probe(*switches, ranks=2): every rank's answers, each in namespaces of its own."""
 
     def run(*switches: str, ranks: int = 2) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from experiments.analysis.mpi_transport_log import chosen
 from experiments.environments.mpi.debug_output import asking
 from experiments.model.environment import MPIS
 from experiments.programs.machine.copies import ALONE
+from tests.starting import Start
 
 PROGRAM = Path(__file__).parents[2] / "ranks" / "tell.py"
 
@@ -19,7 +20,7 @@ Report = tuple[dict[str, Any], str]
 
 
 def asked(
-    start: Callable[..., Any], folder: Path, mpi: str, ranks: int, *words: str, **variables: str
+    start: Start, folder: Path, mpi: str, ranks: int, *words: str, **variables: str
 ) -> Report:
     """What rank 0 found, and what the MPI wrote when asked."""
     out = folder / "report.json"
@@ -28,15 +29,13 @@ def asked(
 
 
 @pytest.fixture
-def tell(mpirun_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Report]:
+def tell(mpirun_in: Start, tmp_path: Path) -> Callable[..., Report]:
     """tell(mpi, ranks, *words, **variables): asked() in the folder of the test."""
     return functools.partial(asked, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def reported(
-    mpirun_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Report]:
+def reported(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Report]:
     """reported(mpi): as asked(), of three ranks that talk; each MPI runs once."""
     return functools.cache(
         lambda mpi: asked(mpirun_in, tmp_path_factory.mktemp(mpi), mpi, 3, "talk")

@@ -20,6 +20,7 @@ from experiments.programs.measure.buffers import (
     misplacement,
     remote_nodes,
 )
+from tests.starting import Start
 
 TWO_SOCKETS = ({0: 10, 1: 21}, {0: 21, 1: 10})
 
@@ -156,8 +157,6 @@ def test_ordinary_memory_on_another_node_voids_a_launch_where_each_page_is_known
 
 
 @pytest.mark.ranks
-def test_ranks_take_strict_memory_in_turn_and_agree_when_one_has_too_little(
-    mpirun: Callable[..., Any],
-) -> None:
+def test_ranks_take_strict_memory_in_turn_and_agree_when_one_has_too_little(mpirun: Start) -> None:
     program = Path(__file__).parents[2] / "ranks" / "one_at_a_time.py"
     mpirun(program, 3, env={"MEMKIND_HBW_NODES": "0"})

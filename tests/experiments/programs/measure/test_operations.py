@@ -1,13 +1,12 @@
 """What operations leave is checked to the element; the pattern shows shifts and old data."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.programs.measure import operations
+from tests.starting import Start
 
 RANKS = Path(__file__).parents[2] / "ranks"
 
@@ -15,7 +14,7 @@ RANKS = Path(__file__).parents[2] / "ranks"
 @pytest.mark.ranks
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_right_results_pass_and_every_spoilt_element_row_or_rank_is_counted(
-    mpirun: Callable[..., Any], ranks: int
+    mpirun: Start, ranks: int
 ) -> None:
     mpirun(RANKS / "wrong_results.py", ranks)
 

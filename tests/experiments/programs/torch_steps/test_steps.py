@@ -1,11 +1,11 @@
 """Steps of training and decoding leave what one process, or MPI, computes."""
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.starting import Start
 
 pytestmark = [
     pytest.mark.ranks,
@@ -19,7 +19,5 @@ PROGRAM = Path(__file__).parent / "ranks" / "steps.py"
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_every_workload_is_right_on_every_group(
-    mpirun: Callable[..., Any], tmp_path: Path, ranks: int
-) -> None:
+def test_every_workload_is_right_on_every_group(mpirun: Start, tmp_path: Path, ranks: int) -> None:
     assert mpirun(PROGRAM, ranks, str(tmp_path)).output.split().count("right") == ranks

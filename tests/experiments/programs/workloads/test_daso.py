@@ -1,8 +1,6 @@
 """Training with DASO and its baselines leaves what plain calls of MPI leave."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +9,13 @@ from experiments.model.systems.daso import DASO_STEP
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.network import Network, batches_of, samples
+from tests.starting import Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "daso.py"
 
 
 @pytest.mark.ranks
-def test_each_way_through_a_cycle_is_right(mpirun: Callable[..., Any]) -> None:
+def test_each_way_through_a_cycle_is_right(mpirun: Start) -> None:
     assert mpirun(PROGRAM, 4).output.split().count("right") == 4
 
 

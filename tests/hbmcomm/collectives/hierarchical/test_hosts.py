@@ -1,10 +1,10 @@
 """Ranks that cannot all share memory: every call gives what mpi4py and NumPy give."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.starting import Start
 
 HERE = Path(__file__).parent / "ranks"
 CALLS = HERE.parents[1] / "ranks" / "random_calls.py"
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.ranks
     ids=["round-robin", "unequal", "two-leaders", "a-rank-each"],
 )
 def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
-    mpirun: Callable[..., Any], mpi: str, hosts: str, leaders: str, calls: int
+    mpirun: Start, mpi: str, hosts: str, leaders: str, calls: int
 ) -> None:
     found = mpirun(
         *(HERE / "on_hosts.py", hosts.count(",") + 1, hosts, str(CALLS)),
@@ -35,22 +35,20 @@ def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
 
 
 def test_auto_takes_what_fits_the_ranks_of_each_communicator_and_the_threads_of_mpi(
-    mpirun: Callable[..., Any],
+    mpirun: Start,
 ) -> None:
     program, threads = str(HERE / "auto.py"), {"MPI4PY_RC_THREAD_LEVEL": "serialized"}
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", program, mpi="mpich", env=threads)
     assert found.output.count("fits") == 4
 
 
-def test_calls_in_flight_on_many_communicators_are_right(mpirun: Callable[..., Any]) -> None:
+def test_calls_in_flight_on_many_communicators_are_right(mpirun: Start) -> None:
     stress = CALLS.with_name("stress.py")
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(stress), "hierarchical", "3")
     assert "calls right on 4 ranks" in found.output
 
 
-def test_reductions_give_the_same_bits_on_all_ranks_and_in_every_run(
-    mpirun: Callable[..., Any],
-) -> None:
+def test_reductions_give_the_same_bits_on_all_ranks_and_in_every_run(mpirun: Start) -> None:
     digests = []
     for mpi in ("openmpi", "mpich"):
         found = mpirun(HERE / "on_hosts.py", 4, "0,1,2,0", str(HERE / "same_bits.py"), mpi=mpi)
@@ -60,7 +58,7 @@ def test_reductions_give_the_same_bits_on_all_ranks_and_in_every_run(
 
 @pytest.mark.parametrize(("mpi", "nbytes"), [("openmpi", 8), ("mpich", 4 * 2**20)])
 def test_ranks_that_call_different_collectives_get_an_error(
-    mpirun: Callable[..., Any], mpi: str, nbytes: int
+    mpirun: Start, mpi: str, nbytes: int
 ) -> None:
     program = (HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "differing.py"), str(nbytes))
     found = mpirun(*program, mpi=mpi, code=None)
@@ -70,19 +68,19 @@ def test_ranks_that_call_different_collectives_get_an_error(
     assert all("unusable now" in line for line in errors)
 
 
-def test_what_mpi_refuses_leaves_the_communicator_usable(mpirun: Callable[..., Any]) -> None:
+def test_what_mpi_refuses_leaves_the_communicator_usable(mpirun: Start) -> None:
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "refused.py"), mpi="mpich")
     assert found.output.count("usable") == 4
 
 
-def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Callable[..., Any]) -> None:
+def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Start) -> None:
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "given_up.py"), code=None)
     assert found.output.count(" ended: ") == 4, found.output
     assert "its request: this communicator is unusable since" in found.output
 
 
 def test_the_same_calls_in_other_words_do_not_differ_and_ranks_may_leave_after_theirs(
-    mpirun: Callable[..., Any],
+    mpirun: Start,
 ) -> None:
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "late.py"), mpi="mpich")
     assert found.output.count("alike") == 4

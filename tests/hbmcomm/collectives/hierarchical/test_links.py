@@ -2,13 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.awaiting import seconds_until
+from tests.starting import MakeHosts, Start
 
 RANKS = Path(__file__).parent / "ranks"
 MIB = 2**20
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.ranks
 
 @pytest.mark.parametrize(("mpi", "packed"), [("openmpi", True), ("mpich", False)])
 def test_each_link_carries_what_the_formula_says_however_ranks_are_placed(
-    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], mpi: str, packed: bool
+    hosts: MakeHosts, mpirun_on: Start, mpi: str, packed: bool
 ) -> None:
     made = hosts(4)
     places = made.packed(2) if packed else made.in_turn(8)
@@ -32,7 +31,7 @@ def test_each_link_carries_what_the_formula_says_however_ranks_are_placed(
 
 
 def test_survivors_learn_of_a_host_that_vanishes(
-    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], tmp_path: Path
+    hosts: MakeHosts, mpirun_on: Start, tmp_path: Path
 ) -> None:
     made = hosts(2)
     launch = threading.Thread(

@@ -12,15 +12,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.processes import tracking
 from tests.awaiting import seconds_until
+from tests.starting import MakeHosts, Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "until_a_loss.py"
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
@@ -73,7 +72,7 @@ def lose(hosts: Hosts, kind: str, draw: random.Random) -> str:
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
-    hosts: Callable[..., Hosts], mpirun_on: Callable[..., Any], tmp_path: Path, number: int
+    hosts: MakeHosts, mpirun_on: Start, tmp_path: Path, number: int
 ) -> None:
     draw, made = random.Random(f"{SEED}-{number}"), hosts(3)
     kind, mpi = KINDS[number % len(KINDS)], FLAVOURS[number // len(KINDS) % len(FLAVOURS)]

@@ -6,13 +6,11 @@ For HBMCOMM_SECONDS, one launch after the other, each with a seed of its own. By
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from experiments.emulation.hosts.hosts import Hosts
+from tests.starting import MakeHosts, Start
 
 CALLS = Path(__file__).parents[1] / "ranks" / "random_calls.py"
 SECONDS = float(os.environ.get("HBMCOMM_SECONDS", "1"))
@@ -26,7 +24,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
 
 
 def test_random_calls_between_unequal_hosts_give_what_mpi4py_and_numpy_give(
-    hosts: Callable[..., Hosts], mpirun_on: Callable[..., Any]
+    hosts: MakeHosts, mpirun_on: Start
 ) -> None:
     began, launches, made = time.monotonic(), 0, hosts(3)
     while time.monotonic() - began < SECONDS:

@@ -4,13 +4,13 @@ tests/experiments/guests/in_guest runs the same programs on the device of an emu
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.environment import MPIS
+from tests.starting import Start, Survivors
 
 PROGRAMS = Path(__file__).parent / "ranks"
 MIB = 2**20
@@ -28,7 +28,7 @@ def stand_in() -> Iterator[Path]:
 @pytest.mark.ranks
 @pytest.mark.parametrize(("ranks", "mpi"), [(1, "openmpi"), *((3, mpi) for mpi in MPIS)])
 def test_ranks_share_a_device_alone_and_find_it_clean(
-    mpirun: Callable[..., Any], mpi: str, ranks: int, stand_in: Path
+    mpirun: Start, mpi: str, ranks: int, stand_in: Path
 ) -> None:
     found = mpirun(PROGRAMS / "dax_arena.py", ranks, str(stand_in), mpi=mpi)
     assert found.output.count("on the device") == ranks
@@ -36,7 +36,7 @@ def test_ranks_share_a_device_alone_and_find_it_clean(
 
 @pytest.mark.ranks
 def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
-    survivors: Callable[..., dict[str, str]], stand_in: Path
+    survivors: Survivors, stand_in: Path
 ) -> None:
     seen = survivors(PROGRAMS / "dax_death.py", 3, str(stand_in))
     assert set(seen) == {"rank0", "rank1"}, seen
@@ -79,7 +79,7 @@ with on(1, "inspect", lambda path: dax_file.DaxFile(path, "x", (0, 0), 2**26, 2*
 
 @pytest.mark.ranks
 def test_what_one_rank_cannot_have_is_the_same_error_on_every_rank(
-    mpirun: Callable[..., Any], tmp_path: Path, stand_in: Path
+    mpirun: Start, tmp_path: Path, stand_in: Path
 ) -> None:
     program, path = tmp_path / "refused.py", str(stand_in)
     program.write_text(REFUSED.format(path=path), "utf-8")

@@ -1,11 +1,11 @@
 """DASO on real ranks does what a replay of the paper's rules does, and notices deaths."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.starting import MakeHosts, Start, Survivors
 
 HERE = Path(__file__).parent / "ranks"
 ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.py"
@@ -13,22 +13,18 @@ ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.
 pytestmark = pytest.mark.ranks
 
 
-def test_training_is_as_replayed_on_one_rank_and_goes_on_from_a_saved_state(
-    mpirun: Callable[..., Any],
-) -> None:
+def test_training_is_as_replayed_on_one_rank_and_goes_on_from_a_saved_state(mpirun: Start) -> None:
     found = mpirun(HERE / "replayed.py", 4, "1", "5")
     assert found.output.count("as replayed") == 4
 
 
-def test_a_rank_that_dies_is_an_error_on_its_host_and_on_others(
-    survivors: Callable[..., dict[str, str]],
-) -> None:
+def test_a_rank_that_dies_is_an_error_on_its_host_and_on_others(survivors: Survivors) -> None:
     seen = survivors(ON_HOSTS, 4, "0,1,0,1", str(HERE / "dies.py"))
     assert seen == dict.fromkeys("012", "PeerError on 2 hosts")
 
 
 def test_links_between_hosts_carry_at_most_a_third_of_a_blocking_epochs_bytes(
-    hosts: Callable[..., Any], mpirun_on: Callable[..., Any]
+    hosts: MakeHosts, mpirun_on: Start
 ) -> None:
     two = hosts(2, "1gbit")
     before = two.traffic("n1").sent

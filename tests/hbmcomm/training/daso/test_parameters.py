@@ -1,13 +1,12 @@
 """Views of a network's parameters, in NumPy and in torch."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from hbmcomm.training.daso.parameters import Arrays, Flat, adapted
+from tests.starting import Start
 
 WITH_TORCH = """
 import torch
@@ -64,7 +63,7 @@ def test_what_is_no_optimizer_is_refused() -> None:
 
 @pytest.mark.ranks
 def test_an_optimizer_of_torch_on_one_rank_trains_as_without_daso(
-    mpirun: Callable[..., Any], tmp_path: Path
+    mpirun: Start, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     program = tmp_path / "with_torch.py"

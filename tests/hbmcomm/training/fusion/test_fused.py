@@ -1,6 +1,6 @@
 """What one process can show of FusedAllreduce: arguments, errors, torch; then real ranks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from mpi4py import MPI
 
 from hbmcomm import HbmcommError
 from hbmcomm.training.fusion import FusedAllreduce
+from tests.starting import MakeHosts, Start
 
 RANKS = Path(__file__).parent / "ranks"
 
@@ -96,20 +97,20 @@ def test_torch_tensors_are_reduced_in_their_own_memory(fused: FusedAllreduce) ->
 @pytest.mark.ranks
 @pytest.mark.parametrize(("transport", "ranks"), [("direct", 3), ("mpi", 2)])
 def test_ranks_agree_on_order_shapes_errors_and_ends(
-    mpirun: Callable[..., Any], transport: str, ranks: int
+    mpirun: Start, transport: str, ranks: int
 ) -> None:
     found = mpirun(RANKS / "fusing.py", ranks, transport)
     assert found.output.count("all is well") == ranks
 
 
 @pytest.mark.ranks
-def test_a_rank_that_dies_is_an_error_on_the_others(mpirun: Callable[..., Any]) -> None:
+def test_a_rank_that_dies_is_an_error_on_the_others(mpirun: Start) -> None:
     found = mpirun(RANKS / "dying.py", 3, code=None, survivors=True)
     assert found.output.count("PeerError") == 2, found.output
 
 
 @pytest.mark.ranks
-def test_ranks_of_several_hosts(hosts: Callable[..., Any], mpirun_on: Callable[..., Any]) -> None:
+def test_ranks_of_several_hosts(hosts: MakeHosts, mpirun_on: Start) -> None:
     made = hosts(2)
     found = mpirun_on(made, made.packed(2, 1), RANKS / "fusing.py", "hierarchical")
     assert found.output.count("all is well") == 3

@@ -1,29 +1,25 @@
 """Weights of a parameter server on real ranks, its errors, and a rank that dies."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.starting import Start, Survivors
 
 RANKS = Path(__file__).parent / "ranks"
 
 pytestmark = pytest.mark.ranks
 
 
-def test_every_design_has_the_bits_of_the_serial_optimiser(mpirun: Callable[..., Any]) -> None:
+def test_every_design_has_the_bits_of_the_serial_optimiser(mpirun: Start) -> None:
     assert mpirun(RANKS / "steps.py", 4).output.count("all steps are right") == 1
 
 
-def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(
-    mpirun: Callable[..., Any],
-) -> None:
+def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(mpirun: Start) -> None:
     assert "all steps are complete" in mpirun(RANKS / "late_owners.py", 4).output
 
 
-def test_owners_and_workers_learn_of_a_dead_worker(
-    survivors: Callable[..., dict[str, str]],
-) -> None:
+def test_owners_and_workers_learn_of_a_dead_worker(survivors: Survivors) -> None:
     seen = survivors(RANKS / "dies.py", 4)
     assert sorted(seen) == ["0", "1", "2"], seen
     assert all("rank 3 died" in words for words in seen.values()), seen

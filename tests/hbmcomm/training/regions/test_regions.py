@@ -1,11 +1,11 @@
 """Remote regions between real ranks, in shared memory and by MPI's one-sided calls."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.starting import Start
 
 RANKS = Path(__file__).parent / "ranks"
 ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.py"
@@ -13,24 +13,22 @@ ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.
 pytestmark = pytest.mark.ranks
 
 
-def test_ranks_that_share_memory_exchange_tensors_without_copies(
-    mpirun: Callable[..., Any],
-) -> None:
+def test_ranks_that_share_memory_exchange_tensors_without_copies(mpirun: Start) -> None:
     assert mpirun(RANKS / "exchange.py", 2, "direct").output.count("all right") == 2
 
 
-def test_ranks_without_common_memory_exchange_the_same_tensors(mpirun: Callable[..., Any]) -> None:
+def test_ranks_without_common_memory_exchange_the_same_tensors(mpirun: Start) -> None:
     assert mpirun(RANKS / "exchange.py", 2, "mpi", mpi="impi").output.count("all right") == 2
 
 
-def test_on_two_hosts_each_pair_takes_what_it_shares(mpirun: Callable[..., Any]) -> None:
+def test_on_two_hosts_each_pair_takes_what_it_shares(mpirun: Start) -> None:
     found = mpirun(ON_HOSTS, 3, "0,0,1", str(RANKS / "exchange.py"), "hierarchical", mpi="mpich")
     assert found.output.count("all right") == 3
 
 
 @pytest.mark.parametrize(("transport", "wait"), [("direct", "release"), ("mpi", "offer")])
 def test_a_rank_that_dies_is_an_error_for_the_one_that_waits(
-    mpirun: Callable[..., Any], transport: str, wait: str
+    mpirun: Start, transport: str, wait: str
 ) -> None:
     found = mpirun(RANKS / "deaths.py", 2, transport, wait, code=None, survivors=True)
     seconds, words = re.search(r"after ([0-9.]+) s: (.*)", found.output).groups()  # type: ignore[union-attr]

@@ -1,9 +1,7 @@
 """The contenders of fused Allreduce leave right sums, on one host and between hosts."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,6 +9,7 @@ from experiments.model.systems.fusion import ALGORITHMS
 from experiments.model.systems.fusion import WORKLOADS as OF_FUSION
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.workloads.fusion.emulated_compute import GFLOP
+from tests.starting import MakeHosts, Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "ways.py"
 
@@ -20,7 +19,7 @@ def test_the_computation_of_each_network_is_known() -> None:
 
 
 @pytest.mark.ranks
-def test_every_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) -> None:
+def test_every_contender_is_right(mpirun: Start, tmp_path: Path) -> None:
     lines = mpirun(PROGRAM, 2, str(tmp_path)).output.splitlines()
     programs = {each.program: name for name, each in WORKLOADS.items()}
     ours = [name for program, name in programs.items() if program.startswith("fusion.")]
@@ -38,7 +37,7 @@ def test_every_contender_is_right(mpirun: Callable[..., Any], tmp_path: Path) ->
 
 @pytest.mark.ranks
 def test_every_contender_is_right_between_hosts(
-    hosts: Callable[..., Any], mpirun_on: Callable[..., Any], tmp_path: Path
+    hosts: MakeHosts, mpirun_on: Start, tmp_path: Path
 ) -> None:
     made = hosts(2)
     asked = [

@@ -1,21 +1,20 @@
 """Steps with emulated computation exchange all gradients, and their check sees what is missing."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.model.systems.modelled import WORKLOADS
 from experiments.programs.workloads.modelled import step_plan
 from hbmcomm.costmodel import buckets
+from tests.starting import Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "gradients.py"
 
 
 @pytest.mark.ranks
 def test_every_way_exchanges_all_gradients_and_both_operations_of_trees_are_right(
-    mpirun: Callable[..., Any],
+    mpirun: Start,
 ) -> None:
     assert mpirun(PROGRAM, 2).output.split().count("right") == 2
 
