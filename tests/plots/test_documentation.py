@@ -86,9 +86,7 @@ def test_a_stored_campaign_fits_the_schemas_and_another_file_does_not() -> None:
     assert not check.is_valid(launches[0])
 
 
-def test_the_program_of_the_page_reads_the_same_medians(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_program_of_the_page_reads_the_same_medians(capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / "results-format.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with unarchive.opened(STORED) as folder:

@@ -69,9 +69,7 @@ def test_output_and_exit_code_come_back(waiting: Container) -> None:
 
 
 @pytest.mark.container
-def test_what_runs_in_the_container_ends_with_its_launcher(
-    waiting: Container,
-) -> None:
+def test_what_runs_in_the_container_ends_with_its_launcher(waiting: Container) -> None:
     process = entered(str(waiting.id), "sleep 600 & echo ready; sleep 601")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

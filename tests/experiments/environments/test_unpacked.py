@@ -44,9 +44,7 @@ def over(tree: Path, runtime: type[Tree], root: bool = False) -> Any:
 
 @needs("ch-run")
 def test_every_operation_is_right_in_charliecloud(
-    tree: Path,
-    small_launch: Callable[..., Launch],
-    measured: Callable[..., dict[str, Any]],
+    tree: Path, small_launch: Callable[..., Launch], measured: Callable[..., dict[str, Any]]
 ) -> None:
     result = measured(over(tree, Charliecloud), small_launch("charliecloud"))
     tried = result["environment"]["datapath"]
@@ -60,10 +58,7 @@ def test_every_operation_is_right_in_charliecloud(
 
 @needs("ch-run")
 def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
-    tree: Path,
-    tmp_path: Path,
-    small_launch: Callable[..., Launch],
-    monkeypatch: pytest.MonkeyPatch,
+    tree: Path, tmp_path: Path, small_launch: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SECRET", "HOSTNAME", "PYTHONPATH"):
         monkeypatch.setenv(name, "of the host")
@@ -100,9 +95,7 @@ def test_every_operation_is_right_over_the_images_files_without_a_container(
 
 @needs("apptainer")
 def test_every_operation_is_right_in_apptainer(
-    tree: Path,
-    small_launch: Callable[..., Launch],
-    measured: Callable[..., dict[str, Any]],
+    tree: Path, small_launch: Callable[..., Launch], measured: Callable[..., dict[str, Any]]
 ) -> None:
     environment = over(tree, Apptainer, root=passthrough.is_root())
     tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]

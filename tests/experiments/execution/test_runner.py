@@ -53,11 +53,7 @@ def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, 
 
 @pytest.mark.parametrize(("held", "alive"), [(0, 1), (4, 2)])
 def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of_them_do(
-    folder: Path,
-    blocks: tuple[Block, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    held: int,
-    alive: int,
+    folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch, held: int, alive: int
 ) -> None:
     one = max(footprint.own_bytes(blocks[0].launches[0], rank, 0) for rank in (0, 1))
     room_for = (held + 0.5) * one / footprint.MEMORY_SHARE  # of 3 arms with 2 ranks

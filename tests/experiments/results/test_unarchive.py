@@ -118,11 +118,7 @@ def test_an_entry_that_no_campaign_has_is_refused(
     ],
 )
 def test_a_changed_archive_names_the_file(
-    tmp_path: Path,
-    refused: Refused,
-    files: dict[str, bytes],
-    listed: dict[str, bytes],
-    text: str,
+    tmp_path: Path, refused: Refused, files: dict[str, bytes], listed: dict[str, bytes], text: str
 ) -> None:
     assert text in refused(packed(tmp_path, files=files, listed=listed))
 

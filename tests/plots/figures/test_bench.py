@@ -87,9 +87,7 @@ def test_every_party_and_build_is_in_the_legend_and_direct_only_among_times(
     assert legend(ratios) == parties[1:]
 
 
-def test_the_best_mpi_is_reported_in_words_for_those_who_cannot_see(
-    pages: list[Drawing],
-) -> None:
+def test_the_best_mpi_is_reported_in_words_for_those_who_cannot_see(pages: list[Drawing]) -> None:
     _, ratios = pages
     assert "Bcast, plain, 1 KiB: 1.6" in ratios.description
     assert "against Intel MPI" in ratios.description
@@ -116,9 +114,7 @@ def test_no_word_lies_on_another_or_beyond_the_page(forms: tuple[str, ...]) -> N
             assert sum(map(bool, heads)) == len(forms)
 
 
-def test_points_without_an_interval_are_hollow_and_the_figures_say_so(
-    pages: list[Drawing],
-) -> None:
+def test_points_without_an_interval_are_hollow_and_the_figures_say_so(pages: list[Drawing]) -> None:
     for few, full in zip(drawn(contest, make(blocks=2)), pages, strict=True):
         for drawing, hollow in ((few, True), (full, False)):
             faces = {line.get_markerfacecolor() for line in marks(drawing)}

@@ -22,11 +22,7 @@ REFUSED = hbmcomm.KindUnavailable("binding was refused; in a container add --cap
     ],
 )
 def test_the_flag_that_may_help_follows_what_the_library_says(
-    hbm: tuple[int, ...],
-    kind: str,
-    error: Exception,
-    advice: str,
-    monkeypatch: pytest.MonkeyPatch,
+    hbm: tuple[int, ...], kind: str, error: Exception, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = SimpleNamespace(hbm=SimpleNamespace(nodes=hbm))
     monkeypatch.setattr(hbmcomm, "topology", lambda: machine)

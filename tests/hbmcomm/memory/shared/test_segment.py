@@ -193,9 +193,7 @@ def test_pythons_for_old_systems_make_and_find_segments(
     assert segment.attach(made.locator).nbytes == BYTES
 
 
-def test_a_kernel_that_does_not_know_a_flag_makes_segments(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kernel_that_does_not_know_a_flag_makes_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     call, flags = kernel._call, []
 
     def old(name: str, *arguments: object) -> int:

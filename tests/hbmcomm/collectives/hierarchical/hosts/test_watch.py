@@ -72,10 +72,7 @@ def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
 
 @pytest.mark.parametrize(("finished", "needed"), [(1, 1), (2, 1), (1, 2), (0, 1), (0, 0)])
 def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
-    other_end: tuple[Watch, Link],
-    monkeypatch: pytest.MonkeyPatch,
-    finished: int,
-    needed: int,
+    other_end: tuple[Watch, Link], monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
 ) -> None:
     """Without calls, as of regions, any rank that left may be the one that is needed."""
     monkeypatch.setattr(watch_module, "_GRACE", 0.0)
