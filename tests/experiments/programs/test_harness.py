@@ -23,6 +23,9 @@ from tests.starting import Start
 
 pytestmark = pytest.mark.ranks
 
+Harness = Callable[..., Any]
+Measured = tuple[Path, dict[str, Any]]
+
 HARNESS = "experiments.programs.harness"
 RANKS = Path(__file__).parents[1] / "ranks"
 TORCH = importlib.util.find_spec("torch") is not None
@@ -58,22 +61,20 @@ def run(
 
 
 @pytest.fixture
-def harness(mpirun_in: Start, tmp_path: Path) -> Callable[..., Any]:
+def harness(mpirun_in: Start, tmp_path: Path) -> Harness:
     """harness(launch, ...): run() in the folder of the test."""
     return functools.partial(run, mpirun_in, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def measured(
-    mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, Any]]:
+def measured(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """Where the harness ran over LAUNCH, and its result."""
     folder = tmp_path_factory.mktemp("measured")
     return folder, run(mpirun_in, folder, LAUNCH)
 
 
 @pytest.fixture
-def result(measured: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+def result(measured: Measured) -> dict[str, Any]:
     return measured[1]
 
 
@@ -84,7 +85,7 @@ def samples_of(folder: Path) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_every_operation_is_timed_on_every_rank(
-    measured: tuple[Path, dict[str, Any]], harness: Callable[..., Any], tmp_path: Path, ranks: int
+    measured: Measured, harness: Harness, tmp_path: Path, ranks: int
 ) -> None:
     folder, result = measured
     if ranks != LAUNCH.ranks:
@@ -103,9 +104,7 @@ def test_every_operation_is_timed_on_every_rank(
         assert cell["warmup"] >= timed / 10
 
 
-def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(
-    measured: tuple[Path, dict[str, Any]],
-) -> None:
+def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(measured: Measured) -> None:
     """By begin times of all ranks: they read one clock."""
     folder, result = measured
     samples = samples_of(folder)
@@ -119,14 +118,14 @@ def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
-def test_data_is_right_in_every_dtype(harness: Callable[..., Any], dtype: str) -> None:
+def test_data_is_right_in_every_dtype(harness: Harness, dtype: str) -> None:
     cells = tuple(replace(cell, bytes=8 * cell.bytes) for cell in LAUNCH.cells)
     assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]
 
 
 @pytest.mark.parametrize("cadence", ["isolated", "streaming"])
 def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
-    harness: Callable[..., Any], cadence: str
+    harness: Harness, cadence: str
 ) -> None:
     rotating = replace(QUICK, cache="rotating", cadence=cadence)
     result = harness(replace(LAUNCH, measurement=rotating, cells=LAUNCH.cells[:6]))
@@ -134,7 +133,7 @@ def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
 
 
 def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
-    harness: Callable[..., Any], tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi"))
     result = harness(replace(LAUNCH, mpi="impi", setting="autotuned", cells=cells))
@@ -168,7 +167,7 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
     assert result["environment"]["machine"]["emulated"] == "no"
 
 
-def test_transports_that_share_nothing_measure_private_memory(harness: Callable[..., Any]) -> None:
+def test_transports_that_share_nothing_measure_private_memory(harness: Harness) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("mpi", "pickle"))
     result = harness(replace(LAUNCH, cells=cells))
     assert {p["source"] for r in result["ranks"] for p in r["pools"]} <= {"memkind", "mmap"}
@@ -176,7 +175,7 @@ def test_transports_that_share_nothing_measure_private_memory(harness: Callable[
 
 
 @pytest.mark.skipif(not TORCH, reason="torch is not installed: pip install torch ninja")
-def test_groups_of_torch_alone_are_measured(harness: Callable[..., Any]) -> None:
+def test_groups_of_torch_alone_are_measured(harness: Harness) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("gloo", "torch"))
     result = harness(replace(LAUNCH, cells=cells))
     assert [cell["transport"] for cell in result["cells"]] == ["none", "gloo", "torch"]
@@ -185,16 +184,14 @@ def test_groups_of_torch_alone_are_measured(harness: Callable[..., Any]) -> None
 
 
 @pytest.mark.skipif(TORCH, reason="torch is installed: see the test before")
-def test_without_torch_its_groups_are_skipped_with_the_reason(harness: Callable[..., Any]) -> None:
+def test_without_torch_its_groups_are_skipped_with_the_reason(harness: Harness) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "gloo"))
     result = harness(replace(LAUNCH, cells=cells))
     (skipped,) = [cell for cell in result["cells"] if "skipped" in cell]
     assert skipped["skipped"] == "gloo is left out: torch cannot be imported"
 
 
-def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(
-    harness: Callable[..., Any],
-) -> None:
+def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(harness: Harness) -> None:
     cells = tuple(
         Cell("allreduce", transport, "regular", "local", 1024, buffers)
         for transport in ("mpi", "pickle", "direct")  # the one that needs an arena comes last
@@ -210,7 +207,7 @@ def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(
 
 
 def test_where_no_memory_can_be_shared_what_needs_it_is_skipped_with_the_reason(
-    harness: Callable[..., Any],
+    harness: Harness,
 ) -> None:
     cells = harness(LAUNCH, RANKS / "unshared.py")["cells"]
     skipped = [cell for cell in cells if "skipped" in cell]
@@ -235,15 +232,13 @@ def test_the_libraries_that_are_loaded_are_hashed(result: dict[str, Any]) -> Non
     assert all(len(digest) == 16 and int(digest, 16) >= 0 for digest in hashes.values())
 
 
-def test_emulated_hbm_is_marked_in_every_cell(harness: Callable[..., Any]) -> None:
+def test_emulated_hbm_is_marked_in_every_cell(harness: Harness) -> None:
     cells = tuple(replace(cell, kind="hbw") for cell in LAUNCH.cells[:3])
     result = harness(replace(LAUNCH, cells=cells), MEMKIND_HBW_NODES="0")
     assert all(cell["emulated"] for cell in result["cells"])
 
 
-def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(
-    harness: Callable[..., Any],
-) -> None:
+def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(harness: Harness) -> None:
     if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1:
         pytest.skip("this machine has the memory that the test expects to miss")
     asked, memory = LAUNCH.cells[:3], (("hbw", "local"), ("regular", "remote"))
@@ -259,14 +254,12 @@ def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(
         assert all(kind in cell["skipped"] for cell in skipped)
 
 
-def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(
-    harness: Callable[..., Any],
-) -> None:
+def test_buffers_that_do_not_fit_are_refused_before_they_are_touched(harness: Harness) -> None:
     huge = tuple(replace(cell, bytes=2**40) for cell in LAUNCH.cells[:1])
     assert "ask for smaller --sizes" in harness(replace(LAUNCH, cells=huge), fails=True)
 
 
-def test_one_kind_has_buffers_at_a_time(harness: Callable[..., Any]) -> None:
+def test_one_kind_has_buffers_at_a_time(harness: Harness) -> None:
     cells = tuple(
         Cell("allreduce", transport, kind, "local", 2**24)
         for transport in ("direct", "mpi")
@@ -281,22 +274,20 @@ def test_one_kind_has_buffers_at_a_time(harness: Callable[..., Any]) -> None:
         assert all(pool["placement_after"] == pool["placement"] for pool in rank["pools"])
 
 
-def test_its_progress_names_cells_and_operations(measured: tuple[Path, dict[str, Any]]) -> None:
+def test_its_progress_names_cells_and_operations(measured: Measured) -> None:
     folder, result = measured
     cells, total, operations = map(int, (folder / "progress").read_text().split())
     assert 0 < cells <= total == len(result["cells"])
     assert operations >= 10 * cells
 
 
-def test_a_launch_started_with_another_number_of_ranks_is_refused(
-    harness: Callable[..., Any],
-) -> None:
+def test_a_launch_started_with_another_number_of_ranks_is_refused(harness: Harness) -> None:
     printed = harness(LAUNCH, ranks=1, fails=True)
     assert "asks for 2 ranks; found 1 in COMM_WORLD" in printed
     assert "through a PMI that openmpi does not have" in printed
 
 
-def test_a_wrong_result_voids_the_launch(harness: Callable[..., Any]) -> None:
+def test_a_wrong_result_voids_the_launch(harness: Harness) -> None:
     asked = replace(LAUNCH, cells=(Cell("allreduce", "mpi", "regular", "local", 1024),))
     program = RANKS.parent / "bench/ranks/sabotaged.py"
     printed = harness(asked, program, fails=True, SABOTAGE="plain")
@@ -305,15 +296,13 @@ def test_a_wrong_result_voids_the_launch(harness: Callable[..., Any]) -> None:
     assert "Traceback" not in printed
 
 
-def test_a_defect_on_any_rank_is_told_with_its_traceback(harness: Callable[..., Any]) -> None:
+def test_a_defect_on_any_rank_is_told_with_its_traceback(harness: Harness) -> None:
     printed = harness(LAUNCH, RANKS / "defective.py", fails=True)
     for word in ("Traceback", "in choose_cpu", "rank 1: ZeroDivisionError: "):
         assert word in printed
 
 
-def test_what_it_writes_is_what_results_takes_in(
-    measured: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_what_it_writes_is_what_results_takes_in(measured: Measured, tmp_path: Path) -> None:
     campaign, place = tmp_path / "campaign", tmp_path / LAUNCH.name
     shutil.copytree(measured[0], place)
     store.create(campaign, {"name": "test"})
