@@ -1,9 +1,8 @@
-"""A small launch over every operation, started for real in an environment."""
+"""A launch of the harness, started for real in an environment."""
 
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +11,8 @@ import pytest
 
 from experiments.execution.launching import FOREIGN, Environment
 from experiments.jobs.execute import execute
-from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import OPERATIONS, Measurement
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import Launch
 from experiments.provision import passthrough
-from tests.launched import LAUNCH
-
-
-@pytest.fixture
-def small_launch() -> Callable[..., Launch]:
-    """small_launch(environment, profile="", kinds=..., mpi="openmpi"): every operation, briefly."""
-
-    def make(
-        environment: str,
-        profile: str = "",
-        kinds: tuple[str, ...] = ("regular", "hbw"),
-        mpi: str = "openmpi",
-    ) -> Launch:
-        return replace(
-            LAUNCH,
-            arm="-".join(filter(None, (environment, profile, "one"))),
-            environment=EnvironmentId.parse(environment),
-            profile=profile,
-            layout="one",
-            mpi=mpi,
-            measurement=Measurement(time_cap=0.01, min_iterations=6, max_iterations=20),
-            cells=tuple(
-                Cell(operation, transport, kind, "local", size)
-                for kind in kinds
-                for operation in OPERATIONS
-                for transport, size in (("direct", 4), ("direct", 2**22), ("mpi", 100_000))
-            ),
-        )
-
-    return make
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from experiments.analysis.findings import data_path
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.mpi.debug_output import asking
-from experiments.model.launch import Launch
 from experiments.provision import passthrough
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.wheels import mpi as mpi_provision
+from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.container, pytest.mark.ranks]
 def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_back(
     engine: docker.DockerClient,
     image: Image,
-    small_launch: Callable[..., Launch],
     measured: Callable[..., dict[str, Any]],
     tmp_path: Path,
 ) -> None:

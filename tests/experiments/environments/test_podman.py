@@ -9,11 +9,11 @@ import docker
 import pytest
 
 from experiments.environments.docker import Docker
-from experiments.model.launch import Launch
 from experiments.provision import passthrough, podman
 from experiments.provision.images import image as image_provision
 from experiments.provision.images import removal
 from experiments.provision.images.image import Image
+from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -41,7 +41,6 @@ def podman_image(client: docker.DockerClient, image: Image) -> Image:
 def test_every_operation_is_right_in_podman(
     client: docker.DockerClient,
     podman_image: Image,
-    small_launch: Callable[..., Launch],
     measured: Callable[..., dict[str, Any]],
     profile: str,
     method: str,

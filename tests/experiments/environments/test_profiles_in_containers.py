@@ -11,10 +11,10 @@ import pytest
 
 from experiments.environments import profiles
 from experiments.environments.docker import Docker
-from experiments.model.launch import Launch
 from experiments.provision import passthrough
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
+from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.container, pytest.mark.ranks]
 def test_every_operation_is_right_in_every_profile(
     engine: docker.DockerClient,
     image: Image,
-    small_launch: Callable[..., Launch],
     measured: Callable[..., dict[str, Any]],
     profile: str,
     kinds: tuple[str, ...],

@@ -14,12 +14,12 @@ from experiments.environments.unpacked.charliecloud import Charliecloud
 from experiments.environments.unpacked.tree import Tree
 from experiments.environments.unpacked.userland import Userland
 from experiments.jobs.execute import execute
-from experiments.model.launch import Launch
 from experiments.processes import executables
 from experiments.processes.tracking import MARK
 from experiments.provision import passthrough
 from experiments.provision.images import unpacked
 from experiments.provision.images.image import PREFIX, Image
+from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
@@ -44,7 +44,7 @@ def over(tree: Path, runtime: type[Tree], root: bool = False) -> Any:
 
 @needs("ch-run")
 def test_every_operation_is_right_in_charliecloud(
-    tree: Path, small_launch: Callable[..., Launch], measured: Callable[..., dict[str, Any]]
+    tree: Path, measured: Callable[..., dict[str, Any]]
 ) -> None:
     result = measured(over(tree, Charliecloud), small_launch("charliecloud"))
     tried = result["environment"]["datapath"]
@@ -58,7 +58,7 @@ def test_every_operation_is_right_in_charliecloud(
 
 @needs("ch-run")
 def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
-    tree: Path, tmp_path: Path, small_launch: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SECRET", "HOSTNAME", "PYTHONPATH"):
         monkeypatch.setenv(name, "of the host")
@@ -78,10 +78,7 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
 
 @pytest.mark.parametrize("root", [True, False])
 def test_every_operation_is_right_over_the_images_files_without_a_container(
-    tree: Path,
-    small_launch: Callable[..., Launch],
-    measured: Callable[..., dict[str, Any]],
-    root: bool,
+    tree: Path, measured: Callable[..., dict[str, Any]], root: bool
 ) -> None:
     """As root, and as a user mapped to root, which root can be too."""
     environment = over(tree, Userland, root=root and passthrough.is_root())
@@ -95,7 +92,7 @@ def test_every_operation_is_right_over_the_images_files_without_a_container(
 
 @needs("apptainer")
 def test_every_operation_is_right_in_apptainer(
-    tree: Path, small_launch: Callable[..., Launch], measured: Callable[..., dict[str, Any]]
+    tree: Path, measured: Callable[..., dict[str, Any]]
 ) -> None:
     environment = over(tree, Apptainer, root=passthrough.is_root())
     tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
